@@ -1,0 +1,102 @@
+package io.ratelimited.core;
+
+import java.util.Locale;
+
+/**
+ * How a limit decides. Refused calls never count, whatever the algorithm. Each constant states its parameters, its
+ * state at the start, whether it queues, what a refusal reports, and its source.
+ */
+public enum Algorithm {
+    /**
+     * Tokens drip in at {@code rate} up to {@code burst}; a call takes as many as it has permits, or none. Starts full.
+     * A refusal reports when enough tokens will be there; more permits than {@code burst} are refused for ever. Under
+     * {@link Policy#WAIT} a call reserves tokens that are not there yet, in order of arrival. Source: the token bucket
+     * of RFC 2697, kept as one virtual time.
+     */
+    TOKEN_BUCKET,
+    /**
+     * Guava's {@code SmoothBursty}: a call goes as soon as the debt of its predecessors is paid, however many permits
+     * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate; 0
+     * stores none) and starts with none stored and no debt. A refusal reports when the debt will be paid.
+     */
+    SMOOTH_BURSTY,
+    /**
+     * Guava's {@code SmoothWarmingUp}: as {@link #SMOOTH_BURSTY}, but stored permits cost more than fresh ones, up to
+     * {@code coldFactor} times, so that a limit that was idle reaches its rate only after {@code warmup}. Starts cold.
+     * A warm-up of zero means even spacing at {@code rate}.
+     */
+    WARM_UP,
+    /**
+     * A queue that leaks at {@code rate}: grants are exactly one interval apart, without bursts and without holes. A
+     * call is refused when it would wait {@code burst} (the capacity of the queue) intervals or more. Starts empty.
+     * Its default policy is {@link Policy#WAIT}. Source: the leaky bucket by counting.
+     */
+    LEAKY_BUCKET,
+    /**
+     * The leaky bucket as a meter: a call conforms when its permits still fit into a bucket of {@code burst} that leaks
+     * at {@code rate}. Admits exactly what {@link #TOKEN_BUCKET} admits; its remaining is the room above the bucket's
+     * level. Starts empty (all room free). Source: the generic cell rate algorithm of ATM, ITU-T I.371.
+     */
+    GCRA,
+    /**
+     * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
+     * (default UTC): whole days begin at midnight. Two bursts may meet at a boundary. A clock that steps back never
+     * reopens a window: its time stands still until the clock has caught up. A refusal reports the next boundary.
+     */
+    FIXED_WINDOW,
+    /**
+     * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
+     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. A
+     * refusal reports the time at which enough slots have left the window.
+     */
+    SLIDING_WINDOW,
+    /**
+     * At most the permits of {@code rate} in every interval of its period, exactly, at the price of one remembered
+     * instant (8 bytes) a permit and key. A refusal reports when enough permits have left the window.
+     */
+    SLIDING_LOG,
+    /**
+     * At most {@code maxConcurrent} calls in flight. A call counts from its admission until it ends, or until {@code
+     * lease} has passed if one is set. Waiting callers are served in order. A refusal cannot say when to retry: that
+     * depends on when other calls end.
+     */
+    CONCURRENCY;
+
+    /** Whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
+    public boolean uses(Attribute attribute) {
+        return switch (attribute) {
+            case RATE -> this != CONCURRENCY;
+            case BURST -> this == TOKEN_BUCKET || this == SMOOTH_BURSTY || this == LEAKY_BUCKET || this == GCRA;
+            case WARMUP, COLD_FACTOR -> this == WARM_UP;
+            case MAX_CONCURRENT, LEASE -> this == CONCURRENCY;
+            case ZONE -> this == FIXED_WINDOW;
+            case SLOTS -> this == SLIDING_WINDOW;
+        };
+    }
+
+    /** The policy of a limit of this algorithm that states none: to wait for a queue, to reject for all others. */
+    public Policy defaultPolicy() {
+        return this == LEAKY_BUCKET ? Policy.WAIT : Policy.REJECT;
+    }
+
+    /** The attributes of a limit that only some algorithms have. */
+    public enum Attribute {
+        RATE,
+        BURST,
+        WARMUP,
+        COLD_FACTOR,
+        MAX_CONCURRENT,
+        LEASE,
+        ZONE,
+        SLOTS;
+
+        /** The name of the attribute as the annotation spells it. */
+        public String label() {
+            return switch (this) {
+                case COLD_FACTOR -> "coldFactor";
+                case MAX_CONCURRENT -> "maxConcurrent";
+                default -> name().toLowerCase(Locale.ROOT);
+            };
+        }
+    }
+}

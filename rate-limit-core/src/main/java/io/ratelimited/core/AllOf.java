@@ -1,0 +1,160 @@
+package io.ratelimited.core;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
+ * others as they were; if another caller comes between asking and charging, what was charged is given back. The call
+ * waits for the last of its limits.
+ */
+public final class AllOf implements Reservation {
+
+    private final List<Reservation> members;
+
+    private AllOf(List<Reservation> members) {
+        this.members = List.copyOf(members);
+    }
+
+    /**
+     * Takes all claims, or none and returns the refusal.
+     *
+     * @param claims one or more
+     */
+    public static Reservation reserve(List<Claim> claims) {
+        if (claims.size() == 1) {
+            return claims.get(0).reserve();
+        }
+        for (Claim claim : claims) {
+            Decision decision = claim.peek();
+            if (!decision.admitted()) {
+                return new Refused(decision);
+            }
+        }
+        List<Reservation> taken = new ArrayList<>(claims.size());
+        for (Claim claim : claims) {
+            Reservation reservation = claim.reserve();
+            if (reservation.isRefused()) {
+                undo(taken);
+                return reservation;
+            }
+            taken.add(reservation);
+        }
+        return new AllOf(taken);
+    }
+
+    private static void undo(List<Reservation> taken) {
+        for (int i = taken.size() - 1; i >= 0; i--) {
+            taken.get(i).cancel();
+        }
+    }
+
+    /** The reservations of the single limits, in the order of the claims. */
+    public List<Reservation> members() {
+        return members;
+    }
+
+    @Override
+    public boolean isRefused() {
+        return members.stream().anyMatch(Reservation::isRefused);
+    }
+
+    @Override
+    public long waitNanos() {
+        return members.stream().mapToLong(Reservation::waitNanos).max().orElse(0);
+    }
+
+    /** The decision of the first member that refused, else of the one that waits longest. */
+    @Override
+    public Decision decision() {
+        Reservation telling = members.get(0);
+        for (Reservation member : members) {
+            if (member.isRefused()) {
+                return member.decision();
+            }
+            if (member.waitNanos() > telling.waitNanos()) {
+                telling = member;
+            }
+        }
+        return telling.decision();
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        boolean admitted = false;
+        try {
+            for (Reservation member : members) {
+                if (!member.await()) {
+                    return false;
+                }
+            }
+            admitted = true;
+            return true;
+        } finally {
+            if (!admitted) {
+                cancel();
+            }
+        }
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        List<CompletableFuture<Boolean>> waits =
+                members.stream().map(Reservation::awaitAsync).toList();
+        CompletableFuture<Boolean> all = CompletableFuture.allOf(waits.toArray(CompletableFuture<?>[]::new))
+                .thenApply(done -> waits.stream().allMatch(CompletableFuture::join));
+        CompletableFuture<Boolean> result = all.copy();
+        result.whenComplete((admitted, failure) -> {
+            if (failure != null || !admitted) {
+                waits.forEach(wait -> wait.cancel(false));
+                cancel();
+            }
+        });
+        return result;
+    }
+
+    @Override
+    public void cancel() {
+        undo(members);
+    }
+
+    @Override
+    public void release() {
+        members.forEach(Reservation::release);
+    }
+
+    /** Refused before anything was taken. */
+    private record Refused(Decision decision) implements Reservation {
+
+        @Override
+        public boolean isRefused() {
+            return true;
+        }
+
+        @Override
+        public long waitNanos() {
+            return 0;
+        }
+
+        @Override
+        public boolean await() {
+            return false;
+        }
+
+        @Override
+        public CompletableFuture<Boolean> awaitAsync() {
+            return CompletableFuture.completedFuture(false);
+        }
+
+        @Override
+        public void cancel() {
+            // Nothing was taken.
+        }
+
+        @Override
+        public void release() {
+            // Nothing is in flight.
+        }
+    }
+}

@@ -1,0 +1,56 @@
+package io.ratelimited.core;
+
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * Cells that exist only while calls are in flight: there are never more than there are calls, so nothing has to be
+ * evicted.
+ */
+final class BusyCells implements Cells {
+
+    private final ConcurrentHashMap<Object, Concurrency> cells = new ConcurrentHashMap<>();
+    private volatile Terms terms;
+
+    BusyCells(Terms terms) {
+        this.terms = terms;
+    }
+
+    @Override
+    public Cell get(Object key) {
+        Concurrency cell = cells.get(key);
+        return cell != null ? cell : cells.computeIfAbsent(key, k -> (Concurrency) terms.fresh(0));
+    }
+
+    @Override
+    public Cell peek(Object key) {
+        Concurrency cell = cells.get(key);
+        return cell != null ? cell : terms.fresh(0);
+    }
+
+    @Override
+    public void follow(Object key, Cell moved) {
+        cells.computeIfPresent(key, (k, cell) -> (Concurrency) Cells.newest(cell));
+    }
+
+    @Override
+    public void reset(Object key) {
+        // Calls in flight still count, and there is nothing else to forget.
+    }
+
+    /** At once for all, since callers may be waiting for what the change allows. */
+    @Override
+    public void termsChanged(Terms next) {
+        terms = next;
+        cells.keySet().forEach(key -> cells.computeIfPresent(key, (k, cell) -> (Concurrency) Cells.newest(cell)));
+    }
+
+    @Override
+    public void ended(Object key) {
+        cells.computeIfPresent(key, (k, cell) -> cell.retireIfIdle() ? null : cell);
+    }
+
+    @Override
+    public long size() {
+        return cells.size();
+    }
+}

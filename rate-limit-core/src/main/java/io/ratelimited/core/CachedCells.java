@@ -1,0 +1,145 @@
+package io.ratelimited.core;
+
+import com.github.benmanes.caffeine.cache.Caffeine;
+import com.github.benmanes.caffeine.cache.LoadingCache;
+import com.github.benmanes.caffeine.cache.RemovalCause;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Cells in a cache bounded by number, such that no eviction hands out budget:
+ *
+ * <ul>
+ *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
+ *   <li>C2 A cell that leaves while it is not fresh is folded into one of a fixed array of shared cells, chosen by the
+ *       hash of its key, which becomes at least as spent.
+ *   <li>C3 A new cell starts as spent as the shared cell of its key. Keys that share one may be limited too early; none
+ *       is ever admitted above its limit.
+ * </ul>
+ *
+ * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
+ * before C3.
+ */
+final class CachedCells implements Cells {
+
+    private static final int SHARED = 8192;
+
+    private final LoadingCache<Object, Cell> cells;
+    private final SteadyClock clock;
+    private volatile Terms terms;
+
+    private final Object foldLock = new Object();
+    /** Made by the first eviction that needs it; entries guarded by {@link #foldLock}. */
+    private volatile @Nullable Cell @Nullable [] shared;
+
+    CachedCells(Terms terms, SteadyClock clock, long maximumKeys) {
+        this.terms = terms;
+        this.clock = clock;
+        this.cells = Caffeine.newBuilder()
+                .maximumSize(maximumKeys)
+                .expireAfterAccess(idle(terms))
+                .ticker(() -> clock.coarse(this.terms))
+                .evictionListener(this::fold)
+                .build(this::create);
+    }
+
+    private static Duration idle(Terms terms) {
+        return Duration.ofNanos(Math.max(TimeUnit.SECONDS.toNanos(1), terms.idleNanos()));
+    }
+
+    @Override
+    public Cell get(Object key) {
+        return cells.get(key);
+    }
+
+    @Override
+    public Cell peek(Object key) {
+        Cell cell = cells.policy().getIfPresentQuietly(key);
+        return cell != null ? cell : create(key);
+    }
+
+    private Cell create(Object key) {
+        Terms current = terms;
+        Cell fresh = current.fresh(clock.now(current));
+        @Nullable Cell[] array = shared;
+        if (array == null) {
+            return fresh;
+        }
+        synchronized (foldLock) {
+            int index = index(key);
+            if (array[index] == null) {
+                return fresh;
+            }
+            array[index] = Cells.newest(array[index]);
+            Cell cell = array[index].copy();
+            if (cell.terms() == current) {
+                cell.absorb(fresh);
+            }
+            return cell;
+        }
+    }
+
+    private void fold(@Nullable Object key, @Nullable Cell cell, RemovalCause cause) {
+        if (key == null || cell == null) {
+            return;
+        }
+        Cell last = Cells.newest(cell.retire());
+        if (last.nanosToFresh(clock.now(last.terms())) == 0) {
+            return;
+        }
+        synchronized (foldLock) {
+            @Nullable Cell[] array = shared;
+            if (array == null) {
+                array = new Cell[SHARED];
+            }
+            int index = index(key);
+            Cell sink = array[index];
+            if (sink == null) {
+                array[index] = last;
+            } else {
+                sink = Cells.newest(sink);
+                sink.absorb(Cells.newest(last));
+                array[index] = sink;
+            }
+            shared = array;
+        }
+    }
+
+    private static int index(Object key) {
+        int hash = key.hashCode() * 0x9E3779B9;
+        return hash >>> (32 - Integer.numberOfTrailingZeros(SHARED));
+    }
+
+    @Override
+    public void follow(Object key, Cell moved) {
+        cells.asMap().computeIfPresent(key, (k, cell) -> Cells.newest(cell));
+    }
+
+    @Override
+    public void reset(Object key) {
+        cells.asMap().compute(key, (k, cell) -> {
+            if (cell != null) {
+                cell.retire();
+            }
+            Terms current = terms;
+            return current.fresh(clock.now(current));
+        });
+    }
+
+    @Override
+    public void termsChanged(Terms next) {
+        terms = next;
+        cells.policy().expireAfterAccess().ifPresent(policy -> policy.setExpiresAfter(idle(next)));
+    }
+
+    @Override
+    public void ended(Object key) {
+        // The budget of a key outlives its calls.
+    }
+
+    @Override
+    public long size() {
+        return cells.estimatedSize();
+    }
+}

@@ -1,0 +1,229 @@
+package io.ratelimited.core;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import org.jspecify.annotations.Nullable;
+
+/** A reservation in a cell of memory, and the record of what a cell needs to undo it. */
+final class CellReservation implements Reservation {
+
+    /** In force: admitted, or refused and of no effect. */
+    private static final int LIVE = 0;
+    /** Standing in the queue of a {@link Concurrency} cell. */
+    private static final int QUEUED = 1;
+    /** Cancelled or released: nothing more can happen. */
+    private static final int ENDED = 2;
+
+    private static final AtomicIntegerFieldUpdater<CellReservation> PHASE =
+            AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "phase");
+
+    private final InMemoryRateLimiter limiter;
+    private final @Nullable Object key;
+    private final long permits;
+    private final long maxWait;
+
+    private volatile int phase;
+    private @Nullable Cell cell;
+    private volatile long outcome;
+    /** When the call may go, or at the latest gives up: {@link Ticker#nanos}. */
+    private long deadline;
+
+    private long mark;
+    private @Nullable Object before;
+    private @Nullable Object after;
+    /** Completed when a queued call is admitted or gives up. */
+    private @Nullable CompletableFuture<Boolean> turn;
+
+    CellReservation(InMemoryRateLimiter limiter, @Nullable Object key, long permits, long maxWait) {
+        this.limiter = limiter;
+        this.key = key;
+        this.permits = permits;
+        this.maxWait = maxWait;
+    }
+
+    long permits() {
+        return permits;
+    }
+
+    /** What the cell remembers of this reservation: a time, slot or window. */
+    long mark() {
+        return mark;
+    }
+
+    void mark(long value) {
+        mark = value;
+    }
+
+    /** State objects around this reservation. */
+    void mark(Object stateBefore, Object stateAfter) {
+        before = stateBefore;
+        after = stateAfter;
+    }
+
+    @Nullable
+    Object before() {
+        return before;
+    }
+
+    @Nullable
+    Object after() {
+        return after;
+    }
+
+    void decided(Cell decider, long now, long result) {
+        if (cell == null) {
+            cell = decider;
+            outcome = result;
+            deadline = result > 0 ? limiter.ticker().nanos() + result : 0;
+        }
+    }
+
+    void queued(Concurrency decider) {
+        cell = decider;
+        turn = new CompletableFuture<>();
+        deadline = limiter.ticker().nanos() + maxWait;
+        phase = QUEUED;
+    }
+
+    /** Admitted by the cell, at once or, under the lock of the queue, at its head. */
+    void admitted(Concurrency decider) {
+        cell = decider;
+        phase = LIVE;
+    }
+
+    /** Tells the waiting caller that it is admitted; under no lock, since its callbacks run here. */
+    void wake() {
+        CompletableFuture<Boolean> waiter = turn;
+        if (waiter != null) {
+            waiter.complete(true);
+        }
+    }
+
+    @Override
+    public boolean isRefused() {
+        return outcome < 0;
+    }
+
+    @Override
+    public long waitNanos() {
+        return Math.max(0, outcome);
+    }
+
+    @Override
+    public Decision decision() {
+        return limiter.describe(key, outcome);
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        if (turn != null) {
+            return awaitTurn(turn);
+        }
+        if (outcome <= 0) {
+            return outcome == 0;
+        }
+        if (!limiter.enter()) {
+            return crowdedOut();
+        }
+        try {
+            limiter.ticker().sleepUntil(deadline);
+            return true;
+        } catch (InterruptedException ex) {
+            cancel();
+            throw ex;
+        } finally {
+            limiter.leave();
+        }
+    }
+
+    private boolean awaitTurn(CompletableFuture<Boolean> waiter) throws InterruptedException {
+        CompletableFuture<Boolean> future = awaitTurnAsync(waiter);
+        try {
+            return future.get();
+        } catch (InterruptedException ex) {
+            future.cancel(false);
+            throw ex;
+        } catch (ExecutionException ex) {
+            throw new IllegalStateException(ex.getCause());
+        }
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        if (turn != null) {
+            return awaitTurnAsync(turn);
+        }
+        if (outcome <= 0) {
+            return CompletableFuture.completedFuture(outcome == 0);
+        }
+        if (!limiter.enter()) {
+            return CompletableFuture.completedFuture(crowdedOut());
+        }
+        CompletableFuture<Boolean> future = new CompletableFuture<>();
+        Runnable alarm = limiter.ticker().schedule(deadline, () -> future.complete(true));
+        return seated(future, alarm);
+    }
+
+    private CompletableFuture<Boolean> awaitTurnAsync(CompletableFuture<Boolean> waiter) {
+        if (phase != QUEUED) {
+            return waiter.copy();
+        }
+        if (!limiter.enter()) {
+            return CompletableFuture.completedFuture(crowdedOut());
+        }
+        Runnable alarm = limiter.ticker().schedule(deadline, this::giveUp);
+        return seated(waiter.copy(), alarm);
+    }
+
+    /** Frees the sleeper's place when the future ends, and cancels with it. */
+    private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future, Runnable alarm) {
+        future.whenComplete((admitted, failure) -> {
+            limiter.leave();
+            alarm.run();
+            if (failure != null) {
+                cancel();
+            }
+        });
+        return future;
+    }
+
+    private boolean crowdedOut() {
+        long wait = outcome;
+        cancel();
+        outcome = turn != null ? Cell.UNKNOWN : ~wait;
+        return false;
+    }
+
+    /** Leaves the queue, unless admitted meanwhile. */
+    private void giveUp() {
+        CompletableFuture<Boolean> waiter = turn;
+        if (waiter != null && cell instanceof Concurrency queue && queue.leave(this, limiter.now(queue))) {
+            phase = ENDED;
+            outcome = Cell.UNKNOWN;
+            waiter.complete(false);
+            limiter.ended(key);
+        }
+    }
+
+    @Override
+    public void cancel() {
+        if (phase == QUEUED) {
+            giveUp();
+        }
+        Cell decider = cell;
+        if (decider instanceof Concurrency) {
+            release();
+        } else if (decider != null && outcome >= 0 && PHASE.compareAndSet(this, LIVE, ENDED)) {
+            decider.cancel(this, limiter.now(decider));
+        }
+    }
+
+    @Override
+    public void release() {
+        if (cell instanceof Concurrency inFlight && outcome >= 0 && PHASE.compareAndSet(this, LIVE, ENDED)) {
+            inFlight.release(this, limiter.now(inFlight));
+            limiter.ended(key);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+package io.ratelimited.core;
+
+/** The cells of the keys of one limit. Thread-safe. */
+interface Cells {
+
+    /** The cell of a key, made if there is none. */
+    Cell get(Object key);
+
+    /** The cell of a key, or one as {@link #get} would make it, without remembering the key. */
+    Cell peek(Object key);
+
+    /** Replaces a cell that answered {@link Cell#MOVED}, if it is still that of the key. */
+    void follow(Object key, Cell moved);
+
+    /** Gives the key a fresh cell. */
+    void reset(Object key);
+
+    /** The limit has other terms now. */
+    void termsChanged(Terms terms);
+
+    /** A call of the key has ended or was refused, so that its cell may be of no more use. */
+    void ended(Object key);
+
+    long size();
+
+    /** The newest cell behind a cell whose terms may have been replaced several times. */
+    static Cell newest(Cell cell) {
+        Cell newest = cell;
+        for (Terms.Change change; (change = newest.terms().change()) != null; ) {
+            newest = newest.follow(change);
+        }
+        return newest;
+    }
+
+    /** The cells of a limit. */
+    static Cells of(Terms terms, SteadyClock clock, long maximumKeys) {
+        return terms.limit().algorithm() == Algorithm.CONCURRENCY
+                ? new BusyCells(terms)
+                : new CachedCells(terms, clock, maximumKeys);
+    }
+}

@@ -1,0 +1,229 @@
+package io.ratelimited.core;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.ZoneId;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A counter per window of the calendar. One word: the index of the last window anyone has a permit in, and how many are
+ * taken there. A call that waits takes its permits in the first later window with room for all of them.
+ */
+final class FixedWindow extends Cell {
+
+    private static final VarHandle WORD;
+    private static final long RETIRED = Long.MIN_VALUE;
+
+    static {
+        try {
+            WORD = MethodHandles.lookup().findVarHandle(FixedWindow.class, "word", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
+
+    private final Terms terms;
+    /** Index of a window above {@code terms.bits} bits of permits taken in it; {@link #RETIRED}. */
+    private volatile long word;
+
+    private FixedWindow(Terms terms, long word) {
+        this.terms = terms;
+        this.word = word;
+    }
+
+    @Override
+    Terms terms() {
+        return terms;
+    }
+
+    @Override
+    long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        while (true) {
+            long before = word;
+            long wait = peek(before, permits, now, maxWait);
+            if (wait < 0) {
+                return wait;
+            }
+            long after = terms.take(before, permits, now);
+            if (WORD.compareAndSet(this, before, after)) {
+                if (into != null) {
+                    into.mark(after >> terms.bits);
+                }
+                return wait;
+            }
+        }
+    }
+
+    @Override
+    long peek(long permits, long now, long maxWait) {
+        return peek(word, permits, now, maxWait);
+    }
+
+    private long peek(long before, long permits, long now, long maxWait) {
+        if (before == RETIRED || terms.change() != null) {
+            return MOVED;
+        }
+        if (permits > terms.permits) {
+            return NEVER;
+        }
+        long window = terms.take(before, permits, now) >> terms.bits;
+        long wait = window == terms.windowAt(now) ? 0 : terms.start(window) - now;
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    /** Permits of the last window are given back; windows behind it are closed. */
+    @Override
+    void cancel(CellReservation reservation, long now) {
+        for (long before = word; before != RETIRED && before >> terms.bits == reservation.mark(); before = word) {
+            if (WORD.compareAndSet(this, before, before - reservation.permits())) {
+                return;
+            }
+        }
+    }
+
+    @Override
+    long remaining(long now) {
+        long current = terms.advance(word, now);
+        return current >> terms.bits == terms.windowAt(now) ? terms.permits - terms.taken(current) : 0;
+    }
+
+    @Override
+    long nanosToFresh(long now) {
+        long current = terms.advance(word, now);
+        return terms.taken(current) == 0 ? 0 : terms.start((current >> terms.bits) + 1) - now;
+    }
+
+    @Override
+    Cell retire() {
+        return new FixedWindow(terms, (long) WORD.getAndSet(this, RETIRED));
+    }
+
+    @Override
+    Cell copy() {
+        return new FixedWindow(terms, word);
+    }
+
+    @Override
+    void absorb(Cell other) {
+        long that = ((FixedWindow) other).word;
+        for (long v = word; v < that && !WORD.compareAndSet(this, v, that); ) {
+            v = word;
+        }
+    }
+
+    @Override
+    Budget leave(long now) {
+        long current = terms.advance(word, now);
+        long ahead = (current >> terms.bits) - terms.windowAt(now);
+        if (ahead == 0) {
+            return new Budget(terms.permits - terms.taken(current), terms.permits, 0, 0);
+        }
+        double debt = (double) (ahead - 1) * terms.permits + terms.taken(current);
+        return new Budget(0, 1, debt, terms.start((current >> terms.bits) + 1) - now);
+    }
+
+    /** The calendar of one limit. */
+    static final class Terms extends io.ratelimited.core.Terms {
+
+        private static final long DAY = Duration.ofDays(1).toNanos();
+        private static final long SECOND = 1_000_000_000L;
+
+        private final long permits;
+        private final int bits;
+        private final long period;
+        private final ZoneId zone;
+        /** Windows of whole days begin at local midnight; shorter ones are counted from the zone's standard offset. */
+        private final boolean wholeDays;
+
+        private final long offset;
+        /** The window asked for last: almost always the one asked for next. */
+        private volatile Window current = new Window(0, 0, 0);
+
+        /** A window's index and its first and last instant plus one, in nanoseconds since 1970. */
+        private record Window(long index, long start, long end) {}
+
+        Terms(Limit limit) {
+            super(limit);
+            this.permits = limit.rate().permits();
+            this.bits = Long.SIZE - Long.numberOfLeadingZeros(permits);
+            this.period = limit.rate().period().toNanos();
+            this.zone = limit.zone();
+            this.wholeDays = period % DAY == 0;
+            this.offset = zone.getRules().getStandardOffset(Instant.EPOCH).getTotalSeconds() * SECOND;
+        }
+
+        @Override
+        boolean followsCalendar() {
+            return true;
+        }
+
+        private long windowAt(long now) {
+            Window window = current;
+            if (now - window.start < 0 || now - window.end >= 0) {
+                long index = index(now);
+                window = new Window(index, start(index), start(index + 1));
+                current = window;
+            }
+            return window.index;
+        }
+
+        private long index(long now) {
+            if (!wholeDays) {
+                return Math.floorDiv(now + offset, period);
+            }
+            Instant instant = Instant.ofEpochSecond(Math.floorDiv(now, SECOND), Math.floorMod(now, SECOND));
+            return Math.floorDiv(instant.atZone(zone).toLocalDate().toEpochDay(), period / DAY);
+        }
+
+        private long start(long index) {
+            if (!wholeDays) {
+                return index * period - offset;
+            }
+            Instant instant = LocalDate.ofEpochDay(index * (period / DAY))
+                    .atStartOfDay(zone)
+                    .toInstant();
+            return instant.getEpochSecond() * SECOND + instant.getNano();
+        }
+
+        private long taken(long word) {
+            return word & ((1L << bits) - 1);
+        }
+
+        /** The word as of now: a later window is empty, an earlier time changes nothing (I2). */
+        private long advance(long word, long now) {
+            long window = windowAt(now);
+            return window > word >> bits ? window << bits : word;
+        }
+
+        /** The word after a call of at most the permits of a window. */
+        private long take(long word, long permits, long now) {
+            long current = advance(word, now);
+            return taken(current) + permits <= this.permits
+                    ? current + permits
+                    : (((current >> bits) + 1) << bits) + permits;
+        }
+
+        @Override
+        Cell fresh(long now) {
+            return new FixedWindow(this, windowAt(now) << bits);
+        }
+
+        @Override
+        Cell resume(Budget budget, long now) {
+            if (budget.debt() == 0) {
+                return new FixedWindow(this, (windowAt(now) << bits) + permits - budget.shareOf(permits));
+            }
+            long debt = (long) Math.ceil(budget.debt());
+            long window = windowAt(now) + 1 + (debt - 1) / permits;
+            return new FixedWindow(this, (window << bits) + (debt - 1) % permits + 1);
+        }
+
+        @Override
+        long idleNanos() {
+            return period;
+        }
+    }
+}

@@ -1,0 +1,238 @@
+package io.ratelimited.core;
+
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides in the memory of this process. A limit without keys has its one cell in a field; keys have theirs in a
+ * {@link Cells map} that is made by the first of them. Thread-safe; a decision takes no lock that is held while waiting,
+ * and {@link #tryAcquire} on a known key allocates nothing.
+ */
+public final class InMemoryRateLimiter implements RateLimiter {
+
+    /** Keys remembered by a limit that states no other number. */
+    public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
+
+    private final SteadyClock clock;
+    private final long maximumKeys;
+    private final AtomicInteger waiting = new AtomicInteger();
+    private volatile Terms terms;
+    private volatile Cell single;
+    private volatile @Nullable Cells keyed;
+
+    /** A limiter on the system's clock, remembering up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
+    public InMemoryRateLimiter(Limit limit) {
+        this(limit, Ticker.system(), DEFAULT_MAXIMUM_KEYS);
+    }
+
+    /**
+     * @param maximumKeys keys remembered at the most, 1 or more; what is evicted beyond that is folded into shared
+     *     state, so that a flood of keys gives nobody more than the limit
+     */
+    public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        if (maximumKeys < 1) {
+            throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
+        }
+        this.clock = new SteadyClock(ticker);
+        this.maximumKeys = maximumKeys;
+        this.terms = Terms.of(limit, ticker.nanos());
+        this.single = terms.fresh(clock.now(terms));
+    }
+
+    @Override
+    public Limit limit() {
+        return terms.limit();
+    }
+
+    @Override
+    public boolean tryAcquire(@Nullable Object key, long permits) {
+        requirePermits(permits);
+        Object id = key == null ? null : KeyDigest.shorten(key);
+        while (true) {
+            Cell cell = id == null ? single : cells().get(id);
+            long outcome = cell.reserve(permits, clock.now(cell.terms()), 0, null);
+            if (outcome != Cell.MOVED) {
+                return outcome >= 0;
+            }
+            follow(id, cell);
+        }
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        requirePermits(permits);
+        Object id = key == null ? null : KeyDigest.shorten(key);
+        long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
+        CellReservation reservation = new CellReservation(this, id, permits, maxWait);
+        while (true) {
+            Cell cell = id == null ? single : cells().get(id);
+            long now = clock.now(cell.terms());
+            long outcome = cell.reserve(permits, now, maxWait, reservation);
+            if (outcome != Cell.MOVED) {
+                reservation.decided(cell, now, outcome);
+                if (outcome < 0) {
+                    ended(id);
+                }
+                return reservation;
+            }
+            follow(id, cell);
+        }
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        requirePermits(permits);
+        Object id = key == null ? null : KeyDigest.shorten(key);
+        while (true) {
+            Cell cell = id == null ? single : cells().peek(id);
+            long now = clock.now(cell.terms());
+            long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
+            if (outcome != Cell.MOVED) {
+                return decision(cell, now, outcome);
+            }
+            follow(id, cell);
+        }
+    }
+
+    /** The decision on a reservation, with the budget of its key as it is now. */
+    Decision describe(@Nullable Object id, long outcome) {
+        while (true) {
+            Cell cell = id == null ? single : cells().peek(id);
+            long now = clock.now(cell.terms());
+            if (cell.peek(1, now, 0) != Cell.MOVED) {
+                return decision(cell, now, outcome);
+            }
+            follow(id, cell);
+        }
+    }
+
+    private static Decision decision(Cell cell, long now, long outcome) {
+        boolean admitted = outcome >= 0;
+        boolean told = !admitted && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
+        long toFresh = cell.nanosToFresh(now);
+        return new Decision(
+                cell.terms().limit().name(),
+                admitted,
+                Duration.ofNanos(Math.max(0, outcome)),
+                told ? Duration.ofNanos(~outcome) : null,
+                outcome == Cell.NEVER,
+                cell.remaining(now),
+                Duration.ofNanos(toFresh == Long.MAX_VALUE ? 0 : toFresh),
+                Decision.Source.MEMORY);
+    }
+
+    @Override
+    public void reset(@Nullable Object key) {
+        if (key != null) {
+            cells().reset(KeyDigest.shorten(key));
+        } else if (limit().algorithm() != Algorithm.CONCURRENCY) {
+            synchronized (this) {
+                single.retire();
+                single = terms.fresh(clock.now(terms));
+            }
+        }
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
+        Limit old = limit();
+        if (!limit.name().equals(old.name())) {
+            throw new IllegalArgumentException(
+                    "a limit cannot be renamed at run time: '" + old.name() + "' to '" + limit.name() + "'");
+        }
+        if (limit.algorithm() != old.algorithm()
+                && (limit.algorithm() == Algorithm.CONCURRENCY || old.algorithm() == Algorithm.CONCURRENCY)) {
+            throw new IllegalArgumentException(
+                    "limit '" + old.name() + "' cannot change from " + old.algorithm() + " to " + limit.algorithm()
+                            + " at run time: calls in flight cannot be counted over time; restart instead");
+        }
+        Terms before = terms;
+        Terms next = Terms.of(limit, clock.ticker().nanos());
+        long leftAt = clock.now(before);
+        long resumedAt = clock.now(next);
+        if (old.algorithm() != Algorithm.CONCURRENCY) {
+            next.inherit(before.fresh(leftAt).leave(leftAt), resumedAt);
+        }
+        before.replaceBy(next, leftAt, resumedAt);
+        terms = next;
+        single = Cells.newest(single);
+        Cells cells = keyed;
+        if (cells != null) {
+            cells.termsChanged(next);
+        }
+    }
+
+    @Override
+    public long keys() {
+        Cells cells = keyed;
+        return cells == null ? 0 : cells.size();
+    }
+
+    @Override
+    public int waiting() {
+        return waiting.get();
+    }
+
+    /** Takes a place among the sleepers; false when there is none. */
+    boolean enter() {
+        if (waiting.incrementAndGet() <= limit().maxWaiting()) {
+            return true;
+        }
+        waiting.decrementAndGet();
+        return false;
+    }
+
+    void leave() {
+        waiting.decrementAndGet();
+    }
+
+    Ticker ticker() {
+        return clock.ticker();
+    }
+
+    long now(Cell cell) {
+        return clock.now(cell.terms());
+    }
+
+    /** A call of the key has ended or was refused. */
+    void ended(@Nullable Object id) {
+        if (id != null) {
+            cells().ended(id);
+        }
+    }
+
+    private Cells cells() {
+        Cells cells = keyed;
+        return cells != null ? cells : makeCells();
+    }
+
+    private synchronized Cells makeCells() {
+        Cells cells = keyed;
+        if (cells == null) {
+            cells = Cells.of(terms, clock, maximumKeys);
+            keyed = cells;
+        }
+        return cells;
+    }
+
+    private void follow(@Nullable Object id, Cell moved) {
+        if (id != null) {
+            cells().follow(id, moved);
+        } else {
+            synchronized (this) {
+                single = Cells.newest(single);
+            }
+        }
+    }
+
+    private static long clampWait(long maxWaitNanos) {
+        return Math.max(0, Math.min(PermitTime.FAR, maxWaitNanos));
+    }
+
+    private static void requirePermits(long permits) {
+        if (permits < 1) {
+            throw new IllegalArgumentException("permits must be at least 1: " + permits);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+package io.ratelimited.core;
+
+import java.time.Duration;
+import java.time.format.DateTimeParseException;
+import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Permits per period, as in {@code 100/s}. Immutable.
+ *
+ * @param permits permits per period; 0 means closed, {@link Long#MAX_VALUE} unlimited
+ * @param period the period, from 1 nanosecond to 3650 days
+ */
+public record Rate(long permits, Duration period) {
+
+    private static final long MAX_PERMITS = 1_000_000_000_000_000L;
+    private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
+    private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
+    private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
+
+    /** Every call goes: a rate for callers that are exempt. Written {@code unlimited}. */
+    public static final Rate UNLIMITED = new Rate(Long.MAX_VALUE, Duration.ofSeconds(1));
+
+    /**
+     * @throws IllegalArgumentException when permits are negative or above 10<sup>15</sup>, the period is not positive
+     *     or above 3650 days, or there are more than 100 permits a nanosecond
+     */
+    public Rate {
+        if (permits < 0) {
+            throw new IllegalArgumentException("rate must be 0 (closed) or more permits: " + permits);
+        }
+        if (period.isNegative() || period.isZero() || period.compareTo(MAX_PERIOD) > 0) {
+            throw new IllegalArgumentException("the period of a rate must be from 1ns to 3650d: " + period);
+        }
+        if (permits != Long.MAX_VALUE && (permits > MAX_PERMITS || permits / 100 > period.toNanos())) {
+            throw new IllegalArgumentException(
+                    "rate must be at most 10^15 permits, and at most 100 permits a nanosecond: " + permits + " per "
+                            + period);
+        }
+    }
+
+    /**
+     * Parses {@code "<number>/<period>"} or {@code "unlimited"}. The period is a unit ({@code ns us ms s m h d}), a
+     * number of units ({@code 500ms}) or an ISO-8601 duration ({@code PT1M}).
+     *
+     * @throws IllegalArgumentException when the text is not a rate; the message says what is
+     */
+    public static Rate parse(String text) {
+        if (text.strip().equalsIgnoreCase("unlimited")) {
+            return UNLIMITED;
+        }
+        Matcher matcher = RATE.matcher(text);
+        if (!matcher.matches()) {
+            throw unparsable(text, null);
+        }
+        try {
+            return new Rate(Long.parseLong(matcher.group(1)), parsePeriod(matcher.group(2)));
+        } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
+            throw unparsable(text, ex);
+        }
+    }
+
+    private static Duration parsePeriod(String text) {
+        Matcher matcher = PERIOD.matcher(text);
+        if (!matcher.matches()) {
+            return Duration.parse(text.toUpperCase(Locale.ROOT));
+        }
+        long amount = matcher.group(1).isEmpty() ? 1 : Long.parseLong(matcher.group(1));
+        return switch (matcher.group(2)) {
+            case "ns" -> Duration.ofNanos(amount);
+            case "us", "µs" -> Duration.ofNanos(Math.multiplyExact(amount, 1_000));
+            case "ms" -> Duration.ofMillis(amount);
+            case "s" -> Duration.ofSeconds(amount);
+            case "m", "min" -> Duration.ofMinutes(amount);
+            case "h" -> Duration.ofHours(amount);
+            default -> Duration.ofDays(amount);
+        };
+    }
+
+    private static IllegalArgumentException unparsable(String text, @Nullable Exception cause) {
+        return new IllegalArgumentException(
+                "rate must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, or \"unlimited\": \""
+                        + text + "\"",
+                cause);
+    }
+
+    /** No call goes. */
+    public boolean isClosed() {
+        return permits == 0;
+    }
+
+    /** Every call goes. */
+    public boolean isUnlimited() {
+        return permits == Long.MAX_VALUE;
+    }
+
+    /** The rate as it is written: {@code 100/s}, {@code 20/500ms}, {@code unlimited}. */
+    @Override
+    public String toString() {
+        return isUnlimited() ? "unlimited" : permits + "/" + describe(period.toNanos());
+    }
+
+    private static String describe(long nanos) {
+        String[] units = {"d", "h", "m", "s", "ms", "us", "ns"};
+        long[] sizes = {86_400_000_000_000L, 3_600_000_000_000L, 60_000_000_000L, 1_000_000_000L, 1_000_000L, 1_000L, 1L
+        };
+        for (int i = 0; ; i++) {
+            if (nanos % sizes[i] == 0) {
+                long amount = nanos / sizes[i];
+                return amount == 1 ? units[i] : amount + units[i];
+            }
+        }
+    }
+}

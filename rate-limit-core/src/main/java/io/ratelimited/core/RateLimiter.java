@@ -1,0 +1,80 @@
+package io.ratelimited.core;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides for one limit, for every key. This is the seam between memory and Redis. A {@code null} key is the one budget
+ * of a limit without keys; all other keys are compared by {@code equals}, each with a budget of its own.
+ * Implementations are thread-safe. All durations are in nanoseconds.
+ *
+ * <p>Every operation that takes permits throws {@link IllegalArgumentException} when they are less than 1.
+ */
+public interface RateLimiter {
+
+    /** The limit as it is now. */
+    Limit limit();
+
+    /**
+     * Takes the permits if the call may go at once. Allocates nothing in memory.
+     *
+     * @return whether the call may go; if not, nothing has changed
+     * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY}, whose calls have to be {@link
+     *     Reservation#release released}: use {@link #reserve}
+     */
+    boolean tryAcquire(@Nullable Object key, long permits);
+
+    /**
+     * Takes the permits if the call may go within the given time. Does not sleep: the caller goes when {@link
+     * Reservation#await} returns. A refusal is decided at once and changes nothing.
+     *
+     * @param maxWaitNanos the longest wait, inclusive; 0 to go at once or not at all
+     */
+    Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos);
+
+    /** {@link #reserve} for callers that must not block, for backends whose decision takes a round trip. */
+    default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
+    }
+
+    /**
+     * Takes the permits and sleeps until they are due.
+     *
+     * @throws RateLimitExceededException when the call could not go within the given time, or too many callers sleep
+     * @throws InterruptedException when interrupted while sleeping; the permits have been given back
+     */
+    default Reservation acquire(@Nullable Object key, long permits, long maxWaitNanos) throws InterruptedException {
+        Reservation reservation = reserve(key, permits, maxWaitNanos);
+        if (!reservation.await()) {
+            throw new RateLimitExceededException(reservation.decision());
+        }
+        return reservation;
+    }
+
+    /**
+     * What {@link #reserve} would decide now. Changes nothing, and remembers no key.
+     *
+     * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could go at once
+     */
+    Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
+
+    /** Forgets what the key has used: its next call finds a fresh budget. Calls in flight still count. */
+    void reset(@Nullable Object key);
+
+    /**
+     * Changes the limit while it is in use. Stored permits scale with the new capacity and debt is kept in permits, so
+     * that neither a change nor a series of changes hands out fresh budget; no grant is lost or doubled. Guava's two
+     * algorithms keep their debt in time, as Guava does.
+     *
+     * @param limit the new limit; same name
+     * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY
+     */
+    void update(Limit limit);
+
+    /** How many keys have a budget in memory now, estimated. */
+    long keys();
+
+    /** How many callers sleep now. */
+    int waiting();
+}

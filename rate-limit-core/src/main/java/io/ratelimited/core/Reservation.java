@@ -1,0 +1,46 @@
+package io.ratelimited.core;
+
+import java.util.concurrent.CompletableFuture;
+
+/**
+ * Permits taken for one call, or the refusal to. Obtained from {@link RateLimiter#reserve}. Thread-safe; all operations
+ * are idempotent.
+ *
+ * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call may go, then the call, then {@link
+ * #release}. A call that will not go after all {@link #cancel}s.
+ */
+public interface Reservation {
+
+    /** Whether the call was refused; a call that is not may still have to wait. */
+    boolean isRefused();
+
+    /** Nanoseconds from the decision until the call may go; 0 when at once, when refused, or when not known yet. */
+    long waitNanos();
+
+    /** What was decided, with the budget as it was left. */
+    Decision decision();
+
+    /**
+     * Sleeps until the call may go.
+     *
+     * @return true when the call may go; false when it is refused: by the decision, because {@link Limit#maxWaiting}
+     *     callers already sleep, or because no call in flight ended in time
+     * @throws InterruptedException when interrupted; the permits have been given back
+     */
+    boolean await() throws InterruptedException;
+
+    /**
+     * {@link #await} without a thread: completes when the call may go or is refused. Cancelling the future gives the
+     * permits back.
+     */
+    CompletableFuture<Boolean> awaitAsync();
+
+    /**
+     * Gives back what nobody has reserved behind it: for a reservation whose wait is not over, its permits less those
+     * reserved later; for one that went at once, its permits as long as that cannot create any.
+     */
+    void cancel();
+
+    /** The call has ended: a call in flight no longer counts. Without effect on limits that count over time. */
+    void release();
+}

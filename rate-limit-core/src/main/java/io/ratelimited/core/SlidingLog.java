@@ -1,0 +1,225 @@
+package io.ratelimited.core;
+
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The instants of the last permits, at most as many as the limit has. A call may go when the permit that would be one
+ * too many has left the window, and never before a call that was granted earlier. An instant leaves the window exactly
+ * one period later.
+ *
+ * <p>Guarded by the cell's monitor, which is never held while waiting.
+ */
+final class SlidingLog extends Cell {
+
+    private static final int FIRST_CAPACITY = 8;
+
+    private final Terms terms;
+    /** A ring of instants in order, one a permit; grows up to the permits of the limit. */
+    private long[] instants;
+
+    private int oldest;
+    private int size;
+    private boolean retired;
+
+    private SlidingLog(Terms terms, long[] instants, int size) {
+        this.terms = terms;
+        this.instants = instants;
+        this.size = size;
+    }
+
+    @Override
+    Terms terms() {
+        return terms;
+    }
+
+    @Override
+    synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        long wait = wait(permits, now, maxWait);
+        if (wait >= 0) {
+            for (int i = 0; i < permits; i++) {
+                add(now + wait, now);
+            }
+            if (into != null) {
+                into.mark(now + wait);
+            }
+        }
+        return wait;
+    }
+
+    @Override
+    synchronized long peek(long permits, long now, long maxWait) {
+        return wait(permits, now, maxWait);
+    }
+
+    private long wait(long permits, long now, long maxWait) {
+        if (retired || terms.change() != null) {
+            return MOVED;
+        }
+        if (permits > terms.permits) {
+            return NEVER;
+        }
+        long wait = size == 0 ? 0 : Math.max(0, instant(size - 1) - now);
+        int last = size - 1 - (int) (terms.permits - permits);
+        if (last >= 0) {
+            wait = Math.max(wait, instant(last) + terms.period - now);
+        }
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    private long instant(int position) {
+        int index = oldest + position;
+        return instants[index < instants.length ? index : index - instants.length];
+    }
+
+    /** Appends an instant; one that has left the window, or is older than the limit can count, makes room. */
+    private void add(long instant, long now) {
+        while (size > 0 && (size == terms.permits || instant(0) + terms.period - now <= 0)) {
+            oldest = oldest + 1 == instants.length ? 0 : oldest + 1;
+            size--;
+        }
+        if (size == instants.length) {
+            instants = toArray((int) Math.min(terms.permits, Math.max(FIRST_CAPACITY, size * 2L)));
+            oldest = 0;
+        }
+        int index = oldest + size;
+        instants[index < instants.length ? index : index - instants.length] = instant;
+        size++;
+    }
+
+    private long[] toArray(int capacity) {
+        long[] copy = new long[capacity];
+        for (int i = 0; i < size; i++) {
+            copy[i] = instant(i);
+        }
+        return copy;
+    }
+
+    /** All permits that are still remembered are given back: whoever goes later was counted beside them. */
+    @Override
+    synchronized void cancel(CellReservation reservation, long now) {
+        if (retired) {
+            return;
+        }
+        long[] kept = new long[size];
+        int count = 0;
+        long back = reservation.permits();
+        for (int i = size - 1; i >= 0; i--) {
+            if (back > 0 && instant(i) == reservation.mark()) {
+                back--;
+            } else {
+                kept[size - 1 - count++] = instant(i);
+            }
+        }
+        instants = Arrays.copyOfRange(kept, size - count, size);
+        oldest = 0;
+        size = count;
+    }
+
+    @Override
+    synchronized long remaining(long now) {
+        return Math.max(0, terms.permits - inWindow(now));
+    }
+
+    private int inWindow(long now) {
+        int low = 0;
+        int high = size;
+        while (low < high) {
+            int middle = (low + high) >>> 1;
+            if (instant(middle) + terms.period - now <= 0) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return size - low;
+    }
+
+    @Override
+    synchronized long nanosToFresh(long now) {
+        return size == 0 ? 0 : Math.max(0, instant(size - 1) + terms.period - now);
+    }
+
+    @Override
+    synchronized Cell retire() {
+        retired = true;
+        return twin();
+    }
+
+    @Override
+    synchronized Cell copy() {
+        return twin();
+    }
+
+    private SlidingLog twin() {
+        return new SlidingLog(terms, toArray(size), size);
+    }
+
+    /** Permit by permit from the newest, the later instant of the two. */
+    @Override
+    synchronized void absorb(Cell other) {
+        SlidingLog that = (SlidingLog) other.copy();
+        long[] merged = new long[Math.max(size, that.size)];
+        for (int i = 1; i <= merged.length; i++) {
+            long instant;
+            if (i > size || i > that.size) {
+                instant = i > size ? that.instant(that.size - i) : instant(size - i);
+            } else {
+                long a = instant(size - i);
+                long b = that.instant(that.size - i);
+                instant = a - b >= 0 ? a : b;
+            }
+            merged[merged.length - i] = instant;
+        }
+        instants = merged;
+        oldest = 0;
+        size = merged.length;
+    }
+
+    @Override
+    synchronized Budget leave(long now) {
+        int ahead = 0;
+        while (ahead < size && instant(size - 1 - ahead) - now > 0) {
+            ahead++;
+        }
+        return ahead == 0
+                ? new Budget(remaining(now), terms.permits, 0, 0)
+                : new Budget(0, 1, ahead, instant(size - 1) - now);
+    }
+
+    /** The window of one limit. */
+    static final class Terms extends io.ratelimited.core.Terms {
+
+        private final long permits;
+        private final long period;
+
+        Terms(Limit limit) {
+            super(limit);
+            this.permits = limit.rate().permits();
+            this.period = limit.rate().period().toNanos();
+        }
+
+        @Override
+        Cell fresh(long now) {
+            return new SlidingLog(this, new long[0], 0);
+        }
+
+        /** What was spent is spent now, the latest to leave the window; debt in later windows. */
+        @Override
+        Cell resume(Budget budget, long now) {
+            long spent = permits - budget.shareOf(permits);
+            long debt = (long) Math.ceil(budget.debt());
+            long[] instants = new long[(int) Math.min(permits, spent + debt)];
+            for (int i = 0; i < instants.length; i++) {
+                long position = spent + debt - instants.length + i;
+                instants[i] = now + (position < spent ? 0 : (1 + (position - spent) / permits) * period);
+            }
+            return new SlidingLog(this, instants, instants.length);
+        }
+
+        @Override
+        long idleNanos() {
+            return period;
+        }
+    }
+}

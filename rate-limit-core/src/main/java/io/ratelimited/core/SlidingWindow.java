@@ -1,0 +1,220 @@
+package io.ratelimited.core;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A ring of slots. The window is the slot of the call and the {@code slots} before it: one more than the period holds,
+ * so that the oldest, partly covered slot counts in full and no interval of the period ever exceeds the limit. A call
+ * that waits takes its permits in the first later slot with room, and later calls go no earlier.
+ *
+ * <p>Guarded by the cell's monitor, which is never held while waiting.
+ */
+final class SlidingWindow extends Cell {
+
+    private final Terms terms;
+    /** Permits taken in slot s at s modulo the length. */
+    private final long[] taken;
+    /** The last slot anyone has a permit in, counted from the base of the terms. */
+    private long head;
+    /** Sum of {@link #taken}. */
+    private long total;
+
+    private boolean retired;
+
+    private SlidingWindow(Terms terms, long head) {
+        this.terms = terms;
+        this.taken = new long[terms.limit().slots() + 1];
+        this.head = head;
+    }
+
+    @Override
+    Terms terms() {
+        return terms;
+    }
+
+    @Override
+    synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        long slot = slotFor(permits, now);
+        long wait = wait(slot, permits, now, maxWait);
+        if (wait >= 0) {
+            advance(slot);
+            taken[index(slot)] += permits;
+            total += permits;
+            if (into != null) {
+                into.mark(slot);
+            }
+        }
+        return wait;
+    }
+
+    @Override
+    synchronized long peek(long permits, long now, long maxWait) {
+        return wait(slotFor(permits, now), permits, now, maxWait);
+    }
+
+    private long wait(long slot, long permits, long now, long maxWait) {
+        if (retired || terms.change() != null) {
+            return MOVED;
+        }
+        if (permits > terms.permits) {
+            return NEVER;
+        }
+        long wait = Math.max(0, terms.start(slot) - now);
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    /** The first slot, not before now or the head, whose window has room. */
+    private long slotFor(long permits, long now) {
+        long slot = Math.max(head, terms.slot(now));
+        long inWindow = total;
+        for (long oldest = head - taken.length + 1; oldest <= head; oldest++) {
+            boolean gone = oldest + taken.length <= slot;
+            if (!gone && inWindow + permits <= terms.permits) {
+                break;
+            }
+            inWindow -= taken[index(oldest)];
+            slot = Math.max(slot, oldest + taken.length);
+        }
+        return slot;
+    }
+
+    private int index(long slot) {
+        return (int) Math.floorMod(slot, (long) taken.length);
+    }
+
+    private void advance(long slot) {
+        for (long next = head + 1; next <= slot && next <= head + taken.length; next++) {
+            total -= taken[index(next)];
+            taken[index(next)] = 0;
+        }
+        head = Math.max(head, slot);
+    }
+
+    /** All permits are given back while their slot is remembered: whoever goes later was counted beside them. */
+    @Override
+    synchronized void cancel(CellReservation reservation, long now) {
+        long slot = reservation.mark();
+        if (!retired && slot > head - taken.length) {
+            taken[index(slot)] -= reservation.permits();
+            total -= reservation.permits();
+        }
+    }
+
+    @Override
+    synchronized long remaining(long now) {
+        long slot = terms.slot(now);
+        if (slot < head) {
+            return 0;
+        }
+        long inWindow = total;
+        for (long oldest = head - taken.length + 1; oldest <= head && oldest + taken.length <= slot; oldest++) {
+            inWindow -= taken[index(oldest)];
+        }
+        return Math.max(0, terms.permits - inWindow);
+    }
+
+    @Override
+    synchronized long nanosToFresh(long now) {
+        for (long slot = head; slot > head - taken.length; slot--) {
+            if (taken[index(slot)] > 0) {
+                return Math.max(0, terms.start(slot + taken.length) - now);
+            }
+        }
+        return 0;
+    }
+
+    @Override
+    synchronized Cell retire() {
+        retired = true;
+        return twin();
+    }
+
+    @Override
+    synchronized Cell copy() {
+        return twin();
+    }
+
+    private SlidingWindow twin() {
+        SlidingWindow twin = new SlidingWindow(terms, head);
+        System.arraycopy(taken, 0, twin.taken, 0, taken.length);
+        twin.total = total;
+        return twin;
+    }
+
+    /** Slot by slot, the larger count of the two. */
+    @Override
+    synchronized void absorb(Cell other) {
+        SlidingWindow that = (SlidingWindow) other.copy();
+        advance(that.head);
+        that.advance(head);
+        total = 0;
+        for (int i = 0; i < taken.length; i++) {
+            taken[i] = Math.max(taken[i], that.taken[i]);
+            total += taken[i];
+        }
+    }
+
+    @Override
+    synchronized Budget leave(long now) {
+        long ahead = head - terms.slot(now);
+        if (ahead <= 0) {
+            return new Budget(remaining(now), terms.permits, 0, 0);
+        }
+        long debt = 0;
+        for (long slot = head; slot > head - Math.min(ahead, taken.length); slot--) {
+            debt += taken[index(slot)];
+        }
+        return new Budget(0, 1, debt, terms.start(head) - now);
+    }
+
+    /** The slots of one limit. */
+    static final class Terms extends io.ratelimited.core.Terms {
+
+        private final long base;
+        private final long permits;
+        /** Rounded up, so that the window is never shorter than the period. */
+        private final long slotNanos;
+
+        Terms(Limit limit, long base) {
+            super(limit);
+            this.base = base;
+            this.permits = limit.rate().permits();
+            this.slotNanos = (limit.rate().period().toNanos() - 1) / limit.slots() + 1;
+        }
+
+        private long slot(long now) {
+            return Math.floorDiv(now - base, slotNanos);
+        }
+
+        private long start(long slot) {
+            return base + slot * slotNanos;
+        }
+
+        @Override
+        Cell fresh(long now) {
+            return new SlidingWindow(this, slot(now));
+        }
+
+        /** What was spent is spent in the current slot, the latest to leave the window; debt in the next ones. */
+        @Override
+        Cell resume(Budget budget, long now) {
+            SlidingWindow cell = new SlidingWindow(this, slot(now));
+            long spent = permits - budget.shareOf(permits);
+            cell.taken[cell.index(cell.head)] = spent;
+            cell.total = spent;
+            for (long debt = (long) Math.ceil(budget.debt()); debt > 0; debt -= permits) {
+                long part = Math.min(permits, debt);
+                long slot = cell.slotFor(part, now);
+                cell.advance(slot);
+                cell.taken[cell.index(slot)] += part;
+                cell.total += part;
+            }
+            return cell;
+        }
+
+        @Override
+        long idleNanos() {
+            return slotNanos * (limit().slots() + 1L);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+package io.ratelimited.core;
+
+import java.time.Instant;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/** The one class that reads the system's clocks. */
+enum SystemTicker implements Ticker {
+    INSTANCE;
+
+    @Override
+    public long nanos() {
+        return System.nanoTime();
+    }
+
+    @Override
+    public long epochNanos() {
+        Instant now = Instant.now();
+        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+    }
+
+    @Override
+    public void sleepUntil(long deadline) throws InterruptedException {
+        for (long left; (left = deadline - System.nanoTime()) > 0; ) {
+            if (Thread.interrupted()) {
+                throw new InterruptedException();
+            }
+            LockSupport.parkNanos(this, left);
+        }
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+    }
+
+    @Override
+    public Runnable schedule(long deadline, Runnable task) {
+        long delay = Math.max(0, deadline - System.nanoTime());
+        CompletableFuture<Void> done = new CompletableFuture<>();
+        done.completeOnTimeout(null, delay, TimeUnit.NANOSECONDS).thenRun(task);
+        return () -> done.cancel(false);
+    }
+}

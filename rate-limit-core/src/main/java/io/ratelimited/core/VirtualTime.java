@@ -1,0 +1,247 @@
+package io.ratelimited.core;
+
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Token bucket, GCRA, leaky bucket and smooth bursty: one word, the time V (in units of {@link PermitTime}) at which
+ * the bucket holds, or held, zero permits. A bucket of depth D holds {@code now − max(V, now − D)}; a negative amount is
+ * debt. A call of cost c moves V to {@code max(V, now − D) + c}.
+ *
+ * <table>
+ * <caption>How the four differ</caption>
+ * <tr><th>algorithm</th><th>D</th><th>goes when</th><th>refused for ever</th><th>start</th></tr>
+ * <tr><td>TOKEN_BUCKET, GCRA</td><td>burst</td><td>its own permits are there</td><td>more than burst</td><td>full</td></tr>
+ * <tr><td>SMOOTH_BURSTY</td><td>burst</td><td>its predecessors' debt is paid</td><td>never</td><td>empty</td></tr>
+ * <tr><td>LEAKY_BUCKET</td><td>0</td><td>its slot begins, less than burst slots ahead</td><td>more than burst</td>
+ * <td>idle</td></tr>
+ * </table>
+ */
+final class VirtualTime extends Cell {
+
+    private static final VarHandle ZERO_AT;
+    /** Reserved value of {@link #zeroAt}: retired (I4). No reachable time comes near it. */
+    private static final long RETIRED = Long.MIN_VALUE;
+
+    static {
+        try {
+            ZERO_AT = MethodHandles.lookup().findVarHandle(VirtualTime.class, "zeroAt", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
+
+    private final Terms terms;
+    /** V: units since the base of the terms' time; {@link #RETIRED}. */
+    private volatile long zeroAt;
+
+    private VirtualTime(Terms terms, long zeroAt) {
+        this.terms = terms;
+        this.zeroAt = zeroAt;
+    }
+
+    @Override
+    Terms terms() {
+        return terms;
+    }
+
+    @Override
+    long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        Terms t = terms;
+        if (t.change() != null) {
+            return MOVED;
+        }
+        if (permits > t.capacity) {
+            return NEVER;
+        }
+        long cost = t.time.cost(permits);
+        long units = t.time.at(now);
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return MOVED;
+            }
+            long end = Math.max(v, units - t.depth) + cost;
+            long wait = t.wait(end, cost, units, now, maxWait);
+            if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
+                if (into != null) {
+                    into.mark(end);
+                }
+                return wait;
+            }
+        }
+    }
+
+    @Override
+    long peek(long permits, long now, long maxWait) {
+        long v = zeroAt;
+        if (v == RETIRED || terms.change() != null) {
+            return MOVED;
+        }
+        if (permits > terms.capacity) {
+            return NEVER;
+        }
+        long cost = terms.time.cost(permits);
+        long units = terms.time.at(now);
+        return terms.wait(Math.max(v, units - terms.depth) + cost, cost, units, now, maxWait);
+    }
+
+    /**
+     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved:
+     * if all of them have gone already and the bucket has not been full since, all is given back; if some still wait,
+     * their times stand and only the rest is free. Where the next caller pays, slots behind stand and nothing is free.
+     */
+    @Override
+    void cancel(CellReservation reservation, long now) {
+        long cost = terms.time.cost(reservation.permits());
+        long end = reservation.mark();
+        long units = terms.time.at(now);
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return;
+            }
+            long back;
+            if (v == end) {
+                back = cost;
+            } else if (!terms.paysFirst) {
+                back = 0;
+            } else if (v <= units && end > units - terms.depth) {
+                back = cost;
+            } else {
+                back = cost - (v - end);
+            }
+            if (back <= 0 || ZERO_AT.compareAndSet(this, v, v - back)) {
+                return;
+            }
+        }
+    }
+
+    @Override
+    long remaining(long now) {
+        long units = terms.time.at(now);
+        long v = Math.max(zeroAt, units - terms.depth);
+        if (terms.limit().algorithm() == Algorithm.LEAKY_BUCKET) {
+            return Math.max(0, terms.capacity - terms.time.permits(v - units + terms.unit - 1));
+        }
+        return Math.min(terms.limit().burst(), terms.time.permits(units - v));
+    }
+
+    @Override
+    long nanosToFresh(long now) {
+        return terms.time.nanosUntil(zeroAt + terms.depth, now);
+    }
+
+    @Override
+    Cell retire() {
+        return new VirtualTime(terms, (long) ZERO_AT.getAndSet(this, RETIRED));
+    }
+
+    @Override
+    Cell copy() {
+        return new VirtualTime(terms, zeroAt);
+    }
+
+    @Override
+    void absorb(Cell other) {
+        long that = ((VirtualTime) other).zeroAt;
+        for (long v = zeroAt; v < that && !ZERO_AT.compareAndSet(this, v, that); ) {
+            v = zeroAt;
+        }
+    }
+
+    @Override
+    Budget leave(long now) {
+        long units = terms.time.at(now);
+        long v = Math.max(zeroAt, units - terms.depth);
+        if (v <= units) {
+            return terms.depth == 0 ? new Budget(1, 1, 0, 0) : new Budget(units - v, terms.depth, 0, 0);
+        }
+        return new Budget(0, 1, terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now));
+    }
+
+    /** The parameters of the four algorithms. */
+    static final class Terms extends io.ratelimited.core.Terms {
+
+        private final PermitTime time;
+        /** Units of one permit. */
+        private final long unit;
+        /** D: units the bucket can hold. */
+        private final long depth;
+        /**
+         * The least V of a fresh cell: a bucket that starts empty was empty when the limit was made, so that a key not
+         * seen since has stored permits like a key that has been idle.
+         */
+        private long emptyAt;
+        /** A call waits for its own permits; otherwise for those of its predecessors. */
+        private final boolean paysFirst;
+        /** A wait of so many units is refused. */
+        private final long queue;
+        /** The most permits of one call. */
+        private final long capacity;
+
+        Terms(Limit limit, long base) {
+            super(limit);
+            Algorithm algorithm = limit.algorithm();
+            this.time = new PermitTime(limit.rate(), base);
+            this.unit = time.cost(1);
+            this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
+            boolean queues = algorithm == Algorithm.LEAKY_BUCKET;
+            this.depth = queues || limit.burst() == 0 ? 0 : time.cost(limit.burst());
+            this.emptyAt = paysFirst ? Long.MIN_VALUE : 0;
+            this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
+            this.capacity = limit.capacity();
+        }
+
+        /** The wait of a call that would move V to the end, or the complement of its retry-after. */
+        private long wait(long end, long cost, long units, long now, long maxWait) {
+            long due = paysFirst ? end : end - cost;
+            if (cost >= PermitTime.FAR) {
+                return NEVER;
+            }
+            if (due - units <= 0) {
+                return 0;
+            }
+            if (due - units > PermitTime.FAR) {
+                return UNKNOWN;
+            }
+            long wait = time.nanosUntil(due, now);
+            long tooLong =
+                    Math.max(wait - maxWait, queue == Long.MAX_VALUE ? 0 : time.nanosUntil(due - queue + 1, now));
+            return tooLong > 0 ? ~tooLong : wait;
+        }
+
+        @Override
+        Cell fresh(long now) {
+            return new VirtualTime(this, Math.max(emptyAt, time.at(now) - depth));
+        }
+
+        @Override
+        void inherit(Budget untouched, long now) {
+            if (!paysFirst) {
+                emptyAt = cell(untouched, now).zeroAt;
+            }
+        }
+
+        @Override
+        Cell resume(Budget budget, long now) {
+            return cell(budget, now);
+        }
+
+        private VirtualTime cell(Budget budget, long now) {
+            long units = time.at(now);
+            if (budget.debt() == 0) {
+                return new VirtualTime(this, units - budget.shareOf(depth));
+            }
+            boolean keepsTime = limit().algorithm() == Algorithm.SMOOTH_BURSTY;
+            long debt = keepsTime ? time.at(now + budget.debtNanos()) - units : time.units(budget.debt());
+            return new VirtualTime(this, units + Math.min(PermitTime.FAR, debt));
+        }
+
+        @Override
+        long idleNanos() {
+            return time.nanos(Math.max(depth, unit));
+        }
+    }
+}
