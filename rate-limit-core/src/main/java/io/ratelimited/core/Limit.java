@@ -218,7 +218,7 @@ public final class Limit {
             this.algorithm = algorithm;
         }
 
-        /** @see Rate#parse */
+        /** See {@link Rate#parse}. */
         public Builder rate(String rate) {
             return rate(Rate.parse(rate));
         }
@@ -228,55 +228,57 @@ public final class Limit {
             return this;
         }
 
-        /** @see Limit#burst() */
+        /** See {@link Limit#burst}. */
         public Builder burst(long burst) {
             this.burst = burst;
             return this;
         }
 
-        /** @see Limit#warmup() */
+        /** See {@link Limit#warmup}. */
         public Builder warmup(Duration warmup) {
             this.warmup = warmup;
             return this;
         }
 
-        /** @see Limit#coldFactor() */
+        /** See {@link Limit#coldFactor}. */
         public Builder coldFactor(double coldFactor) {
             this.coldFactor = coldFactor;
             return this;
         }
 
-        /** @see Limit#maxConcurrent() */
+        /** See {@link Limit#maxConcurrent}. */
         public Builder maxConcurrent(int maxConcurrent) {
             this.maxConcurrent = maxConcurrent;
             return this;
         }
 
-        /** @see Limit#zone() */
+        /** See {@link Limit#zone}. */
         public Builder zone(ZoneId zone) {
             this.zone = zone;
             return this;
         }
 
-        /** @see Limit#slots() */
+        /** See {@link Limit#slots}. */
         public Builder slots(int slots) {
             this.slots = slots;
             return this;
         }
 
-        /** @see Limit#lease() */
+        /** See {@link Limit#lease}. */
         public Builder lease(Duration lease) {
             this.lease = lease;
             return this;
         }
 
-        /** @see Limit#maxWaiting() */
+        /** See {@link Limit#maxWaiting}. */
         public Builder maxWaiting(int maxWaiting) {
             this.maxWaiting = maxWaiting;
             return this;
         }
 
         /**
+         * Checks the parameters.
+         *
          * @throws IllegalArgumentException when a parameter is missing, out of range, or has no meaning for the
          *     algorithm; the message names the parameter, its value and the remedy
          */

@@ -34,12 +34,21 @@ final class WarmUp extends Cell {
         this.state = state;
     }
 
-    /**
-     * @param stored p: stored permits, as of {@code next}
-     * @param next N: the nanosecond at which the next call may go
-     * @param fraction part of a nanosecond that N lies later, below 1
-     */
-    record State(double stored, long next, double fraction) {
+    /** Immutable; compared by identity. */
+    private static final class State {
+
+        /** The p stored permits, as of N. */
+        private final double stored;
+        /** N: the nanosecond at which the next call may go. */
+        private final long next;
+        /** Part of a nanosecond that N lies later, below 1. */
+        private final double fraction;
+
+        private State(double stored, long next, double fraction) {
+            this.stored = stored;
+            this.next = next;
+            this.fraction = fraction;
+        }
 
         /** N rounded up to the nanosecond. */
         private long due() {
@@ -185,7 +194,7 @@ final class WarmUp extends Cell {
         }
 
         private State spend(State state, long permits) {
-            double fromStore = Math.min(permits, state.stored);
+            double fromStore = Math.min((double) permits, state.stored);
             double cost = area(state.stored, fromStore) + (permits - fromStore) * interval + state.fraction;
             double whole = Math.floor(cost);
             return new State(state.stored - fromStore, state.next + (long) whole, cost - whole);

@@ -114,8 +114,17 @@ public final class ManualTicker implements Ticker {
     }
 
     private synchronized void remove(Alarm alarm) {
-        alarms.removeIf(other -> other == alarm);
+        alarms.remove(alarm);
     }
 
-    private record Alarm(long deadline, Runnable task) {}
+    private static final class Alarm {
+
+        private final long deadline;
+        private final Runnable task;
+
+        private Alarm(long deadline, Runnable task) {
+            this.deadline = deadline;
+            this.task = task;
+        }
+    }
 }
