@@ -88,8 +88,9 @@ public final class InMemoryRateLimiter implements RateLimiter {
             Cell cell = id == null ? single : cells().peek(id);
             long now = clock.now(cell.terms());
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
-            if (outcome != Cell.MOVED) {
-                return decision(cell, now, outcome);
+            Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
+            if (decision != null) {
+                return decision;
             }
             follow(id, cell);
         }
@@ -100,24 +101,30 @@ public final class InMemoryRateLimiter implements RateLimiter {
         while (true) {
             Cell cell = id == null ? single : cells().peek(id);
             long now = clock.now(cell.terms());
-            if (cell.peek(1, now, 0) != Cell.MOVED) {
-                return decision(cell, now, outcome);
+            Decision decision = decision(cell, now, outcome);
+            if (decision != null) {
+                return decision;
             }
             follow(id, cell);
         }
     }
 
-    private static Decision decision(Cell cell, long now, long outcome) {
+    /** Null when the cell was retired meanwhile, so that what it says of its budget means nothing. */
+    private static @Nullable Decision decision(Cell cell, long now, long outcome) {
         boolean admitted = outcome >= 0;
         boolean told = !admitted && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
         long toFresh = cell.nanosToFresh(now);
+        long remaining = cell.remaining(now);
+        if (cell.peek(1, now, 0) == Cell.MOVED) {
+            return null;
+        }
         return new Decision(
                 cell.terms().limit().name(),
                 admitted,
                 Duration.ofNanos(Math.max(0, outcome)),
                 told ? Duration.ofNanos(~outcome) : null,
                 outcome == Cell.NEVER,
-                cell.remaining(now),
+                remaining,
                 Duration.ofNanos(toFresh == Long.MAX_VALUE ? 0 : toFresh),
                 Decision.Source.MEMORY);
     }

@@ -1,0 +1,85 @@
+package io.ratelimited.core;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
+
+/** Threads that start behind one gate and are judged on what they bring back. */
+final class Threads {
+
+    /** A test that has not ended by then has lost a thread. */
+    static final Duration PATIENCE = Duration.ofMinutes(1);
+
+    private Threads() {}
+
+    /** What one thread does. */
+    interface Body<T> {
+        T run(int thread) throws Exception;
+    }
+
+    /** Runs the body in so many threads at once and returns what they return, in the order of the threads. */
+    static <T> List<T> run(int threads, Body<T> body) throws Exception {
+        CountDownLatch gate = new CountDownLatch(1);
+        List<FutureTask<T>> tasks = new ArrayList<>();
+        for (int i = 0; i < threads; i++) {
+            int thread = i;
+            tasks.add(start(() -> {
+                gate.await();
+                return body.run(thread);
+            }));
+        }
+        gate.countDown();
+        List<T> results = new ArrayList<>();
+        for (FutureTask<T> task : tasks) {
+            results.add(get(task));
+        }
+        return results;
+    }
+
+    /** The sum of what the threads return. */
+    static long sum(int threads, Body<Long> body) throws Exception {
+        return run(threads, body).stream().mapToLong(Long::longValue).sum();
+    }
+
+    /** Starts one thread. */
+    static <T> FutureTask<T> start(Callable<T> body) {
+        FutureTask<T> task = new FutureTask<>(body);
+        Thread thread = new Thread(task, "test");
+        thread.setDaemon(true);
+        thread.start();
+        return task;
+    }
+
+    /** The result of a thread, or what it threw. */
+    static <T> T get(FutureTask<T> task) throws Exception {
+        try {
+            return task.get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
+        } catch (ExecutionException ex) {
+            if (ex.getCause() instanceof Error error) {
+                throw error;
+            }
+            throw (Exception) ex.getCause();
+        } catch (TimeoutException ex) {
+            throw new AssertionError("a thread did not end", ex);
+        }
+    }
+
+    /** Yields until another thread has come to a state that it must come to. */
+    @SuppressWarnings("ThreadPriorityCheck") // waiting for another thread, not relying on when it runs
+    static void until(BooleanSupplier state) {
+        long begin = System.nanoTime();
+        while (!state.getAsBoolean()) {
+            if (System.nanoTime() - begin > PATIENCE.toNanos()) {
+                throw new AssertionError("a state was not reached");
+            }
+            Thread.yield();
+        }
+    }
+}
