@@ -11,6 +11,7 @@ import org.jetbrains.lincheck.datastructures.Operation;
 import org.jetbrains.lincheck.datastructures.Param;
 import org.jetbrains.lincheck.datastructures.StressOptions;
 import org.jetbrains.lincheck.datastructures.ThreadIdGen;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -164,31 +165,37 @@ class LinearizabilityTest {
         }
     }
 
-    /** Two calls may be in flight; a third caller queues and is told when it is admitted. */
+    /** One call may be in flight; the others queue, and the cell of the key comes and goes with them. */
     public static class TurnHistory {
 
         private final InMemoryRateLimiter limiter = new InMemoryRateLimiter(
-                Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(2).build(), new ManualTicker(), 1);
-        private final Reservation[] mine = new Reservation[8];
+                Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build(), new ManualTicker(), 1);
+        private final @Nullable Reservation[] calls = new Reservation[8];
 
         @Operation
         public boolean queue(@Param(gen = ThreadIdGen.class) int thread) {
-            if (mine[thread] == null) {
-                mine[thread] = limiter.reserve(null, 1, TimeUnit.HOURS.toNanos(1));
+            if (calls[thread] == null) {
+                calls[thread] = limiter.reserve("key", 1, TimeUnit.HOURS.toNanos(1));
             }
-            return mine[thread].awaitAsync().getNow(false);
+            return goes(thread);
+        }
+
+        @Operation
+        public boolean goes(@Param(gen = ThreadIdGen.class) int thread) {
+            Reservation call = calls[thread];
+            return call != null && call.awaitAsync().getNow(false);
         }
 
         @Operation
         public boolean ask() {
-            return limiter.peek(null, 1, 0).admitted();
+            return limiter.peek("key", 1, 0).admitted();
         }
 
         @Operation
         public void end(@Param(gen = ThreadIdGen.class) int thread) {
-            if (mine[thread] != null) {
-                mine[thread].cancel();
-                mine[thread] = null;
+            if (calls[thread] != null) {
+                calls[thread].cancel();
+                calls[thread] = null;
             }
         }
     }
