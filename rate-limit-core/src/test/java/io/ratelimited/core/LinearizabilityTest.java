@@ -2,9 +2,12 @@ package io.ratelimited.core;
 
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.jetbrains.kotlinx.lincheck.Actor;
+import org.jetbrains.kotlinx.lincheck.execution.ExecutionScenario;
 import org.jetbrains.lincheck.datastructures.IntGen;
 import org.jetbrains.lincheck.datastructures.ModelCheckingOptions;
 import org.jetbrains.lincheck.datastructures.Operation;
@@ -12,6 +15,7 @@ import org.jetbrains.lincheck.datastructures.Param;
 import org.jetbrains.lincheck.datastructures.StressOptions;
 import org.jetbrains.lincheck.datastructures.ThreadIdGen;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -44,8 +48,8 @@ class LinearizabilityTest {
     @MethodSource("histories")
     void everyInterleavingEqualsSomeOrder(Class<?> history) {
         new ModelCheckingOptions()
-                .iterations(4 * SCALE)
-                .invocationsPerIteration(60)
+                .iterations(3 * SCALE)
+                .invocationsPerIteration(40)
                 .threads(2)
                 .actorsBefore(1)
                 .actorsPerThread(3)
@@ -57,13 +61,28 @@ class LinearizabilityTest {
     @MethodSource("histories")
     void whatThreeRealThreadsDoEqualsSomeOrder(Class<?> history) {
         new StressOptions()
-                .iterations(6 * SCALE)
-                .invocationsPerIteration(1_000)
+                .iterations(5 * SCALE)
+                .invocationsPerIteration(500)
                 .threads(3)
                 .actorsBefore(1)
                 .actorsPerThread(3)
                 .actorsAfter(2)
                 .check(history);
+    }
+
+    /** The one call in flight ends, and its cell with it, while another queues in that cell. */
+    @Test
+    void nobodyQueuesInACellThatIsGone() throws ReflectiveOperationException {
+        Actor first = new Actor(TurnHistory.class.getMethod("queue", int.class), List.of(0));
+        Actor second = new Actor(TurnHistory.class.getMethod("queue", int.class), List.of(1));
+        Actor end = new Actor(TurnHistory.class.getMethod("end", int.class), List.of(0));
+        Actor ask = new Actor(TurnHistory.class.getMethod("ask"), List.of());
+        new ModelCheckingOptions()
+                .iterations(0)
+                .invocationsPerIteration(150)
+                .addCustomScenario(new ExecutionScenario(
+                        List.of(first), List.of(List.of(end), List.of(second)), List.of(ask), null))
+                .check(TurnHistory.class);
     }
 
     /** A cell under calls that take, wait and cancel. One permit falls due every 10 ns, or 3 in a window of 30 ns. */
