@@ -98,6 +98,17 @@ public final class ManualTicker implements Ticker {
         return alarms.size();
     }
 
+    /**
+     * Waits until at least so many callers sleep in other threads, so that a test moves the time only when they do.
+     *
+     * @throws InterruptedException when interrupted while waiting
+     */
+    public synchronized void awaitSleeping(int callers) throws InterruptedException {
+        while (alarms.size() < callers) {
+            wait();
+        }
+    }
+
     @Override
     public void sleepUntil(long deadline) throws InterruptedException {
         if (Thread.interrupted()) {
@@ -125,6 +136,7 @@ public final class ManualTicker implements Ticker {
         synchronized (this) {
             if (deadline - nanos > 0) {
                 alarms.add(alarm);
+                notifyAll();
                 return () -> remove(alarm);
             }
         }

@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** P10: a limit changes under load, and neither loses a grant nor hands one out twice (I4). */
-class ReconfigurationTest {
+class ChangeUnderLoadTest {
 
     private static final long SECOND = 1_000_000_000L;
 

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Calls in flight: each counts from its admission to its end, once. */
-class ConcurrencyTest {
+class CallsInFlightTest {
 
     private static final long HOUR = Duration.ofHours(1).toNanos();
 

@@ -1,0 +1,336 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Callers who sleep until their permits are due, and those who stop waiting. */
+class WaitingTest {
+
+    private static final long SECOND = 1_000_000_000L;
+    private static final long HOUR = 3_600 * SECOND;
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    private static Limit.Builder onePerSecond() {
+        return Limit.of("a", Algorithm.TOKEN_BUCKET).rate("1/s").burst(1);
+    }
+
+    private InMemoryRateLimiter limiter(Limit.Builder limit) {
+        return new InMemoryRateLimiter(limit.build(), ticker, 10);
+    }
+
+    @Test
+    void sleepersWakeInOrderOneAtATime() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond());
+        limiter.tryAcquire("key", 1);
+        List<Integer> order = Collections.synchronizedList(new ArrayList<>());
+        List<FutureTask<Integer>> sleepers = new ArrayList<>();
+        for (int i = 0; i < 5; i++) {
+            int sleeper = i;
+            sleepers.add(Threads.start(() -> {
+                limiter.acquire("key", 1, HOUR);
+                order.add(sleeper);
+                return sleeper;
+            }));
+            Threads.until(() -> ticker.sleeping() == sleeper + 1);
+        }
+        assertThat(limiter.waiting()).isEqualTo(5);
+        for (int i = 0; i < 5; i++) {
+            ticker.advanceNanos(SECOND - 1);
+            assertThat(order).hasSize(i);
+            ticker.advanceNanos(1);
+            Threads.get(sleepers.get(i));
+        }
+        assertThat(order).containsExactly(0, 1, 2, 3, 4);
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void asynchronousCallersGoAtTheVeryTimeTheyWereTold() {
+        InMemoryRateLimiter limiter = limiter(onePerSecond());
+        limiter.tryAcquire(null, 1);
+        List<Long> times = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            limiter.reserve(null, 1, HOUR).awaitAsync().thenRun(() -> times.add(ticker.nanos()));
+        }
+        ticker.advance(Duration.ofMinutes(1));
+        assertThat(times).containsExactly(SECOND, 2 * SECOND, 3 * SECOND, 4 * SECOND);
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void aCallThatMayGoAtOnceDoesNotSleep() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(0));
+        Reservation reservation = limiter.acquire(null, 1, HOUR);
+        assertThat(reservation.awaitAsync()).isCompletedWithValue(true);
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
+    void aRefusedCallDoesNotSleep() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond());
+        limiter.tryAcquire(null, 1);
+        Reservation refused = limiter.reserve(null, 1, SECOND - 1);
+        assertThat(refused.await()).isFalse();
+        assertThat(refused.awaitAsync()).isCompletedWithValue(false);
+        assertThatThrownBy(() -> limiter.acquire(null, 1, SECOND - 1))
+                .isInstanceOfSatisfying(
+                        RateLimitExceededException.class,
+                        ex -> assertThat(ex.decision().retryAfter()).isEqualTo(Duration.ofNanos(1)));
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void anInterruptedSleeperGivesItsPermitsBackOnce() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().burst(3));
+        limiter.tryAcquire(null, 3);
+        Reservation reservation = limiter.reserve(null, 2, HOUR);
+        Thread[] thread = new Thread[1];
+        FutureTask<Boolean> sleeper = Threads.start(() -> {
+            thread[0] = Thread.currentThread();
+            return reservation.await();
+        });
+        Threads.until(() -> ticker.sleeping() == 1);
+        assertThat(limiter.reserve(null, 1, 0).decision().retryAfter()).isEqualTo(Duration.ofSeconds(3));
+        thread[0].interrupt();
+        assertThatThrownBy(() -> Threads.get(sleeper)).isInstanceOf(InterruptedException.class);
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
+        reservation.cancel();
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
+        assertThat(limiter.waiting()).isZero();
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
+    void aThreadThatComesInterruptedDoesNotSleep() {
+        InMemoryRateLimiter limiter = limiter(onePerSecond());
+        limiter.tryAcquire(null, 1);
+        Thread.currentThread().interrupt();
+        assertThatThrownBy(() -> limiter.acquire(null, 1, HOUR)).isInstanceOf(InterruptedException.class);
+        assertThat(Thread.currentThread().isInterrupted()).isFalse();
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
+    }
+
+    @Test
+    void onlyWhatNobodyReservedBehindIsGivenBack() {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().burst(3));
+        limiter.tryAcquire(null, 3);
+        CompletableFuture<Boolean> first = limiter.reserve(null, 3, HOUR).awaitAsync();
+        Reservation second = limiter.reserve(null, 1, HOUR);
+        first.cancel(false);
+        assertThat(second.waitNanos()).isEqualTo(4 * SECOND);
+        assertThat(limiter.reserve(null, 1, HOUR).waitNanos()).isEqualTo(3 * SECOND);
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = Algorithm.class,
+            names = {"CONCURRENCY"},
+            mode = EnumSource.Mode.EXCLUDE)
+    void aCancelledFutureLeavesTheBudgetAsIfItHadNeverBeen(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("a", algorithm).rate("10/s");
+        if (algorithm == Algorithm.WARM_UP) {
+            limit.warmup(Duration.ofSeconds(2));
+        }
+        InMemoryRateLimiter limiter = limiter(limit);
+        InMemoryRateLimiter twin = limiter(limit);
+        for (int i = 0; i < 5; i++) {
+            assertThat(limiter.reserve(null, 2, HOUR).waitNanos())
+                    .isEqualTo(twin.reserve(null, 2, HOUR).waitNanos());
+        }
+        CompletableFuture<Boolean> waiting = limiter.reserve(null, 1, HOUR).awaitAsync();
+        if (waiting.cancel(false)) {
+            assertThat(waiting).isCancelled();
+            assertThat(limiter.waiting()).isZero();
+            assertThat(limiter.reserve(null, 1, HOUR).waitNanos())
+                    .isEqualTo(twin.reserve(null, 1, HOUR).waitNanos());
+        }
+    }
+
+    @Test
+    void aCancelledReservationLetsNobodyGo() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond());
+        limiter.tryAcquire(null, 1);
+        Reservation cancelled = limiter.reserve(null, 1, HOUR);
+        CompletableFuture<Boolean> future = cancelled.awaitAsync();
+        cancelled.cancel();
+        ticker.advanceNanos(SECOND);
+        assertThat(future).isCompletedWithValue(false);
+        assertThat(cancelled.await()).isFalse();
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+    }
+
+    @Test
+    void aCancelRacingTheEndOfTheWaitGivesBackAtMostOnce() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().burst(2));
+        limiter.tryAcquire(null, 2);
+        for (int round = 0; round < 500; round++) {
+            CompletableFuture<Boolean> waiting = limiter.reserve(null, 1, HOUR).awaitAsync();
+            Threads.run(2, thread -> {
+                if (thread == 0) {
+                    waiting.cancel(false);
+                } else {
+                    ticker.advanceNanos(SECOND);
+                }
+                return null;
+            });
+            assertThat(limiter.waiting()).isZero();
+            // Cancelled: the second that passed brought a permit, which is taken here. Else it was the call's own.
+            assertThat(limiter.tryAcquire(null, 1)).isEqualTo(waiting.isCancelled());
+        }
+    }
+
+    @Test
+    void callersBeyondTheMostSleepersAreRefusedAtOnceAndTakeNothing() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(2));
+        limiter.tryAcquire("key", 1);
+        limiter.reserve("key", 1, HOUR).awaitAsync();
+        limiter.reserve("key", 1, HOUR).awaitAsync();
+        assertThatThrownBy(() -> limiter.acquire("key", 1, HOUR))
+                .isInstanceOfSatisfying(
+                        RateLimitExceededException.class,
+                        ex -> assertThat(ex.decision().retryAfter()).isEqualTo(Duration.ofSeconds(3)));
+        assertThat(limiter.peek("key", 1, HOUR).waitTime()).isEqualTo(Duration.ofSeconds(3));
+        assertThat(limiter.waiting()).isEqualTo(2);
+        ticker.advanceNanos(SECOND);
+        assertThat(limiter.reserve("key", 1, HOUR).waitNanos()).isEqualTo(2 * SECOND);
+    }
+
+    @Test
+    void aReservationThatFindsNoPlaceToSleepIsGivenBack() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(1));
+        limiter.tryAcquire(null, 1);
+        Reservation first = limiter.reserve(null, 1, HOUR);
+        Reservation second = limiter.reserve(null, 1, HOUR);
+        Reservation third = limiter.reserve(null, 1, HOUR);
+        first.awaitAsync();
+        assertThat(third.await()).isFalse();
+        assertThat(third.isRefused()).isTrue();
+        assertThat(third.decision().retryAfter()).isEqualTo(Duration.ofSeconds(3));
+        assertThat(second.awaitAsync()).isCompletedWithValue(false);
+        assertThat(limiter.reserve(null, 1, 0).decision().retryAfter()).isEqualTo(Duration.ofSeconds(2));
+        assertThat(limiter.waiting()).isEqualTo(1);
+    }
+
+    @Test
+    void threadsNeverSleepInGreaterNumberThanAllowed() throws Exception {
+        InMemoryRateLimiter limiter = limiter(Limit.of("a", Algorithm.LEAKY_BUCKET)
+                .rate("1000/s")
+                .burst(1_000_000)
+                .maxWaiting(5));
+        limiter.tryAcquire(null, 1);
+        AtomicInteger asleep = new AtomicInteger();
+        Threads.run(8, thread -> {
+            for (int i = 0; i < 1_000; i++) {
+                assertThat(limiter.waiting()).isBetween(0, 5);
+                CompletableFuture<Boolean> waiting =
+                        limiter.reserve(null, 1, HOUR).awaitAsync();
+                if (!waiting.isDone()) {
+                    assertThat(asleep.incrementAndGet()).isLessThanOrEqualTo(5);
+                    asleep.decrementAndGet();
+                    waiting.cancel(false);
+                }
+            }
+            return null;
+        });
+        assertThat(limiter.waiting()).isZero();
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
+    void exactlyTheAllowedNumberOfRacingCallersSleep() throws Exception {
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(50));
+        limiter.tryAcquire(null, 1);
+        long sleeping = Threads.sum(8, thread -> {
+            long mine = 0;
+            for (int i = 0; i < 50; i++) {
+                mine += limiter.reserve(null, 1, HOUR).awaitAsync().isDone() ? 0 : 1;
+            }
+            return mine;
+        });
+        assertThat(sleeping).isEqualTo(50);
+        assertThat(limiter.waiting()).isEqualTo(50);
+        ticker.advance(Duration.ofHours(1));
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void aSpuriousWakeUpDoesNotEndTheSleep() throws Exception {
+        Ticker system = Ticker.system();
+        long deadline = system.nanos() + 20_000_000;
+        Thread[] sleeper = new Thread[1];
+        FutureTask<Long> sleep = Threads.start(() -> {
+            sleeper[0] = Thread.currentThread();
+            LockSupport.unpark(Thread.currentThread());
+            system.sleepUntil(deadline);
+            return system.nanos();
+        });
+        while (!sleep.isDone()) {
+            if (sleeper[0] != null) {
+                LockSupport.unpark(sleeper[0]);
+            }
+        }
+        assertThat(Threads.get(sleep) - deadline).isNotNegative();
+    }
+
+    @Test
+    void theSystemsSleepEndsByInterrupt() throws Exception {
+        Ticker system = Ticker.system();
+        Thread[] sleeper = new Thread[1];
+        FutureTask<Void> sleep = Threads.start(() -> {
+            sleeper[0] = Thread.currentThread();
+            system.sleepUntil(system.nanos() + HOUR);
+            return null;
+        });
+        Threads.until(() -> sleeper[0] != null);
+        sleeper[0].interrupt();
+        assertThatThrownBy(() -> Threads.get(sleep)).isInstanceOf(InterruptedException.class);
+        Thread.currentThread().interrupt();
+        assertThatThrownBy(() -> system.sleepUntil(system.nanos() - 1)).isInstanceOf(InterruptedException.class);
+        assertThat(Thread.currentThread().isInterrupted()).isFalse();
+    }
+
+    @Test
+    void theSystemsAlarmRingsNotBeforeItsTimeAndNotWhenCancelled() throws Exception {
+        Ticker system = Ticker.system();
+        AtomicInteger cancelled = new AtomicInteger();
+        Runnable cancel = system.schedule(system.nanos() + HOUR, cancelled::incrementAndGet);
+        cancel.run();
+        long deadline = system.nanos() + 5_000_000;
+        CompletableFuture<Long> rung = new CompletableFuture<>();
+        system.schedule(deadline, () -> rung.complete(system.nanos()));
+        assertThat(rung.get(1, TimeUnit.MINUTES) - deadline).isNotNegative();
+        CompletableFuture<String> late = new CompletableFuture<>();
+        system.schedule(
+                system.nanos() - 1, () -> late.complete(Thread.currentThread().getName()));
+        assertThat(late.get(1, TimeUnit.MINUTES)).doesNotContain("DelayScheduler");
+        assertThat(cancelled).hasValue(0);
+    }
+
+    @Test
+    void onTheSystemsClockACallerGoesNotBeforeItsTime() throws Exception {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("a", Algorithm.LEAKY_BUCKET).rate("1/5ms").burst(100).build());
+        long begin = System.nanoTime();
+        long calls = Threads.sum(4, thread -> {
+            limiter.acquire(null, 1, HOUR).release();
+            return limiter.reserve(null, 1, HOUR).awaitAsync().join() ? 2L : 1L;
+        });
+        assertThat(calls).isEqualTo(8);
+        assertThat(System.nanoTime() - begin).isGreaterThanOrEqualTo(7 * 5_000_000L);
+    }
+}
