@@ -62,7 +62,7 @@ final class VirtualTime extends Cell {
             if (v == RETIRED) {
                 return MOVED;
             }
-            long end = Math.max(v, units - t.depth) + cost;
+            long end = Math.max(v, units - t.most) + cost;
             long wait = t.wait(end, cost, units, now, maxWait);
             if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
@@ -84,7 +84,7 @@ final class VirtualTime extends Cell {
         }
         long cost = terms.time.cost(permits);
         long units = terms.time.at(now);
-        return terms.wait(Math.max(v, units - terms.depth) + cost, cost, units, now, maxWait);
+        return terms.wait(Math.max(v, units - terms.most) + cost, cost, units, now, maxWait);
     }
 
     /**
@@ -109,7 +109,7 @@ final class VirtualTime extends Cell {
             } else if (!terms.paysFirst) {
                 back = 0;
             } else if (v <= units) {
-                back = Math.min(cost, end - (units - terms.depth));
+                back = Math.min(cost, end - (units - terms.most));
             } else {
                 back = cost - Math.max(0, v - end);
             }
@@ -122,7 +122,7 @@ final class VirtualTime extends Cell {
     @Override
     long remaining(long now) {
         long units = terms.time.at(now);
-        long v = Math.max(zeroAt, units - terms.depth);
+        long v = Math.max(zeroAt, units - terms.most);
         if (terms.limit().algorithm() == Algorithm.LEAKY_BUCKET) {
             return Math.max(0, terms.capacity - terms.time.permits(v - units + terms.unit - 1));
         }
@@ -155,9 +155,11 @@ final class VirtualTime extends Cell {
     @Override
     Budget leave(long now) {
         long units = terms.time.at(now);
-        long v = Math.max(zeroAt, units - terms.depth);
+        long v = Math.max(zeroAt, units - terms.most);
         if (v <= units) {
-            return terms.depth == 0 ? new Budget(1, 1, 0, 0) : new Budget(units - v, terms.depth, 0, 0);
+            return terms.depth == 0
+                    ? new Budget(1, 1, 0, 0)
+                    : new Budget(Math.min(terms.depth, units - v), terms.depth, 0, 0);
         }
         return new Budget(0, 1, terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now));
     }
@@ -170,6 +172,8 @@ final class VirtualTime extends Cell {
         private final long unit;
         /** D: units the bucket can hold. */
         private final long depth;
+        /** D and the grain of the clock: a call that could only come a nanosecond late loses nothing by it. */
+        private final long most;
         /**
          * The least V of a fresh cell: a bucket that starts empty was empty when the limit was made, so that a key not
          * seen since has stored permits like a key that has been idle.
@@ -190,6 +194,7 @@ final class VirtualTime extends Cell {
             this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
             boolean queues = algorithm == Algorithm.LEAKY_BUCKET;
             this.depth = queues || limit.burst() == 0 ? 0 : time.cost(limit.burst());
+            this.most = depth + time.grain();
             this.emptyAt = paysFirst ? Long.MIN_VALUE : 0;
             this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
             this.capacity = limit.capacity();
