@@ -6,8 +6,7 @@ import java.util.List;
 
 /**
  * The four algorithms of virtual time, in fractions: one nanosecond is R parts, one permit P parts, for R permits in P
- * nanoseconds, so that every amount is a whole number. Above one permit a nanosecond a call is charged for a multiple of
- * g permits.
+ * nanoseconds, so that every amount is a whole number.
  */
 final class BucketTwin implements Twin {
 
@@ -16,7 +15,6 @@ final class BucketTwin implements Twin {
     private final Algorithm algorithm;
     private final BigInteger partsPerNano;
     private final BigInteger partsPerPermit;
-    private final long chunk;
     private final long capacity;
     private final long burst;
     private final BigInteger depth;
@@ -29,7 +27,6 @@ final class BucketTwin implements Twin {
         this.algorithm = limit.algorithm();
         this.partsPerNano = BigInteger.valueOf(limit.rate().permits());
         this.partsPerPermit = BigInteger.valueOf(nanos);
-        this.chunk = (limit.rate().permits() - 1) / nanos + 1;
         this.capacity = limit.capacity();
         this.burst = limit.burst();
         this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
@@ -42,7 +39,7 @@ final class BucketTwin implements Twin {
     }
 
     private BigInteger cost(long permits) {
-        return BigInteger.valueOf(((permits - 1) / chunk + 1) * chunk).multiply(partsPerPermit);
+        return BigInteger.valueOf(permits).multiply(partsPerPermit);
     }
 
     private BigInteger begin(long now) {
@@ -100,11 +97,6 @@ final class BucketTwin implements Twin {
             BigInteger begun = queued.add(partsPerPermit).subtract(BigInteger.ONE);
             return Math.max(0, capacity - begun.divide(partsPerPermit).longValueExact());
         }
-        return Math.min(
-                burst,
-                room.max(BigInteger.ZERO)
-                                .divide(partsPerPermit.multiply(BigInteger.valueOf(chunk)))
-                                .longValueExact()
-                        * chunk);
+        return Math.min(burst, room.max(BigInteger.ZERO).divide(partsPerPermit).longValueExact());
     }
 }

@@ -137,9 +137,7 @@ class TwinTest {
         private void compareRemaining(String where) {
             long least = twin.remaining(now - tolerance);
             long most = twin.remaining(now + tolerance);
-            long rounding = tolerance == 0
-                    ? 0
-                    : limit.rate().permits() / limit.rate().period().toNanos() + 1;
+            long rounding = tolerance == 0 ? 0 : 1;
             assertThat(cell.remaining(now)).as("remaining: " + where).isBetween(least - rounding, most + rounding);
         }
 

@@ -1,0 +1,62 @@
+package io.ratelimited.core;
+
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+
+/** The grants of a run, to be judged by their instants. */
+final class GrantLog {
+
+    private record Grant(long instant, long permits) {}
+
+    private final List<Grant> grants = new ArrayList<>();
+
+    void add(long instant, long permits) {
+        grants.add(new Grant(instant, permits));
+    }
+
+    long total() {
+        return grants.stream().mapToLong(Grant::permits).sum();
+    }
+
+    List<Long> instants() {
+        return sorted().stream().map(Grant::instant).toList();
+    }
+
+    private List<Grant> sorted() {
+        return grants.stream().sorted(Comparator.comparingLong(Grant::instant)).toList();
+    }
+
+    /** The most permits in any interval of this length, its end not included. */
+    long mostWithin(long length) {
+        List<Grant> sorted = sorted();
+        long most = 0;
+        long sum = 0;
+        int from = 0;
+        for (Grant grant : sorted) {
+            sum += grant.permits;
+            while (grant.instant - sorted.get(from).instant >= length) {
+                sum -= sorted.get(from++).permits;
+            }
+            most = Math.max(most, sum);
+        }
+        return most;
+    }
+
+    /** The largest excess, in permits, of any interval over what {@code burst + rate · length} allows. */
+    double worstExcess(double burst, Rate rate) {
+        List<Grant> sorted = sorted();
+        double perNano = rate.permits() / (double) rate.period().toNanos();
+        double worst = Double.NEGATIVE_INFINITY;
+        double open = Double.NEGATIVE_INFINITY;
+        long before = 0;
+        long start = sorted.isEmpty() ? 0 : sorted.get(0).instant;
+        for (Grant grant : sorted) {
+            double credit = (grant.instant - start) * perNano;
+            open = Math.max(open, credit - before);
+            before += grant.permits;
+            worst = Math.max(worst, before - credit + open - burst);
+        }
+        return worst;
+    }
+}
