@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -58,6 +59,7 @@ final class VirtualTime extends Cell {
         long cost = t.time.cost(permits);
         long units = t.time.at(now);
         while (true) {
+            long epoch = into == null ? 0 : t.cancels.get();
             long v = zeroAt;
             if (v == RETIRED) {
                 return MOVED;
@@ -66,7 +68,7 @@ final class VirtualTime extends Cell {
             long wait = t.wait(end, cost, units, now, maxWait);
             if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
-                    into.mark(end);
+                    into.mark(end, epoch);
                 }
                 return wait;
             }
@@ -92,28 +94,34 @@ final class VirtualTime extends Cell {
      * If all of them have gone already, what the bucket could still hold had the call never been is given back: no more
      * than the room that was left above it since. If some still wait, their times stand and only the rest is free. Where
      * the next caller pays, slots behind stand and nothing is free.
+     *
+     * <p>What was reserved behind is told by V, but only until permits are given back from the middle: reservations made
+     * before that (in an earlier epoch) give nothing back any more. A reservation reads the epoch before V, and such a
+     * cancel begins a new epoch between reading V and changing it, so that none is wrong about its own.
      */
     @Override
     void cancel(CellReservation reservation, long now) {
         long cost = terms.time.cost(reservation.permits());
         long end = reservation.mark();
+        long epoch = reservation.epoch();
         long units = terms.time.at(now);
         while (true) {
             long v = zeroAt;
-            if (v == RETIRED) {
+            if (v == RETIRED || terms.cancels.get() != epoch) {
                 return;
             }
-            long back;
             if (v == end) {
-                back = cost;
-            } else if (!terms.paysFirst) {
-                back = 0;
-            } else if (v <= units) {
-                back = Math.min(cost, end - (units - terms.most));
-            } else {
-                back = cost - Math.max(0, v - end);
+                if (ZERO_AT.compareAndSet(this, v, v - cost)) {
+                    return;
+                }
+                continue;
             }
-            if (back <= 0 || ZERO_AT.compareAndSet(this, v, v - back)) {
+            long back = v <= units ? Math.min(cost, end - (units - terms.most)) : cost - (v - end);
+            if (back <= 0 || !terms.paysFirst || !terms.cancels.compareAndSet(epoch, epoch + 1)) {
+                return;
+            }
+            epoch++;
+            if (ZERO_AT.compareAndSet(this, v, v - back)) {
                 return;
             }
         }
@@ -185,6 +193,8 @@ final class VirtualTime extends Cell {
         private final long queue;
         /** The most permits of one call. */
         private final long capacity;
+        /** The epoch: how often permits were given back from the middle, to any cell. */
+        private final AtomicLong cancels = new AtomicLong();
 
         Terms(Limit limit, long base) {
             super(limit);

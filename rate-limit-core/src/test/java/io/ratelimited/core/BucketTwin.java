@@ -10,7 +10,7 @@ import java.util.List;
  */
 final class BucketTwin implements Twin {
 
-    private record Grant(BigInteger end, BigInteger cost) {}
+    private record Grant(BigInteger end, BigInteger cost, int epoch) {}
 
     private final Algorithm algorithm;
     private final BigInteger partsPerNano;
@@ -21,6 +21,7 @@ final class BucketTwin implements Twin {
     private final boolean paysFirst;
     private final List<Grant> grants = new ArrayList<>();
     private BigInteger emptyAt;
+    private int epoch;
 
     BucketTwin(Limit limit, long now) {
         long nanos = limit.rate().period().toNanos();
@@ -71,7 +72,7 @@ final class BucketTwin implements Twin {
     @Override
     public void grant(long permits, long now) {
         emptyAt = begin(now).add(cost(permits));
-        grants.add(new Grant(emptyAt, cost(permits)));
+        grants.add(new Grant(emptyAt, cost(permits), epoch));
     }
 
     @Override
@@ -79,13 +80,19 @@ final class BucketTwin implements Twin {
         BigInteger end = grants.get(grant).end();
         BigInteger cost = grants.get(grant).cost();
         BigInteger behind = emptyAt.subtract(end);
+        if (grants.get(grant).epoch() != epoch) {
+            return;
+        }
         if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
         } else if (paysFirst) {
             boolean allGone = emptyAt.compareTo(at(now)) <= 0;
             BigInteger room = end.subtract(at(now).subtract(depth));
-            BigInteger free = allGone ? cost.min(room) : cost.subtract(behind.max(BigInteger.ZERO));
-            emptyAt = emptyAt.subtract(free.max(BigInteger.ZERO));
+            BigInteger free = allGone ? cost.min(room) : cost.subtract(behind);
+            if (free.signum() > 0) {
+                emptyAt = emptyAt.subtract(free);
+                epoch++;
+            }
         }
     }
 
