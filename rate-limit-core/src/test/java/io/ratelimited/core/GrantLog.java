@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.stream.Collectors;
 
 /** The grants of a run, to be judged by their instants. */
 final class GrantLog {
@@ -13,10 +14,6 @@ final class GrantLog {
 
     void add(long instant, long permits) {
         grants.add(new Grant(instant, permits));
-    }
-
-    long total() {
-        return grants.stream().mapToLong(Grant::permits).sum();
     }
 
     List<Long> instants() {
@@ -41,6 +38,18 @@ final class GrantLog {
             most = Math.max(most, sum);
         }
         return most;
+    }
+
+    /** The most permits in a window of this length counted from 1970, for instants counted from a base. */
+    long mostInWindow(long length, long base) {
+        return grants.stream()
+                .collect(Collectors.groupingBy(
+                        grant -> Math.floorDiv(base + grant.instant, length), Collectors.summingLong(Grant::permits)))
+                .values()
+                .stream()
+                .mapToLong(Long::longValue)
+                .max()
+                .orElse(0);
     }
 
     /** The largest excess, in permits, of any interval over what {@code burst + rate · length} allows. */

@@ -86,19 +86,20 @@ class TwinTest {
         private final long tolerance;
         private final int seed;
         private final Random random;
+        private final RandomCalls calls;
         private final long base;
         private final Cell cell;
         private final Twin twin;
         private final InMemoryRateLimiter owner;
         private final List<CellReservation> granted = new ArrayList<>();
         private long now;
-        private long hint;
 
         Timeline(Subject subject, int seed) {
             this.limit = subject.limit;
             this.tolerance = subject.tolerance;
             this.seed = seed;
             this.random = new Random(seed);
+            this.calls = new RandomCalls(limit, random);
             this.base = random.nextInt(3) == 0 ? 0 : random.nextLong() >> 2;
             this.now = base;
             Terms terms = Terms.of(limit, base);
@@ -109,13 +110,13 @@ class TwinTest {
 
         void run() {
             for (int call = 0; call < CALLS; call++) {
-                now += step();
+                now += calls.step();
                 String where = limit + ", seed " + seed + ", call " + call + ", at " + (now - base) + " ns";
                 if (!granted.isEmpty() && random.nextInt(8) == 0) {
                     cancelOne();
                 }
-                long permits = permits();
-                long maxWait = maxWait();
+                long permits = calls.permits();
+                long maxWait = calls.maxWait();
                 if (random.nextInt(20) == 0) {
                     compare(where, cell.peek(permits, now, maxWait), twin.decide(permits, now, maxWait), maxWait);
                     continue;
@@ -127,8 +128,8 @@ class TwinTest {
                 if (actual >= 0) {
                     twin.grant(permits, now);
                     granted.add(into);
-                } else if (actual != Cell.NEVER) {
-                    hint = ~actual;
+                } else {
+                    calls.refused(actual);
                 }
                 compareRemaining(where);
             }
@@ -164,46 +165,6 @@ class TwinTest {
                         .as("a refusal of what the other grants, in a wait of " + maxWait + ": " + where)
                         .isLessThanOrEqualTo(tolerance);
             }
-        }
-
-        private long step() {
-            double interval = Math.max(
-                    1, (double) limit.rate().period().toNanos() / limit.rate().permits());
-            return switch (random.nextInt(8)) {
-                case 0, 1 -> 0;
-                case 2 -> 1;
-                case 3 -> hint;
-                case 4 -> Math.max(0, hint - 1);
-                case 5 -> -random.nextInt((int) Math.min(1_000, interval));
-                case 6 -> (long) (random.nextDouble() * interval * 3);
-                default ->
-                    random.nextInt(10) == 0
-                            ? (long) (random.nextDouble()
-                                    * interval
-                                    * limit.rate().permits()
-                                    % 1e17
-                                    * 3)
-                            : (long) (random.nextDouble() * interval);
-            };
-        }
-
-        private long permits() {
-            long most = limit.capacity() == Long.MAX_VALUE ? 20 : limit.capacity();
-            return switch (random.nextInt(6)) {
-                case 0 -> 1 + random.nextInt((int) most);
-                case 1 -> random.nextInt(10) == 0 ? most + 1 : most;
-                default -> 1;
-            };
-        }
-
-        private long maxWait() {
-            double interval = Math.max(
-                    1, (double) limit.rate().period().toNanos() / limit.rate().permits());
-            return switch (random.nextInt(4)) {
-                case 0 -> (long) (random.nextDouble() * interval * 4);
-                case 1 -> random.nextInt(4) == 0 ? (long) (interval * 20) : hint;
-                default -> 0;
-            };
         }
     }
 }
