@@ -35,6 +35,7 @@ final class CellReservation implements Reservation {
     private long deadline;
 
     private long mark;
+    private long epoch;
     private @Nullable Object before;
     private @Nullable Object after;
     /** Completed when a queued call is admitted or gives up. */
@@ -60,6 +61,16 @@ final class CellReservation implements Reservation {
 
     void mark(long value) {
         mark = value;
+    }
+
+    /** A mark, and in which epoch of the cell's terms it was made. */
+    void mark(long value, long inEpoch) {
+        mark = value;
+        epoch = inEpoch;
+    }
+
+    long epoch() {
+        return epoch;
     }
 
     /** State objects around this reservation. */

@@ -4,10 +4,10 @@ import java.math.BigInteger;
 
 /**
  * Time in units of which one permit takes a whole number, so that no rate drifts: for R permits in P nanoseconds one
- * permit is {@code m = max(1, floor(P / R))} units of {@code P / (R·m)} nanoseconds each (from 1 to 2). The clock is
- * converted by one multiplication; the conversion is monotone, at most one unit above the exact value, and since it is
- * made from absolute time its error does not add up. Above one permit a nanosecond a unit stands for {@code g} permits
- * and a call costs {@code ceil(n / g)} units. Immutable.
+ * permit is {@code m = max(1, floor(P / R))} units of {@code P / (R·m)} nanoseconds each (from 1 to 2; above one permit
+ * a nanosecond a unit is a permit, down to a tenth). The clock is converted by multiplication; the conversion is
+ * monotone, at most one unit above the exact value rounded down, and since it is made from absolute time its error does
+ * not add up. It reaches 146 years from the base, or 29 at the highest rate. Immutable.
  */
 final class PermitTime {
 
@@ -16,9 +16,10 @@ final class PermitTime {
 
     private final long base;
     private final long unitsPerPermit;
-    private final long permitsPerUnit;
-    /** Units per nanosecond, times 2^63; 0 when a unit is exactly a nanosecond. */
+    /** Whole units per nanosecond, and the rest times 2^63: 1 and 0 when a unit is exactly a nanosecond. */
     private final long unitsPerNano;
+
+    private final long partOfUnitPerNano;
     /** Nanoseconds per unit, times 2^62. */
     private final long nanosPerUnit;
 
@@ -27,12 +28,16 @@ final class PermitTime {
         long nanos = rate.period().toNanos();
         this.base = base;
         this.unitsPerPermit = Math.max(1, nanos / rate.permits());
-        this.permitsPerUnit = Math.max(1, (rate.permits() - 1) / nanos + 1);
-        BigInteger units = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(unitsPerPermit));
-        BigInteger span = BigInteger.valueOf(nanos).multiply(BigInteger.valueOf(permitsPerUnit));
-        boolean exact = units.equals(span);
-        this.unitsPerNano = exact ? 0 : ceilDiv(units.shiftLeft(63), span).longValueExact();
-        this.nanosPerUnit = exact ? 0 : span.shiftLeft(62).divide(units).longValueExact();
+        long units = Math.multiplyExact(rate.permits(), unitsPerPermit);
+        this.unitsPerNano = units / nanos;
+        this.partOfUnitPerNano = ceilDiv(BigInteger.valueOf(units % nanos).shiftLeft(63), BigInteger.valueOf(nanos))
+                .longValueExact();
+        this.nanosPerUnit = unitsPerNano == 1 && partOfUnitPerNano == 0
+                ? 0
+                : BigInteger.valueOf(nanos)
+                        .shiftLeft(62)
+                        .divide(BigInteger.valueOf(units))
+                        .longValueExact();
     }
 
     private static BigInteger ceilDiv(BigInteger dividend, BigInteger divisor) {
@@ -42,30 +47,33 @@ final class PermitTime {
     /** The time in units. */
     long at(long nanos) {
         long elapsed = nanos - base;
-        return unitsPerNano == 0 ? elapsed : Math.multiplyHigh(elapsed << 1, unitsPerNano);
+        long whole = elapsed * unitsPerNano;
+        return partOfUnitPerNano == 0 ? whole : whole + Math.multiplyHigh(elapsed << 1, partOfUnitPerNano);
+    }
+
+    /** Units that may pass unseen between two readings of the clock: 0 where a unit is no shorter than a nanosecond. */
+    long grain() {
+        return Math.max(0, unitsPerNano + Long.signum(partOfUnitPerNano) - 1);
     }
 
     /** Units that the permits take, at most {@link #FAR}. */
     long cost(long permits) {
-        if (permitsPerUnit > 1) {
-            return Math.min(FAR, (permits - 1) / permitsPerUnit + 1);
-        }
         return permits <= FAR / unitsPerPermit ? permits * unitsPerPermit : FAR;
     }
 
     /** Whole permits in a span of units, rounded down; 0 for a negative span. */
     long permits(long units) {
-        return units <= 0 ? 0 : units / unitsPerPermit * permitsPerUnit;
+        return units <= 0 ? 0 : units / unitsPerPermit;
     }
 
     /** Permits in a span of units, with their fraction. */
     double permitsExactly(long units) {
-        return (double) units / unitsPerPermit * permitsPerUnit;
+        return (double) units / unitsPerPermit;
     }
 
     /** Units of a number of permits with a fraction, rounded up. */
     long units(double permits) {
-        return (long) Math.ceil(permits / permitsPerUnit * unitsPerPermit);
+        return (long) Math.ceil(permits * unitsPerPermit);
     }
 
     /** Nanoseconds that a span of units takes, rounded up. */
@@ -73,13 +81,18 @@ final class PermitTime {
         return nanosUntil(units, base);
     }
 
-    /** The smallest wait from now, in nanoseconds, after which the time in units has reached the target. */
-    long nanosUntil(long target, long nanos) {
-        long units = target - at(nanos);
+    /**
+     * The smallest wait from now, in nanoseconds, after which the time in units has reached the target; a target more
+     * than {@link #FAR} units ahead counts as that far.
+     */
+    long nanosUntil(long distantTarget, long nanos) {
+        long start = at(nanos);
+        long units = Math.min(FAR, distantTarget - start);
+        long target = start + units;
         if (units <= 0) {
             return 0;
         }
-        if (unitsPerNano == 0) {
+        if (nanosPerUnit == 0) {
             return units;
         }
         long wait = Math.multiplyHigh(units << 2, nanosPerUnit);

@@ -25,7 +25,7 @@ public record Rate(long permits, Duration period) {
 
     /**
      * @throws IllegalArgumentException when permits are negative or above 10<sup>15</sup>, the period is not positive
-     *     or above 3650 days, or there are more than 100 permits a nanosecond
+     *     or above 3650 days, or there are more than 10 permits a nanosecond
      */
     public Rate {
         if (permits < 0) {
@@ -34,9 +34,9 @@ public record Rate(long permits, Duration period) {
         if (period.isNegative() || period.isZero() || period.compareTo(MAX_PERIOD) > 0) {
             throw new IllegalArgumentException("the period of a rate must be from 1ns to 3650d: " + period);
         }
-        if (permits != Long.MAX_VALUE && (permits > MAX_PERMITS || permits / 100 > period.toNanos())) {
+        if (permits != Long.MAX_VALUE && (permits > MAX_PERMITS || (permits - 1) / 10 >= period.toNanos())) {
             throw new IllegalArgumentException(
-                    "rate must be at most 10^15 permits, and at most 100 permits a nanosecond: " + permits + " per "
+                    "rate must be at most 10^15 permits, and at most 10 permits a nanosecond: " + permits + " per "
                             + period);
         }
     }

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -58,15 +59,16 @@ final class VirtualTime extends Cell {
         long cost = t.time.cost(permits);
         long units = t.time.at(now);
         while (true) {
+            long epoch = into == null ? 0 : t.cancels.get();
             long v = zeroAt;
             if (v == RETIRED) {
                 return MOVED;
             }
-            long end = Math.max(v, units - t.depth) + cost;
+            long end = Math.max(v, units - t.most) + cost;
             long wait = t.wait(end, cost, units, now, maxWait);
             if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
-                    into.mark(end);
+                    into.mark(end, epoch);
                 }
                 return wait;
             }
@@ -84,35 +86,42 @@ final class VirtualTime extends Cell {
         }
         long cost = terms.time.cost(permits);
         long units = terms.time.at(now);
-        return terms.wait(Math.max(v, units - terms.depth) + cost, cost, units, now, maxWait);
+        return terms.wait(Math.max(v, units - terms.most) + cost, cost, units, now, maxWait);
     }
 
     /**
-     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved:
-     * if all of them have gone already and the bucket has not been full since, all is given back; if some still wait,
-     * their times stand and only the rest is free. Where the next caller pays, slots behind stand and nothing is free.
+     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved.
+     * If all of them have gone already, what the bucket could still hold had the call never been is given back: no more
+     * than the room that was left above it since. If some still wait, their times stand and only the rest is free. Where
+     * the next caller pays, slots behind stand and nothing is free.
+     *
+     * <p>What was reserved behind is told by V, but only until permits are given back from the middle: reservations made
+     * before that (in an earlier epoch) give nothing back any more. A reservation reads the epoch before V, and such a
+     * cancel begins a new epoch between reading V and changing it, so that none is wrong about its own.
      */
     @Override
     void cancel(CellReservation reservation, long now) {
         long cost = terms.time.cost(reservation.permits());
         long end = reservation.mark();
+        long epoch = reservation.epoch();
         long units = terms.time.at(now);
         while (true) {
             long v = zeroAt;
-            if (v == RETIRED) {
+            if (v == RETIRED || terms.cancels.get() != epoch) {
                 return;
             }
-            long back;
             if (v == end) {
-                back = cost;
-            } else if (!terms.paysFirst) {
-                back = 0;
-            } else if (v <= units && end > units - terms.depth) {
-                back = cost;
-            } else {
-                back = cost - (v - end);
+                if (ZERO_AT.compareAndSet(this, v, v - cost)) {
+                    return;
+                }
+                continue;
             }
-            if (back <= 0 || ZERO_AT.compareAndSet(this, v, v - back)) {
+            long back = v <= units ? Math.min(cost, end - (units - terms.most)) : cost - (v - end);
+            if (back <= 0 || !terms.paysFirst || !terms.cancels.compareAndSet(epoch, epoch + 1)) {
+                return;
+            }
+            epoch++;
+            if (ZERO_AT.compareAndSet(this, v, v - back)) {
                 return;
             }
         }
@@ -121,7 +130,7 @@ final class VirtualTime extends Cell {
     @Override
     long remaining(long now) {
         long units = terms.time.at(now);
-        long v = Math.max(zeroAt, units - terms.depth);
+        long v = Math.max(zeroAt, units - terms.most);
         if (terms.limit().algorithm() == Algorithm.LEAKY_BUCKET) {
             return Math.max(0, terms.capacity - terms.time.permits(v - units + terms.unit - 1));
         }
@@ -154,9 +163,11 @@ final class VirtualTime extends Cell {
     @Override
     Budget leave(long now) {
         long units = terms.time.at(now);
-        long v = Math.max(zeroAt, units - terms.depth);
+        long v = Math.max(zeroAt, units - terms.most);
         if (v <= units) {
-            return terms.depth == 0 ? new Budget(1, 1, 0, 0) : new Budget(units - v, terms.depth, 0, 0);
+            return terms.depth == 0
+                    ? new Budget(1, 1, 0, 0)
+                    : new Budget(Math.min(terms.depth, units - v), terms.depth, 0, 0);
         }
         return new Budget(0, 1, terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now));
     }
@@ -169,6 +180,8 @@ final class VirtualTime extends Cell {
         private final long unit;
         /** D: units the bucket can hold. */
         private final long depth;
+        /** D and the grain of the clock: a call that could only come a nanosecond late loses nothing by it. */
+        private final long most;
         /**
          * The least V of a fresh cell: a bucket that starts empty was empty when the limit was made, so that a key not
          * seen since has stored permits like a key that has been idle.
@@ -180,6 +193,8 @@ final class VirtualTime extends Cell {
         private final long queue;
         /** The most permits of one call. */
         private final long capacity;
+        /** The epoch: how often permits were given back from the middle, to any cell. */
+        private final AtomicLong cancels = new AtomicLong();
 
         Terms(Limit limit, long base) {
             super(limit);
@@ -189,6 +204,7 @@ final class VirtualTime extends Cell {
             this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
             boolean queues = algorithm == Algorithm.LEAKY_BUCKET;
             this.depth = queues || limit.burst() == 0 ? 0 : time.cost(limit.burst());
+            this.most = depth + time.grain();
             this.emptyAt = paysFirst ? Long.MIN_VALUE : 0;
             this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
             this.capacity = limit.capacity();

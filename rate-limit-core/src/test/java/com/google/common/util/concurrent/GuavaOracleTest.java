@@ -1,0 +1,217 @@
+package com.google.common.util.concurrent;
+
+import static java.util.concurrent.TimeUnit.NANOSECONDS;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Guava's own limiters under the same schedules. In Guava's package because the stopwatch that drives them is
+ * package-private. Guava counts whole microseconds and cuts off the rest, so that both may be apart by as many
+ * microseconds as calls were made. A stored permit of the coldest kind costs {@code coldFactor} times what it takes to
+ * store it: with a factor above Guava's own of 3 each microsecond cut off comes back as several.
+ */
+class GuavaOracleTest {
+
+    private static final int SCHEDULES = 150;
+    private static final int CALLS = 60;
+    private static final long ENDLESS = Duration.ofDays(3650).toNanos();
+
+    /** Guava's clock, read from the ticker of the other limiter. */
+    private static final class Watch extends RateLimiter.SleepingStopwatch {
+
+        private final ManualTicker ticker;
+        private final long start;
+
+        Watch(ManualTicker ticker) {
+            this.ticker = ticker;
+            this.start = ticker.nanos();
+        }
+
+        @Override
+        protected long readMicros() {
+            return NANOSECONDS.toMicros(ticker.nanos() - start);
+        }
+
+        @Override
+        protected void sleepMicrosUninterruptibly(long micros) {
+            throw new UnsupportedOperationException("reserve does not sleep");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2, 5, 10, 50, 200, 1000})
+    void smoothBurstyWaitsAsGuavaDoes(int rate) {
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            ManualTicker ticker = ticker(seed);
+            Limit limit = Limit.of("guava", Algorithm.SMOOTH_BURSTY)
+                    .rate(perSecond(rate))
+                    .build();
+            RateLimiter guava = RateLimiter.create(rate, new Watch(ticker));
+            new Schedule(limit, guava, ticker, seed).run();
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1, 10, 3",
+        "2, 4, 3",
+        "5, 10, 3",
+        "10, 1, 3",
+        "50, 10, 3",
+        "200, 2, 3",
+        "1000, 1, 3",
+        "2, 4, 2",
+        "10, 3, 10",
+        "5, 2, 1"
+    })
+    void warmUpWaitsAsGuavaDoes(int rate, int warmupSeconds, double coldFactor) {
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            ManualTicker ticker = ticker(seed);
+            Duration warmup = Duration.ofSeconds(warmupSeconds);
+            Limit limit = Limit.of("guava", Algorithm.WARM_UP)
+                    .rate(perSecond(rate))
+                    .warmup(warmup)
+                    .coldFactor(coldFactor)
+                    .build();
+            RateLimiter guava = RateLimiter.create(rate, warmup.toNanos(), NANOSECONDS, coldFactor, new Watch(ticker));
+            new Schedule(limit, guava, ticker, seed).run();
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"4", "2", "1"})
+    void aWeightedWarmUpCostsTheSameHoweverItIsSplit(int rate) {
+        for (double coldFactor : new double[] {2, 3, 10}) {
+            Duration warmup = Duration.ofNanos((long) ((1 + coldFactor) * 10 / (2.0 * rate) * 1e9));
+            for (int seed = 0; seed < 100; seed++) {
+                ManualTicker ticker = ticker(seed);
+                InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                        Limit.of("guava", Algorithm.WARM_UP)
+                                .rate(perSecond(rate))
+                                .warmup(warmup)
+                                .coldFactor(coldFactor)
+                                .build(),
+                        ticker,
+                        1);
+                Random random = new Random(seed);
+                for (int left = 10; left > 0; ) {
+                    int permits = 1 + random.nextInt(left);
+                    assertThat(limiter.reserve(null, permits, ENDLESS).isRefused())
+                            .isFalse();
+                    left -= permits;
+                }
+                assertThat((double) limiter.reserve(null, 1, ENDLESS).waitNanos())
+                        .isCloseTo((double) warmup.toNanos(), within(10.0));
+            }
+        }
+    }
+
+    @Test
+    void oneSecondOfWorkIsTheLongestBurstWhateverTheRateWasBefore() {
+        for (int seed = 0; seed < 20; seed++) {
+            ManualTicker ticker = ticker(seed).autoAdvance();
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                    Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate("1/s").build(), ticker, 1);
+            Random random = new Random(seed);
+            for (int rate : new int[] {1000, 1, 10, 1_000_000, 10, 1}) {
+                ticker.advance(Duration.ofSeconds(rate));
+                limiter.update(limiter.limit().toBuilder().rate(perSecond(rate)).build());
+                assertThat(timeOf(limiter, ticker, rate, random)).isLessThanOrEqualTo(1_000_000_000L);
+                assertThat(timeOf(limiter, ticker, rate, random)).isGreaterThanOrEqualTo(1_000_000_000L);
+            }
+        }
+    }
+
+    /** Nanoseconds until a second of work is done and the next call may go. */
+    private static long timeOf(InMemoryRateLimiter limiter, ManualTicker ticker, int work, Random random) {
+        long start = ticker.nanos();
+        for (int left = work; left > 0; ) {
+            int permits = 1 + random.nextInt(Math.max(1, Math.min(left, work / 10)));
+            ticker.advanceNanos(limiter.reserve(null, permits, ENDLESS).waitNanos());
+            left -= permits;
+        }
+        ticker.advanceNanos(limiter.reserve(null, 1, ENDLESS).waitNanos());
+        return ticker.nanos() - start;
+    }
+
+    private static ManualTicker ticker(long seed) {
+        return new ManualTicker(new Random(seed).nextLong() / 1_000 * 1_000, Instant.EPOCH);
+    }
+
+    private static Rate perSecond(int rate) {
+        return new Rate(rate, Duration.ofSeconds(1));
+    }
+
+    /** The same calls on both limiters. */
+    private static final class Schedule {
+
+        private final InMemoryRateLimiter ours;
+        private final RateLimiter guava;
+        private final ManualTicker ticker;
+        private final int seed;
+        private final Random random;
+        /** Nanoseconds that one call may add to the distance. */
+        private final long cutOff;
+
+        private long apart;
+
+        Schedule(Limit limit, RateLimiter guava, ManualTicker ticker, int seed) {
+            this.ours = new InMemoryRateLimiter(limit, ticker, 1);
+            this.guava = guava;
+            this.ticker = ticker;
+            this.seed = seed;
+            this.random = new Random(seed);
+            this.cutOff = limit.coldFactor() > 3 ? (long) (1_000 * limit.coldFactor()) : 1_000;
+        }
+
+        void run() {
+            for (int call = 0; call < CALLS; call++) {
+                double interval = 1e9 / guava.getRate();
+                switch (random.nextInt(10)) {
+                    case 0 -> changeRate();
+                    case 1 -> step((long) (interval * 100 * random.nextDouble()));
+                    case 2, 3, 4 -> step((long) (interval * 2 * random.nextDouble()));
+                    case 5 -> step(Duration.ofSeconds(30).toNanos());
+                    default -> {}
+                }
+                reserve(1 + (random.nextInt(3) == 0 ? random.nextInt(20) : 0), call);
+            }
+        }
+
+        private void step(long nanos) {
+            ticker.advanceNanos(nanos / 1_000 * 1_000);
+        }
+
+        private void changeRate() {
+            int rate = 1 + random.nextInt(1_000);
+            guava.setRate(rate);
+            ours.update(ours.limit().toBuilder().rate(perSecond(rate)).build());
+            apart += 3 * cutOff;
+        }
+
+        private void reserve(int permits, int call) {
+            apart += cutOff;
+            Reservation reservation = ours.reserve(null, permits, ENDLESS);
+            long expected = guava.reserve(permits) * 1_000;
+            assertThat(reservation.isRefused()).isFalse();
+            assertThat(Math.abs(reservation.waitNanos() - expected))
+                    .as(ours.limit() + ", seed " + seed + ", call " + call + ": ours " + reservation.waitNanos()
+                            + " ns, Guava's " + expected + " ns")
+                    .isLessThanOrEqualTo(apart);
+        }
+    }
+}
