@@ -15,6 +15,7 @@ import org.jetbrains.lincheck.datastructures.Param;
 import org.jetbrains.lincheck.datastructures.StressOptions;
 import org.jetbrains.lincheck.datastructures.ThreadIdGen;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * thread, which the conformance cases and the twins hold to its meaning. A time is an argument of a step, so that
  * histories also hold stale ones. {@code -Dlincheck.scale=20} looks at twenty times as many histories.
  */
+@Tag("long")
 class LinearizabilityTest {
 
     private static final int SCALE = Integer.getInteger("lincheck.scale", 1);

@@ -1,0 +1,282 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * Memory that a flood of keys cannot bend (C1 to C3 of {@link CachedCells}): it stays bounded, and nobody gets budget by
+ * being evicted. The cache does its housekeeping where it does in production: in the common pool.
+ */
+class KeyFloodTest {
+
+    private static final int MAXIMUM = 1_000;
+    private static final int FLOOD = 1_000_000;
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    static Stream<Limit> limits() {
+        return Stream.of(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(),
+                Limit.of("a", Algorithm.FIXED_WINDOW).rate("10/s").build(),
+                Limit.of("a", Algorithm.SLIDING_LOG).rate("10/s").build(),
+                Limit.of("a", Algorithm.WARM_UP)
+                        .rate("10/s")
+                        .warmup(Duration.ofSeconds(3))
+                        .build());
+    }
+
+    static Stream<Limit> moreLimits() {
+        return Stream.concat(
+                limits(),
+                Stream.of(
+                        Limit.of("a", Algorithm.GCRA).rate("10/s").build(),
+                        Limit.of("a", Algorithm.LEAKY_BUCKET).rate("10/s").build(),
+                        Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("10/s").build(),
+                        Limit.of("a", Algorithm.SLIDING_WINDOW).rate("10/s").build()));
+    }
+
+    private InMemoryRateLimiter limiter(Limit limit, long maximumKeys) {
+        return new InMemoryRateLimiter(limit, ticker, maximumKeys);
+    }
+
+    @Tag("long")
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aGreedyCallerAmongAMillionKeysIsNeverAheadOfOneAlone(Limit limit) {
+        InMemoryRateLimiter flooded = limiter(limit, MAXIMUM);
+        InMemoryRateLimiter alone = limiter(limit, MAXIMUM);
+        long granted = 0;
+        long due = 0;
+        long most = 0;
+        for (int i = 0; i < FLOOD; i++) {
+            flooded.tryAcquire(i, 1);
+            if (i % 10 == 0) {
+                due += alone.tryAcquire(null, 1) ? 1 : 0;
+                granted += flooded.tryAcquire("greedy", 1) ? 1 : 0;
+                assertThat(granted).isLessThanOrEqualTo(due);
+                most = Math.max(most, flooded.keys());
+            }
+            if (i % 1_000 == 0) {
+                ticker.advanceNanos(10_000_000);
+            }
+        }
+        assertThat(granted).isPositive();
+        // The cache's write buffer holds what its housekeeping has not seen yet.
+        assertThat(most).isLessThan(20 * MAXIMUM);
+        Threads.until(() -> flooded.keys() <= MAXIMUM);
+    }
+
+    @ParameterizedTest
+    @MethodSource("moreLimits")
+    void floodsFromSeveralThreadsBuyNobodyBudget(Limit limit) throws Exception {
+        InMemoryRateLimiter flooded = limiter(limit, 100);
+        long once = limit.algorithm() == Algorithm.WARM_UP
+                        || limit.algorithm() == Algorithm.LEAKY_BUCKET
+                        || limit.algorithm() == Algorithm.SMOOTH_BURSTY
+                ? 1
+                : 10;
+        AtomicBoolean over = new AtomicBoolean();
+        AtomicLong granted = new AtomicLong();
+        Threads.run(4, thread -> {
+            if (thread < 2) {
+                for (int i = 0; i < 30_000; i++) {
+                    flooded.tryAcquire(List.of(thread, i), 1);
+                }
+                over.set(true);
+            } else {
+                while (!over.get()) {
+                    granted.addAndGet(flooded.tryAcquire("greedy", 1) ? 1 : 0);
+                }
+            }
+            return null;
+        });
+        assertThat(granted.get()).isBetween(0L, once);
+        while (granted.get() < once && flooded.tryAcquire("greedy", 1)) {
+            granted.incrementAndGet();
+        }
+        assertThat(flooded.tryAcquire("greedy", 1)).isFalse();
+        Threads.until(() -> flooded.keys() <= 100);
+    }
+
+    @ParameterizedTest
+    @MethodSource("moreLimits")
+    void whatKeysHadSpentBeforeTheFloodIsStillSpentAfterIt(Limit limit) {
+        InMemoryRateLimiter flooded = limiter(limit, 100);
+        boolean counts = limit.algorithm().name().matches("TOKEN_BUCKET|GCRA|FIXED_WINDOW|SLIDING_.*");
+        long left = limit.algorithm() == Algorithm.LEAKY_BUCKET ? 9 : counts ? 3 : 0; // the queue has 9 places
+        for (int victim = 0; victim < 50; victim++) {
+            assertThat(flooded.tryAcquire("victim" + victim, counts ? 7 : 1)).isTrue();
+        }
+        for (int i = 0; i < 20_000; i++) {
+            flooded.tryAcquire(i, 1);
+        }
+        Threads.until(() -> flooded.keys() <= 100);
+        for (int victim = 0; victim < 50; victim++) {
+            assertThat(flooded.tryAcquire("victim" + victim, counts ? 4 : 1)).isFalse();
+            assertThat(flooded.peek("victim" + victim, 1, 0).remaining()).isLessThanOrEqualTo(left);
+        }
+    }
+
+    @Test
+    void aFoldedKeyIsWholeAgainWhenItsTimeHasCome() {
+        InMemoryRateLimiter flooded =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 10);
+        flooded.tryAcquire("victim", 10);
+        for (int i = 0; i < 5_000; i++) {
+            flooded.tryAcquire(i, 10);
+        }
+        assertThat(flooded.tryAcquire("victim", 1)).isFalse();
+        ticker.advance(Duration.ofMillis(500));
+        assertThat(flooded.tryAcquire("victim", 5)).isTrue();
+        assertThat(flooded.tryAcquire("victim", 1)).isFalse();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(flooded.tryAcquire("victim", 10)).isTrue();
+    }
+
+    /** Keys of one hash share one place of the folded state. */
+    private record Colliding(int id) {
+
+        @Override
+        public int hashCode() {
+            return 42;
+        }
+    }
+
+    @Test
+    void keysThatShareAPlaceMayBeLimitedEarlyButNeverLate() {
+        InMemoryRateLimiter flooded =
+                limiter(Limit.of("a", Algorithm.SLIDING_LOG).rate("10/h").build(), 1);
+        long[] granted = new long[20];
+        for (int round = 0; round < 200; round++) {
+            int id = round * 7 % 20;
+            granted[id] += flooded.tryAcquire(new Colliding(id), 1) ? 1 : 0;
+        }
+        assertThat(granted[0]).isPositive();
+        for (long own : granted) {
+            assertThat(own).isLessThanOrEqualTo(10);
+        }
+    }
+
+    @Test
+    void aKeyThatExpiresInDebtKeepsItsDebt() {
+        Limit limit = Limit.of("a", Algorithm.TOKEN_BUCKET).rate("1/s").burst(5).build();
+        InMemoryRateLimiter limiter = limiter(limit, MAXIMUM);
+        for (int i = 0; i < 105; i++) {
+            limiter.reserve("debtor", 1, Duration.ofHours(1).toNanos());
+        }
+        // Idle for longer than a bucket takes to fill, but 100 s in debt.
+        ticker.advance(Duration.ofSeconds(20));
+        limiter.tryAcquire("other", 1);
+        assertThat(limiter.reserve("debtor", 1, Duration.ofHours(1).toNanos()).waitNanos())
+                .isEqualTo(Duration.ofSeconds(81).toNanos());
+    }
+
+    @Test
+    void aKeyIsForgottenOnceItEqualsAFreshOne() {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), MAXIMUM);
+        for (int i = 0; i < 500; i++) {
+            limiter.tryAcquire(i, 10);
+        }
+        ticker.advance(Duration.ofMillis(999));
+        for (int i = 500; i < 600; i++) {
+            limiter.tryAcquire(i, 10);
+        }
+        assertThat(limiter.keys()).isEqualTo(600);
+        ticker.advance(Duration.ofMillis(501));
+        limiter.tryAcquire("other", 1);
+        // Expired cells go with the housekeeping that the next uses set off.
+        Threads.until(() -> {
+            limiter.tryAcquire("other", 1);
+            return limiter.keys() <= 101;
+        });
+    }
+
+    @ParameterizedTest
+    @MethodSource("moreLimits")
+    void resetGivesAFreshBudgetToItsKeyAlone(Limit limit) {
+        InMemoryRateLimiter limiter = limiter(limit, MAXIMUM);
+        InMemoryRateLimiter fresh = limiter(limit, MAXIMUM);
+        long wait = Duration.ofHours(1).toNanos();
+        for (String key : new String[] {"a", "b"}) {
+            for (int i = 0; i < 5; i++) {
+                limiter.reserve(key, 5, wait);
+            }
+        }
+        limiter.reserve(null, 10, wait);
+        Decision other = limiter.peek("b", 1, wait);
+        limiter.reset("a");
+        limiter.reset(null);
+        limiter.reset("never seen");
+        assertThat(limiter.peek("a", 1, wait)).isEqualTo(fresh.peek("a", 1, wait));
+        assertThat(limiter.peek(null, 1, wait)).isEqualTo(fresh.peek(null, 1, wait));
+        assertThat(limiter.peek("b", 1, wait)).isEqualTo(other);
+    }
+
+    @Test
+    void aReservationMadeBeforeAResetGivesNothingBackAfterIt() {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), MAXIMUM);
+        for (String key : new String[] {"key", null}) {
+            Reservation before = limiter.reserve(key, 5, 0);
+            limiter.reset(key);
+            assertThat(limiter.tryAcquire(key, 10)).isTrue();
+            before.cancel();
+            assertThat(limiter.tryAcquire(key, 1)).isFalse();
+        }
+    }
+
+    @Test
+    void racingResetsGiveAtMostOneBudgetEach() throws Exception {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/h").build(), MAXIMUM);
+        for (String key : new String[] {"key", null}) {
+            long granted = Threads.sum(4, thread -> {
+                long mine = 0;
+                for (int i = 0; i < 500; i++) {
+                    if (thread == 0 && i % 5 == 0) {
+                        limiter.reset(key);
+                    }
+                    mine += limiter.tryAcquire(key, 1) ? 1 : 0;
+                }
+                return mine;
+            });
+            assertThat(granted).isBetween(10L, 10 * 101L);
+        }
+    }
+
+    @Test
+    void twoLimitsWithOneKeyShareNothing() {
+        Limit one = Limit.of("one", Algorithm.TOKEN_BUCKET).rate("10/s").build();
+        Limit two = Limit.of("two", Algorithm.TOKEN_BUCKET).rate("10/s").build();
+        InMemoryRateLimiter first = limiter(one, 1);
+        InMemoryRateLimiter second = limiter(two, 1);
+        assertThat(first.tryAcquire("key", 10)).isTrue();
+        for (int i = 0; i < 1_000; i++) {
+            first.tryAcquire(i, 10);
+        }
+        assertThat(second.tryAcquire("key", 10)).isTrue();
+        assertThat(first.tryAcquire(null, 10)).isTrue();
+        assertThat(second.tryAcquire(null, 10)).isTrue();
+    }
+
+    @Test
+    void peekRemembersNoKey() {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), MAXIMUM);
+        for (int i = 0; i < 100; i++) {
+            assertThat(limiter.peek(i, 1, 0).remaining()).isEqualTo(10);
+        }
+        assertThat(limiter.keys()).isZero();
+    }
+}
