@@ -45,7 +45,7 @@ final class CachedCells implements Cells {
     }
 
     private static Duration idle(Terms terms) {
-        return Duration.ofNanos(Math.max(TimeUnit.SECONDS.toNanos(1), terms.idleNanos()));
+        return Duration.ofNanos(Math.max(TimeUnit.SECONDS.toNanos(1), terms.idleNanos()) + SteadyClock.GRAIN);
     }
 
     @Override
@@ -56,6 +56,10 @@ final class CachedCells implements Cells {
     @Override
     public Cell peek(Object key) {
         Cell cell = cells.policy().getIfPresentQuietly(key);
+        if (cell == null) {
+            // An expired cell that is still there has to be folded before a new one may be made.
+            cell = cells.asMap().compute(key, (k, present) -> present);
+        }
         return cell != null ? cell : create(key);
     }
 

@@ -50,8 +50,10 @@ public final class InMemoryRateLimiter implements RateLimiter {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
+            Terms current = terms;
+            long now = clock.now(current);
             Cell cell = id == null ? single : cells().get(id);
-            long outcome = cell.reserve(permits, clock.now(cell.terms()), 0, null);
+            long outcome = cell.reserve(permits, nowOf(cell, current, now), 0, null);
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
@@ -66,8 +68,10 @@ public final class InMemoryRateLimiter implements RateLimiter {
         long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         while (true) {
+            Terms current = terms;
+            long read = clock.now(current);
             Cell cell = id == null ? single : cells().get(id);
-            long now = clock.now(cell.terms());
+            long now = nowOf(cell, current, read);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
             if (outcome != Cell.MOVED) {
                 reservation.decided(cell, now, outcome);
@@ -85,8 +89,10 @@ public final class InMemoryRateLimiter implements RateLimiter {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
+            Terms current = terms;
+            long read = clock.now(current);
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = nowOf(cell, current, read);
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
             Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
             if (decision != null) {
@@ -96,11 +102,22 @@ public final class InMemoryRateLimiter implements RateLimiter {
         }
     }
 
+    /**
+     * The time for a cell, of a clock that was read before the cell was looked up: looking up counts as use of the key, at
+     * the time of the last reading.
+     */
+    private long nowOf(Cell cell, Terms current, long read) {
+        Terms own = cell.terms();
+        return own == current ? read : clock.now(own);
+    }
+
     /** The decision on a reservation, with the budget of its key as it is now. */
     Decision describe(@Nullable Object id, long outcome) {
         while (true) {
+            Terms current = terms;
+            long read = clock.now(current);
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = nowOf(cell, current, read);
             Decision decision = decision(cell, now, outcome);
             if (decision != null) {
                 return decision;

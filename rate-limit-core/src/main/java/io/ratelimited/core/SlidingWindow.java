@@ -199,7 +199,7 @@ final class SlidingWindow extends Cell {
         @Override
         Cell resume(Budget budget, long now) {
             SlidingWindow cell = new SlidingWindow(this, slot(now));
-            long spent = permits - budget.shareOf(permits);
+            long spent = budget.debt() > 0 ? permits : permits - budget.shareOf(permits);
             cell.taken[cell.index(cell.head)] = spent;
             cell.total = spent;
             for (long debt = (long) Math.ceil(budget.debt()); debt > 0; debt -= permits) {

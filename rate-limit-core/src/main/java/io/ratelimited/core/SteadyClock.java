@@ -8,7 +8,7 @@ package io.ratelimited.core;
  */
 final class SteadyClock {
 
-    private static final long GRAIN = 1_000_000;
+    static final long GRAIN = 1_000_000;
 
     private final Ticker ticker;
     private long latest;
