@@ -51,7 +51,7 @@ class LinearizabilityTest {
     void everyInterleavingEqualsSomeOrder(Class<?> history) {
         new ModelCheckingOptions()
                 .iterations(3 * SCALE)
-                .invocationsPerIteration(40)
+                .invocationsPerIteration(History.class.isAssignableFrom(history) ? 40 : 15)
                 .threads(2)
                 .actorsBefore(1)
                 .actorsPerThread(3)
@@ -63,8 +63,8 @@ class LinearizabilityTest {
     @MethodSource("histories")
     void whatThreeRealThreadsDoEqualsSomeOrder(Class<?> history) {
         new StressOptions()
-                .iterations(5 * SCALE)
-                .invocationsPerIteration(500)
+                .iterations(3 * SCALE)
+                .invocationsPerIteration(200)
                 .threads(3)
                 .actorsBefore(1)
                 .actorsPerThread(3)
@@ -81,7 +81,7 @@ class LinearizabilityTest {
         Actor ask = new Actor(TurnHistory.class.getMethod("ask"), List.of());
         new ModelCheckingOptions()
                 .iterations(0)
-                .invocationsPerIteration(150)
+                .invocationsPerIteration(80)
                 .addCustomScenario(new ExecutionScenario(
                         List.of(first), List.of(List.of(end), List.of(second)), List.of(ask), null))
                 .check(TurnHistory.class);
