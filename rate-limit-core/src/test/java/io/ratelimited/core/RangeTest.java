@@ -149,4 +149,28 @@ class RangeTest {
         assertThat(limiter.reserve(null, 1, -1).isRefused()).isTrue();
         assertThat(limiter.reserve(null, 1, Long.MAX_VALUE).isRefused()).isFalse();
     }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "SMOOTH_BURSTY", "LEAKY_BUCKET", "WARM_UP"})
+    void spacingDoesNotDrift(Algorithm algorithm) {
+        for (String rate : List.of("3/s", "7/m", "999999937/s")) {
+            Limit.Builder limit = Limit.of("range", algorithm).rate(rate);
+            limit = algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ZERO) : limit.burst(1);
+            ManualTicker ticker = new ManualTicker();
+            RateLimiter limiter = new InMemoryRateLimiter(limit.build(), ticker, 1);
+            int calls = 0;
+            while (calls < 20_000) {
+                Reservation reservation = limiter.reserve(null, 1, Long.MAX_VALUE);
+                if (reservation.isRefused()) {
+                    ticker.advance(reservation.decision().retryAfter());
+                } else {
+                    ticker.advanceNanos(reservation.waitNanos());
+                    calls++;
+                }
+            }
+            Rate parsed = Rate.parse(rate);
+            double expected = (calls - 1.0) * parsed.period().toNanos() / parsed.permits();
+            assertThat(Math.abs(ticker.nanos() - expected)).as(rate).isLessThanOrEqualTo(2 + expected / 1e15);
+        }
+    }
 }
