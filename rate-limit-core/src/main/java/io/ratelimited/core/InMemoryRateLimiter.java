@@ -17,7 +17,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private final SteadyClock clock;
     private final long maximumKeys;
     private final AtomicInteger waiting = new AtomicInteger();
+    /**
+     * Published before the terms it replaces are linked to it, so that whoever has found a cell of the new terms finds
+     * them here too, and with them the time in which that cell counts.
+     */
     private volatile Terms terms;
+
     private volatile Cell single;
     private volatile @Nullable Cells keyed;
 
@@ -51,7 +56,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
             Cell cell = id == null ? single : cells().get(id);
-            long outcome = cell.reserve(permits, clock.now(cell.terms()), 0, null);
+            long outcome = cell.reserve(permits, clock.now(terms), 0, null);
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
@@ -67,7 +72,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         while (true) {
             Cell cell = id == null ? single : cells().get(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
             if (outcome != Cell.MOVED) {
                 reservation.decided(cell, now, outcome);
@@ -86,7 +91,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
             if (outcome != Cell.MOVED) {
                 return decision(cell, now, outcome);
@@ -99,7 +104,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     Decision describe(@Nullable Object id, long outcome) {
         while (true) {
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             if (cell.peek(1, now, 0) != Cell.MOVED) {
                 return decision(cell, now, outcome);
             }
@@ -154,8 +159,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
         if (old.algorithm() != Algorithm.CONCURRENCY) {
             next.inherit(before.fresh(leftAt).leave(leftAt), resumedAt);
         }
-        before.replaceBy(next, leftAt, resumedAt);
         terms = next;
+        before.replaceBy(next, leftAt, resumedAt);
         single = Cells.newest(single);
         Cells cells = keyed;
         if (cells != null) {
