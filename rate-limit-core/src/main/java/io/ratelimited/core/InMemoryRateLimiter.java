@@ -140,7 +140,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     @Override
-    public synchronized void update(Limit limit) {
+    public void update(Limit limit) {
+        replaceTerms(limit);
+        Cell cell = single;
+        cell.serve(clock.now(cell.terms()));
+        Cells cells = keyed;
+        if (cells != null) {
+            cells.serve();
+        }
+    }
+
+    private synchronized void replaceTerms(Limit limit) {
         Limit old = limit();
         if (!limit.name().equals(old.name())) {
             throw new IllegalArgumentException(
@@ -181,11 +191,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     /** Takes a place among the sleepers; false when there is none. */
     boolean enter() {
-        if (waiting.incrementAndGet() <= limit().maxWaiting()) {
-            return true;
-        }
-        waiting.decrementAndGet();
-        return false;
+        int most = limit().maxWaiting();
+        return waiting.getAndUpdate(sleepers -> sleepers < most ? sleepers + 1 : sleepers) < most;
     }
 
     void leave() {
