@@ -14,6 +14,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
 
 /** Wires limits, their aspect, and limits in memory. */
 @AutoConfiguration
@@ -68,6 +69,16 @@ public final class RateLimitAutoConfiguration {
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
     static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, RateLimitProperties properties) {
         return new RateLimitAdvisor(methods::getObject, properties.aspect().order());
+    }
+
+    @Bean
+    LimitLog limitLog(RateLimits rateLimits) {
+        return new LimitLog(rateLimits);
+    }
+
+    @Bean
+    ConfigurationRefresh rateLimitConfigurationRefresh(RateLimits rateLimits, Environment environment) {
+        return new ConfigurationRefresh(rateLimits, environment);
     }
 
     private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
