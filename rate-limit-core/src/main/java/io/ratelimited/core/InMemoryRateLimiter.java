@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -187,6 +188,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     @Override
     public int waiting() {
         return waiting.get();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        Cells cells = keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Decision.Source source() {
+        return Decision.Source.MEMORY;
     }
 
     /** Takes a place among the sleepers; false when there is none. */
