@@ -112,5 +112,4 @@ final class Line {
         batch.forEach(call -> call.completeExceptionally(failure));
         behind.forEach(call -> call.completeExceptionally(failure));
     }
-
 }
