@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 
 /**
  * Cells that exist only while calls are in flight: there are never more than there are calls, so nothing has to be
@@ -59,5 +60,10 @@ final class BusyCells implements Cells {
     @Override
     public long size() {
         return cells.size();
+    }
+
+    @Override
+    public Stream<Object> keys() {
+        return cells.keySet().stream();
     }
 }

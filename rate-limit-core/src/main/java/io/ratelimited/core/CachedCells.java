@@ -5,6 +5,7 @@ import com.github.benmanes.caffeine.cache.LoadingCache;
 import com.github.benmanes.caffeine.cache.RemovalCause;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -153,5 +154,10 @@ final class CachedCells implements Cells {
     @Override
     public long size() {
         return cells.estimatedSize();
+    }
+
+    @Override
+    public Stream<Object> keys() {
+        return cells.asMap().keySet().stream();
     }
 }

@@ -150,6 +150,11 @@ final class CellReservation implements Reservation {
     }
 
     @Override
+    public boolean mayWait() {
+        return turn != null || outcome > 0;
+    }
+
+    @Override
     public Decision decision() {
         return limiter.describe(key, outcome);
     }

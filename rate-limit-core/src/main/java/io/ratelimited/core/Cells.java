@@ -1,5 +1,7 @@
 package io.ratelimited.core;
 
+import java.util.stream.Stream;
+
 /** The cells of the keys of one limit. Thread-safe. */
 interface Cells {
 
@@ -25,6 +27,9 @@ interface Cells {
     void ended(Object key);
 
     long size();
+
+    /** The keys that have a cell now, weakly consistent. */
+    Stream<Object> keys();
 
     /** The newest cell behind a cell whose terms may have been replaced several times. */
     static Cell newest(Cell cell) {

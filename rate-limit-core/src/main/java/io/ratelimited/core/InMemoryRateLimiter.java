@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,7 +18,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private final SteadyClock clock;
     private final long maximumKeys;
     private final AtomicInteger waiting = new AtomicInteger();
+    /**
+     * Published before the terms it replaces are linked to it, so that whoever has found a cell of the new terms finds
+     * them here too, and with them the time in which that cell counts.
+     */
     private volatile Terms terms;
+
     private volatile Cell single;
     private volatile @Nullable Cells keyed;
 
@@ -31,13 +37,28 @@ public final class InMemoryRateLimiter implements RateLimiter {
      *     state, so that a flood of keys gives nobody more than the limit
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        this(limit, ticker, maximumKeys, false);
+    }
+
+    private InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.clock = new SteadyClock(ticker);
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
+        if (empty) {
+            terms.startEmpty();
+        }
         this.single = terms.fresh(clock.now(terms));
+    }
+
+    /**
+     * A limiter whose buckets hold nothing at first, for one that takes over from another whose budgets it cannot know:
+     * the change gives nobody a burst. Windows and queues start as always.
+     */
+    public static InMemoryRateLimiter startingEmpty(Limit limit, Ticker ticker, long maximumKeys) {
+        return new InMemoryRateLimiter(limit, ticker, maximumKeys, true);
     }
 
     @Override
@@ -103,12 +124,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     /**
-     * The time for a cell, of a clock that was read before the cell was looked up: looking up counts as use of the key, at
-     * the time of the last reading.
+     * The time for a cell. The clock is read before the cell is looked up, since looking up counts as use of the key at the
+     * time of the last reading. A cell of older terms has moved and takes no time; one of newer terms, which may count in
+     * another time, is there only after the terms were replaced.
      */
     private long nowOf(Cell cell, Terms current, long read) {
-        Terms own = cell.terms();
-        return own == current ? read : clock.now(own);
+        return current.change() == null ? read : clock.now(cell.terms());
     }
 
     /** The decision on a reservation, with the budget of its key as it is now. */
@@ -206,6 +227,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     @Override
     public int waiting() {
         return waiting.get();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        Cells cells = keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Decision.Source source() {
+        return Decision.Source.MEMORY;
     }
 
     /** Takes a place among the sleepers; false when there is none. */

@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.Algorithm.Attribute;
+import java.math.BigInteger;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -328,10 +329,18 @@ public final class Limit {
             Limit limit = new Limit(this);
             if (burst != null && rate != null && !rate.isClosed() && !rate.isUnlimited()) {
                 require(
-                        Math.multiplyHigh(limit.burst(), rate.period().toNanos()) <= rate.permits() / 16,
+                        refillsInTime(burst, rate),
                         "burst must be refilled within 36 years at rate " + rate + ": " + burst);
             }
             return limit;
+        }
+
+        /** Whether a bucket is full again before the end of the range of {@link PermitTime}. */
+        private static boolean refillsInTime(long burst, Rate rate) {
+            BigInteger needed = BigInteger.valueOf(burst)
+                    .multiply(BigInteger.valueOf(rate.period().toNanos()));
+            BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(PermitTime.FAR));
+            return needed.compareTo(range) < 0;
         }
 
         private void requireMeaning(Attribute attribute, @Nullable Object value) {

@@ -16,6 +16,8 @@ final class PermitTime {
 
     private final long base;
     private final long unitsPerPermit;
+    /** The most permits whose cost is not above {@link #FAR}. */
+    private final long mostPermits;
     /** Whole units per nanosecond, and the rest times 2^63: 1 and 0 when a unit is exactly a nanosecond. */
     private final long unitsPerNano;
 
@@ -28,6 +30,7 @@ final class PermitTime {
         long nanos = rate.period().toNanos();
         this.base = base;
         this.unitsPerPermit = Math.max(1, nanos / rate.permits());
+        this.mostPermits = FAR / unitsPerPermit;
         long units = Math.multiplyExact(rate.permits(), unitsPerPermit);
         this.unitsPerNano = units / nanos;
         this.partOfUnitPerNano = ceilDiv(BigInteger.valueOf(units % nanos).shiftLeft(63), BigInteger.valueOf(nanos))
@@ -58,7 +61,7 @@ final class PermitTime {
 
     /** Units that the permits take, at most {@link #FAR}. */
     long cost(long permits) {
-        return permits <= FAR / unitsPerPermit ? permits * unitsPerPermit : FAR;
+        return permits <= mostPermits ? permits * unitsPerPermit : FAR;
     }
 
     /** Whole permits in a span of units, rounded down; 0 for a negative span. */

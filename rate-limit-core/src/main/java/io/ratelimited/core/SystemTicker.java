@@ -1,6 +1,5 @@
 package io.ratelimited.core;
 
-import java.time.Instant;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -16,8 +15,7 @@ enum SystemTicker implements Ticker {
 
     @Override
     public long epochNanos() {
-        Instant now = Instant.now();
-        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+        return System.currentTimeMillis() * 1_000_000L;
     }
 
     @Override

@@ -113,4 +113,19 @@ class AllOfTest {
         assertThat(second.await()).isTrue();
         assertThat(ticker.nanos()).isEqualTo(500_000_000);
     }
+
+    @Test
+    void whatWasChargedBeforeALaterClaimFailsIsGivenBack() {
+        ManualTicker ticker = new ManualTicker();
+        RateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("twice", Algorithm.TOKEN_BUCKET).rate("3/s").build(), ticker, 1);
+        RateLimiter other = new InMemoryRateLimiter(
+                Limit.of("other", Algorithm.SLIDING_LOG).rate("3/s").build(), ticker, 1);
+        // Each claim alone would be admitted; together they ask for more than there is.
+        Reservation all = AllOf.reserve(
+                List.of(new Claim(other, null, 1, 0), new Claim(limiter, null, 2, 0), new Claim(limiter, null, 2, 0)));
+        assertThat(all.isRefused()).isTrue();
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(3);
+        assertThat(other.peek(null, 1, 0).remaining()).isEqualTo(3);
+    }
 }

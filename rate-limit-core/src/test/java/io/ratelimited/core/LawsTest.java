@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
@@ -404,5 +405,23 @@ class LawsTest {
                 }
             }
         }
+    }
+
+    /** P9: V is at the end of an old reservation again by chance; giving it back would let seven go at once. */
+    @Test
+    void aReservationOlderThanACancelFromTheMiddleGivesNothingBack() {
+        ManualTicker ticker = new ManualTicker();
+        RateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("law", Algorithm.TOKEN_BUCKET).rate("1/s").burst(6).build(), ticker, 1);
+        Reservation first = limiter.reserve(null, 5, 0);
+        ticker.advance(Duration.ofSeconds(1));
+        Reservation second = limiter.reserve(null, 1, 0);
+        first.cancel();
+        Reservation third = limiter.reserve(null, 4, 0);
+        ticker.advance(Duration.ofSeconds(3));
+        second.cancel();
+        assertThat(limiter.tryAcquire(null, 2)).isTrue();
+        third.cancel();
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(4);
     }
 }

@@ -174,4 +174,14 @@ class ReconfigurationTest {
                 .hasMessageContaining("from TOKEN_BUCKET to CONCURRENCY")
                 .hasMessageContaining("restart");
     }
+
+    @Test
+    void aKeyNotSeenBeforeTheChangeHasStoredAsMuchAsAnIdleOne() {
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = limiter(limit(Algorithm.SMOOTH_BURSTY, "10/s"), ticker);
+        assertThat(limiter.peek("idle", 1, 0).admitted()).isTrue();
+        ticker.advance(Duration.ofMillis(500));
+        limiter.update(limit(Algorithm.SMOOTH_BURSTY, "20/s").build());
+        assertThat(limiter.peek("new", 1, 0).remaining()).isEqualTo(10);
+    }
 }

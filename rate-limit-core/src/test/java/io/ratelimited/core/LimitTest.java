@@ -1,0 +1,183 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
+
+import io.ratelimited.core.Algorithm.Attribute;
+import java.time.Duration;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class LimitTest {
+
+    static Limit.Builder valid(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("valid", algorithm);
+        return switch (algorithm) {
+            case CONCURRENCY -> limit.maxConcurrent(5);
+            case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(5));
+            default -> limit.rate("10/s");
+        };
+    }
+
+    private static Limit.Builder set(Limit.Builder limit, Attribute attribute) {
+        return switch (attribute) {
+            case RATE -> limit.rate("20/s");
+            case BURST -> limit.burst(7);
+            case WARMUP -> limit.warmup(Duration.ofSeconds(1));
+            case COLD_FACTOR -> limit.coldFactor(2);
+            case MAX_CONCURRENT -> limit.maxConcurrent(3);
+            case LEASE -> limit.lease(Duration.ofSeconds(30));
+            case ZONE -> limit.zone(ZoneId.of("Europe/Berlin"));
+            case SLOTS -> limit.slots(4);
+        };
+    }
+
+    @ParameterizedTest
+    @EnumSource(Algorithm.class)
+    void anAttributeWithoutMeaningForTheAlgorithmIsRefused(Algorithm algorithm) {
+        for (Attribute attribute : Attribute.values()) {
+            Limit.Builder limit = set(valid(algorithm), attribute);
+            if (algorithm.uses(attribute)) {
+                assertThat(limit.build().algorithm()).isEqualTo(algorithm);
+            } else {
+                assertThatThrownBy(limit::build)
+                        .isInstanceOf(IllegalArgumentException.class)
+                        .hasMessageStartingWith(attribute.label() + " has no meaning for " + algorithm + ": ")
+                        .hasMessageEndingWith("; remove it");
+            }
+        }
+    }
+
+    static Stream<Arguments> refusals() {
+        return Stream.of(
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.burst(-5), "burst must be at least 1: -5"),
+                refusal(Algorithm.LEAKY_BUCKET, l -> l.burst(0), "burst must be at least 1: 0"),
+                refusal(Algorithm.SMOOTH_BURSTY, l -> l.burst(-1), "burst must be at least 0: -1"),
+                refusal(
+                        Algorithm.GCRA,
+                        l -> l.burst(1_000_000_000_000_001L),
+                        "burst must be at most 10^15: 1000000000000001"),
+                refusal(
+                        Algorithm.TOKEN_BUCKET,
+                        l -> l.rate("1/3650d").burst(4),
+                        "burst must be refilled within 36 years at rate 1/3650d: 4"),
+                refusal(
+                        Algorithm.TOKEN_BUCKET,
+                        l -> l.rate("1/d").burst(13_400),
+                        "burst must be refilled within 36 years at rate 1/d: 13400"),
+                refusal(
+                        Algorithm.WARM_UP,
+                        l -> l.warmup(Duration.ofSeconds(-1)),
+                        "warmup must be from 0s to 365d: PT-1S"),
+                refusal(
+                        Algorithm.WARM_UP,
+                        l -> l.warmup(Duration.ofDays(366)),
+                        "warmup must be from 0s to 365d: PT8784H"),
+                refusal(Algorithm.WARM_UP, l -> l.coldFactor(0.5), "coldFactor must be from 1 to 1000: 0.5"),
+                refusal(Algorithm.WARM_UP, l -> l.coldFactor(Double.NaN), "coldFactor must be from 1 to 1000: NaN"),
+                refusal(Algorithm.CONCURRENCY, l -> l.maxConcurrent(-1), "maxConcurrent must be 0 or more: -1"),
+                refusal(Algorithm.CONCURRENCY, l -> l.lease(Duration.ZERO), "lease must be longer than 0s: PT0S"),
+                refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(0), "slots must be from 1 to 10000: 0"),
+                refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(10_001), "slots must be from 1 to 10000: 10001"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting must be 0 or more: -1"),
+                refusal(
+                        Algorithm.SLIDING_LOG,
+                        l -> l.rate("10000001/d"),
+                        "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW): 10000001/d"),
+                refusal(
+                        Algorithm.FIXED_WINDOW,
+                        l -> l.rate("1000000000/s"),
+                        "rate must be at most one permit every 2ns for FIXED_WINDOW: 1000000000/s"));
+    }
+
+    private static Arguments refusal(Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {
+        return arguments(algorithm, change, message);
+    }
+
+    @ParameterizedTest(name = "{2}")
+    @MethodSource("refusals")
+    void aValueOutOfRangeIsRefusedWithItsNameAndTheRange(
+            Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {
+        assertThatThrownBy(() -> change.apply(valid(algorithm)).build())
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage(message);
+    }
+
+    @Test
+    void whatIsMissingIsNamedWithAnExample() {
+        assertThatThrownBy(() -> Limit.of("bare", Algorithm.TOKEN_BUCKET).build())
+                .hasMessage("rate is missing: TOKEN_BUCKET needs one, such as 100/s");
+        assertThatThrownBy(() -> Limit.of("bare", Algorithm.CONCURRENCY).build())
+                .hasMessage("maxConcurrent is missing: CONCURRENCY needs one, such as 20");
+        assertThatThrownBy(() -> Limit.of("bare", Algorithm.WARM_UP).rate("1/s").build())
+                .hasMessage("warmup is missing: WARM_UP needs one, such as 10s");
+        assertThatThrownBy(() -> Limit.of(" ", Algorithm.GCRA).rate("1/s").build())
+                .hasMessage("name must not be blank: \" \"");
+    }
+
+    @ParameterizedTest
+    @EnumSource(Algorithm.class)
+    void aLimitBuiltFromItsBuilderIsEqual(Algorithm algorithm) {
+        Limit.Builder builder = valid(algorithm).maxWaiting(3);
+        for (Attribute attribute : Attribute.values()) {
+            if (algorithm.uses(attribute)) {
+                set(builder, attribute);
+            }
+        }
+        Limit limit = builder.build();
+        assertThat(limit.toBuilder().build()).isEqualTo(limit).hasSameHashCodeAs(limit);
+        assertThat(limit.toBuilder().maxWaiting(4).build()).isNotEqualTo(limit);
+        assertThat(valid(algorithm).build()).isNotEqualTo(limit);
+    }
+
+    @Test
+    void defaultsFollowTheRate() {
+        assertThat(valid(Algorithm.TOKEN_BUCKET).rate("5/m").build().burst()).isEqualTo(5);
+        assertThat(valid(Algorithm.SMOOTH_BURSTY).rate("120/m").build().burst()).isEqualTo(2);
+        assertThat(valid(Algorithm.SMOOTH_BURSTY).rate("5/m").build().burst()).isEqualTo(1);
+        assertThat(valid(Algorithm.WARM_UP).build().coldFactor()).isEqualTo(3);
+        assertThat(valid(Algorithm.SLIDING_WINDOW).build().slots()).isEqualTo(10);
+        assertThat(valid(Algorithm.FIXED_WINDOW).build().zone()).isEqualTo(ZoneOffset.UTC);
+        assertThat(valid(Algorithm.CONCURRENCY).build().lease()).isNull();
+        assertThat(valid(Algorithm.TOKEN_BUCKET).build().maxWaiting()).isEqualTo(1000);
+    }
+
+    @Test
+    void theCapacityIsTheMostPermitsOfOneCall() {
+        assertThat(valid(Algorithm.TOKEN_BUCKET).burst(7).build().capacity()).isEqualTo(7);
+        assertThat(valid(Algorithm.LEAKY_BUCKET).burst(7).build().capacity()).isEqualTo(7);
+        assertThat(valid(Algorithm.SLIDING_LOG).build().capacity()).isEqualTo(10);
+        assertThat(valid(Algorithm.CONCURRENCY).build().capacity()).isEqualTo(5);
+        assertThat(valid(Algorithm.SMOOTH_BURSTY).build().capacity()).isEqualTo(Long.MAX_VALUE);
+    }
+
+    @Test
+    void aLimitReadsAsItsAlgorithmAndParameters() {
+        assertThat(Limit.of("search", Algorithm.TOKEN_BUCKET)
+                        .rate("100/s")
+                        .burst(200)
+                        .build())
+                .hasToString("search: token-bucket, rate 100/s, burst 200");
+        assertThat(valid(Algorithm.CONCURRENCY).build()).hasToString("valid: concurrency, maxConcurrent 5");
+        assertThat(valid(Algorithm.WARM_UP).build()).hasToString("valid: warm-up, rate 10/s, warmup PT5S");
+        assertThat(valid(Algorithm.FIXED_WINDOW).build()).hasToString("valid: fixed-window, rate 10/s, zone Z");
+        assertThat(valid(Algorithm.SLIDING_WINDOW).build()).hasToString("valid: sliding-window, rate 10/s, slots 10");
+    }
+
+    @Test
+    void onlyTheQueueWaitsByDefault() {
+        for (Algorithm algorithm : Algorithm.values()) {
+            assertThat(algorithm.defaultPolicy())
+                    .isEqualTo(algorithm == Algorithm.LEAKY_BUCKET ? Policy.WAIT : Policy.REJECT);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.time.Duration;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class RateTest {
+
+    @ParameterizedTest
+    @CsvSource({
+        "100/s, 100, PT1S, 100/s",
+        "5/m, 5, PT1M, 5/m",
+        "5/min, 5, PT1M, 5/m",
+        "1000/h, 1000, PT1H, 1000/h",
+        "5000/d, 5000, PT24H, 5000/d",
+        "20/500ms, 20, PT0.5S, 20/500ms",
+        "100/PT1M, 100, PT1M, 100/m",
+        "100/pt1m30s, 100, PT1M30S, 100/90s",
+        "7/P1D, 7, PT24H, 7/d",
+        "3/7d, 3, PT168H, 3/7d",
+        "1/10us, 1, PT0.00001S, 1/10us",
+        "1/10µs, 1, PT0.00001S, 1/10us",
+        "10/ns, 10, PT0.000000001S, 10/ns",
+        "' 100 / s ', 100, PT1S, 100/s",
+        "0/s, 0, PT1S, 0/s",
+        "60/60s, 60, PT1M, 60/m",
+        "1000000000000000/3650d, 1000000000000000, PT87600H, 1000000000000000/3650d",
+    })
+    void aRateIsANumberPerPeriodAndReadsAsItIsWritten(String text, long permits, Duration period, String written) {
+        Rate rate = Rate.parse(text);
+        assertThat(rate).isEqualTo(new Rate(permits, period));
+        assertThat(rate).hasToString(written);
+        assertThat(Rate.parse(rate.toString())).isEqualTo(rate);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "",
+                " ",
+                "100",
+                "100/",
+                "/s",
+                "s",
+                "-1/s",
+                "1.5/s",
+                "100/x",
+                "100/ss",
+                "100 per s",
+                "1e3/s",
+                "100//s",
+                "100/s/s",
+                "99999999999999999999/s",
+                "1/99999999999999999999d",
+                "1/9223372036854775807d",
+                "infinite",
+                "100/PT"
+            })
+    void whatIsNoRateIsShownWithWhatWouldBeOne(String text) {
+        assertThatThrownBy(() -> Rate.parse(text))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("rate")
+                .hasMessageContaining("\"" + text + "\"")
+                .hasMessageContaining("100/s, 5/m, 20/500ms or 100/PT1M");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1/0s, the period of a rate must be from 1ns to 3650d: PT0S",
+        "1/PT-1S, the period of a rate must be from 1ns to 3650d: PT-1S",
+        "1/3651d, the period of a rate must be from 1ns to 3650d: PT87624H",
+        "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 1000000000000001 per PT24H'",
+        "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 10000000001 per PT1S'",
+        "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 11 per PT0.000000001S'",
+    })
+    void aRateOutOfRangeIsRefusedWithTheRange(String text, String message) {
+        assertThatThrownBy(() -> Rate.parse(text))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage(message);
+    }
+
+    @Test
+    void negativePermitsAreRefused() {
+        assertThatThrownBy(() -> new Rate(-1, Duration.ofSeconds(1)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("rate must be 0 (closed) or more permits: -1");
+    }
+
+    @Test
+    void closedAndUnlimitedAreRates() {
+        assertThat(Rate.parse("unlimited")).isSameAs(Rate.UNLIMITED);
+        assertThat(Rate.parse(" Unlimited ")).isSameAs(Rate.UNLIMITED);
+        assertThat(Rate.UNLIMITED).hasToString("unlimited");
+        assertThat(Rate.UNLIMITED.isUnlimited()).isTrue();
+        assertThat(Rate.UNLIMITED.isClosed()).isFalse();
+        assertThat(Rate.parse("0/s").isClosed()).isTrue();
+        assertThat(Rate.parse("1/s").isClosed()).isFalse();
+        assertThat(Rate.parse("1/s").isUnlimited()).isFalse();
+    }
+}

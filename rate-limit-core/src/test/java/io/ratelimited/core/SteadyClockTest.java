@@ -1,0 +1,61 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class SteadyClockTest {
+
+    private static final Terms MONOTONIC =
+            Terms.of(Limit.of("m", Algorithm.TOKEN_BUCKET).rate("1/s").build(), 0);
+    private static final Terms CALENDAR =
+            Terms.of(Limit.of("c", Algorithm.FIXED_WINDOW).rate("1/s").build(), 0);
+
+    @ParameterizedTest
+    @ValueSource(longs = {0, -1, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE - 500_000_000})
+    void aStepBackIsHeldWithinAMillisecondOfTheLatestTime(long base) {
+        ManualTicker ticker = new ManualTicker(base, Instant.EPOCH);
+        SteadyClock clock = new SteadyClock(ticker);
+        ticker.advance(Duration.ofSeconds(1));
+        long latest = clock.now(MONOTONIC);
+        assertThat(latest).isEqualTo(base + 1_000_000_000);
+        ticker.advance(Duration.ofSeconds(-30));
+        assertThat(clock.now(MONOTONIC)).isEqualTo(latest);
+        ticker.advance(Duration.ofSeconds(31));
+        assertThat(clock.now(MONOTONIC)).isEqualTo(latest + 1_000_000_000);
+        ticker.advanceNanos(500_000);
+        assertThat(clock.now(MONOTONIC) - latest).isEqualTo(1_000_500_000);
+        ticker.advanceNanos(-500_001);
+        assertThat(clock.now(MONOTONIC) - latest).isEqualTo(1_000_000_000);
+    }
+
+    @Test
+    void theTwoClocksAreHeldApart() {
+        ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(1_000));
+        SteadyClock clock = new SteadyClock(ticker);
+        assertThat(clock.now(CALENDAR)).isEqualTo(1_000_000_000_000L);
+        ticker.setWallClock(Instant.ofEpochSecond(2_000));
+        assertThat(clock.now(CALENDAR)).isEqualTo(2_000_000_000_000L);
+        assertThat(clock.now(MONOTONIC)).isZero();
+        ticker.setWallClock(Instant.ofEpochSecond(500));
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(clock.now(CALENDAR)).isEqualTo(2_000_000_000_000L);
+        assertThat(clock.now(MONOTONIC)).isEqualTo(1_000_000_000);
+    }
+
+    @Test
+    void theCoarseTimeIsTheMonotonicOneOfTheLatestDecision() {
+        ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(1_000));
+        SteadyClock clock = new SteadyClock(ticker);
+        ticker.advance(Duration.ofSeconds(5));
+        assertThat(clock.coarse(MONOTONIC)).isZero();
+        assertThat(clock.now(MONOTONIC)).isEqualTo(5_000_000_000L);
+        assertThat(clock.coarse(MONOTONIC)).isEqualTo(5_000_000_000L);
+        assertThat(clock.coarse(CALENDAR)).isEqualTo(5_000_000_000L);
+    }
+}
