@@ -1,0 +1,214 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** What a cell hands on: to its twin, to a shared cell, to a cell of other terms. */
+class CellTest {
+
+    private static final long SECOND = 1_000_000_000L;
+    private static final long DAY = 86_400 * SECOND;
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    static Stream<Limit> limits() {
+        return Stream.of(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("7/s").burst(9).build(),
+                Limit.of("a", Algorithm.GCRA).rate("10/s").build(),
+                Limit.of("a", Algorithm.LEAKY_BUCKET).rate("10/s").burst(50).build(),
+                Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("10/s").build(),
+                Limit.of("a", Algorithm.WARM_UP)
+                        .rate("10/s")
+                        .warmup(Duration.ofSeconds(3))
+                        .build(),
+                Limit.of("a", Algorithm.FIXED_WINDOW).rate("10/s").build(),
+                Limit.of("a", Algorithm.SLIDING_WINDOW).rate("10/s").slots(4).build(),
+                Limit.of("a", Algorithm.SLIDING_LOG).rate("10/s").build());
+    }
+
+    /** The cell after random calls, of which some wait. */
+    private static Cell used(Terms terms, Random random) {
+        long now = 0;
+        Cell cell = terms.fresh(now);
+        for (int calls = random.nextInt(12); calls > 0; calls--) {
+            now += random.nextInt(400) * 1_000_000L;
+            cell.reserve(1 + random.nextInt(5), now, random.nextInt(3) * SECOND / 2, null);
+        }
+        return cell;
+    }
+
+    private static long wait(Cell cell, long permits, long now) {
+        return cell.peek(permits, now, 100 * SECOND);
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void anAbsorbingCellIsAtLeastAsSpentAsBoth(Limit limit) {
+        Random random = new Random(1);
+        // The larger wait of the two is enough where state is ordered.
+        boolean exact = limit.algorithm() != Algorithm.SLIDING_WINDOW && limit.algorithm() != Algorithm.WARM_UP;
+        for (int round = 0; round < 2_000; round++) {
+            Terms terms = Terms.of(limit, 0);
+            Cell one = used(terms, random);
+            Cell two = used(terms, random);
+            Cell both = one.copy();
+            both.absorb(two);
+            for (long now = 0; now < 6 * SECOND; now += SECOND / 4 + 1) {
+                for (int permits = 1; permits <= 7; permits += 2) {
+                    long least = Math.max(wait(one, permits, now), wait(two, permits, now));
+                    if (exact) {
+                        assertThat(wait(both, permits, now)).isEqualTo(least);
+                    } else {
+                        assertThat(wait(both, permits, now)).isGreaterThanOrEqualTo(least);
+                    }
+                }
+            }
+            Cell same = one.copy();
+            same.absorb(one);
+            assertTwins(same, one);
+            if (limit.algorithm() == Algorithm.WARM_UP) {
+                continue; // a fresh one is colder, and stays so
+            }
+            Cell fresh = terms.fresh(0);
+            fresh.absorb(one);
+            assertTwins(fresh, one);
+        }
+    }
+
+    private static void assertTwins(Cell cell, Cell twin) {
+        for (long now = 0; now < 5 * SECOND; now += SECOND / 3) {
+            assertThat(cell.remaining(now)).isEqualTo(twin.remaining(now));
+            assertThat(cell.nanosToFresh(now)).isEqualTo(twin.nanosToFresh(now));
+            assertThat(wait(cell, 3, now)).isEqualTo(wait(twin, 3, now));
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void anAbsorbingCellIsFreshAboutWhenBothAre(Limit limit) {
+        Random random = new Random(2);
+        for (int round = 0; round < 500; round++) {
+            Terms terms = Terms.of(limit, 0);
+            Cell one = used(terms, random);
+            Cell two = used(terms, random);
+            Cell both = one.copy();
+            both.absorb(two);
+            long fresh = Math.max(one.nanosToFresh(0), two.nanosToFresh(0));
+            assertThat(both.nanosToFresh(0))
+                    .isBetween(limit.algorithm() == Algorithm.WARM_UP ? 0 : fresh, fresh + 3 * SECOND);
+            assertThat(both.remaining(fresh + 3 * SECOND))
+                    .isEqualTo(terms.fresh(fresh + 3 * SECOND).remaining(fresh + 3 * SECOND));
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aRetiredCellAnswersThatItHasMovedAndItsTwinGoesOn(Limit limit) {
+        Random random = new Random(3);
+        for (int round = 0; round < 100; round++) {
+            Cell cell = used(Terms.of(limit, 0), random);
+            Cell before = cell.copy();
+            CellReservation call =
+                    new CellReservation(new InMemoryRateLimiter(limit, ticker, 1), null, 1, 100 * SECOND);
+            cell.reserve(1, 5 * SECOND, 100 * SECOND, call);
+            before.reserve(1, 5 * SECOND, 100 * SECOND, null);
+            Cell twin = cell.retire();
+            assertThat(cell.reserve(1, 5 * SECOND, 0, null)).isEqualTo(Cell.MOVED);
+            assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
+            cell.cancel(call, 5 * SECOND);
+            assertTwins(twin, before);
+            assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
+        }
+    }
+
+    @Test
+    void aCellMayBeForgottenAfterTheTimeInWhichItBecomesFresh() {
+        assertThat(limits().map(limit -> Terms.of(limit, 0).idleNanos()).toList())
+                .containsExactly(
+                        9 * SECOND / 7 + 1, // 9 permits at 7/s, rounded up
+                        SECOND,
+                        SECOND / 10,
+                        SECOND,
+                        3 * SECOND,
+                        SECOND,
+                        5 * SECOND / 4,
+                        SECOND);
+        assertThat(Terms.of(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("0/s").build(), 0)
+                        .idleNanos())
+                .isPositive();
+    }
+
+    @Test
+    void callsInFlightAreHandedToNoOtherCell() {
+        Cell cell = Terms.of(
+                        Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build(), 0)
+                .fresh(0);
+        assertThatThrownBy(cell::retire).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(cell::copy).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> cell.absorb(cell)).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> cell.leave(0)).isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> cell.terms().resume(new Cell.Budget(1, 1, 0, 0), 0))
+                .isInstanceOf(IllegalStateException.class);
+    }
+
+    /** Callers of the old limit wait until then; Guava's algorithms keep debt in time, so the next goes after them. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aChangeToAnAlgorithmOfGuavaKeepsTheTimeOfTheDebt(Limit limit) {
+        for (Limit next : List.of(
+                Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("1000/s").build(),
+                Limit.of("a", Algorithm.WARM_UP)
+                        .rate("1000/s")
+                        .warmup(Duration.ZERO)
+                        .build())) {
+            ManualTicker time = new ManualTicker(77, Instant.ofEpochSecond(1_000));
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, time, 1);
+            time.advanceNanos(5 * SECOND + 300);
+            long debt = 0;
+            for (int i = 0; i < 12; i++) {
+                debt = Math.max(debt, limiter.reserve(null, 2, DAY).waitNanos());
+            }
+            limiter.update(next);
+            long wait = limiter.reserve(null, 1, DAY).waitNanos();
+            switch (limit.algorithm()) {
+                case SMOOTH_BURSTY,
+                        WARM_UP,
+                        LEAKY_BUCKET -> // the next call there would have waited for the last's permits
+                    assertThat(wait).isBetween(debt + SECOND / 5 - 1, debt + SECOND);
+                case FIXED_WINDOW -> // until the window of the debt has ended
+                    assertThat(wait).isEqualTo(debt + SECOND);
+                default -> assertThat(wait).isBetween(debt - 1, debt + 1);
+            }
+        }
+    }
+
+    /** What was granted in advance counts in the windows in which it will be used, as many as a window holds. */
+    @Test
+    void debtHandedToAWindowFillsTheWindowsAhead() {
+        ticker.advanceNanos(123 * SECOND);
+        for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                    Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), ticker, 1);
+            for (int i = 0; i < 35; i++) {
+                limiter.reserve(null, 1, DAY);
+            }
+            limiter.update(Limit.of("a", window).rate("10/s").build());
+            assertThat(limiter.tryAcquire(null, 1)).isFalse();
+            assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
+            long slots = window == Algorithm.SLIDING_WINDOW ? SECOND * 11 / 10 : SECOND;
+            // 10 spent now, 10 in each of two windows, 5 in the third, where 5 are left.
+            assertThat(limiter.reserve(null, 5, DAY).waitNanos()).isEqualTo(3 * slots);
+            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(4 * slots);
+        }
+    }
+}
