@@ -51,7 +51,7 @@ final class LimitedMethod {
     @Nullable
     Object invokeBlocking(@Nullable Object target, @Nullable Object[] args, Body body) throws Throwable {
         CurrentRequest request = requests == null ? null : requests.current();
-        if (request == null && rateLimits.gate().isUnobserved() && limits.size() == 1 && tryPlain(limits.get(0))) {
+        if (request == null && limits.size() == 1 && tryPlain(limits.get(0))) {
             return body.proceed();
         }
         Gate.Pass pass;
@@ -67,13 +67,22 @@ final class LimitedMethod {
         }
     }
 
-    /** The short way for a limit without expressions that refuses: nothing is allocated. */
+    /**
+     * The short way for a limit without expressions that refuses: nothing is allocated. Observers are told, unless a
+     * limiter would have to be asked again for what they may want to know.
+     */
     private boolean tryPlain(MethodLimit only) {
         NamedLimit limit = only.limit();
-        return only.isPlain()
-                && limit.policy() == Policy.REJECT
-                && !limit.countsInFlight()
-                && limit.limiter().tryAcquire(null, only.fixedPermits());
+        Gate gate = rateLimits.gate();
+        if (!only.isPlain()
+                || limit.policy() != Policy.REJECT
+                || limit.countsInFlight()
+                || (!gate.isUnobserved() && limit.limiter().source() == null)
+                || !limit.limiter().tryAcquire(null, only.fixedPermits())) {
+            return false;
+        }
+        gate.tell(limit, Outcome.ADMITTED, null, 0, only.plainDecision(), null);
+        return true;
     }
 
     /** What the limits are asked for a call. */
