@@ -2,6 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimits;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -21,10 +22,12 @@ public final class RateLimitsEndpointWebExtension {
 
     private final RateLimitsEndpoint endpoint;
     private final RateLimits rateLimits;
+    private final boolean reactive;
 
-    RateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits) {
+    RateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits, boolean reactive) {
         this.endpoint = endpoint;
         this.rateLimits = rateLimits;
+        this.reactive = reactive;
     }
 
     /** {@code GET /{name}} and {@code GET /{name}?key=…}. */
@@ -37,7 +40,7 @@ public final class RateLimitsEndpointWebExtension {
     @ReadOperation
     public WebEndpointResponse<Map<String, Object>> key(
             @Selector String name, @Selector(match = Selector.Match.ALL_REMAINING) String... key) {
-        return answer(name, () -> endpoint.limit(name, String.join("/", key)));
+        return answer(name, () -> endpoint.limit(name, joined(name, key)));
     }
 
     /** {@code POST /{name}}. */
@@ -89,7 +92,13 @@ public final class RateLimitsEndpointWebExtension {
     @DeleteOperation
     public WebEndpointResponse<Map<String, Object>> forgetKey(
             @Selector String name, @Selector(match = Selector.Match.ALL_REMAINING) String... key) {
-        return forget(name, String.join("/", key));
+        return forget(name, joined(name, key));
+    }
+
+    /** On WebFlux, Spring Boot has every variable of the path in the remaining segments, not only those behind it. */
+    private String joined(String name, String[] segments) {
+        boolean named = reactive && segments.length > 1 && segments[0].equals(name);
+        return String.join("/", named ? Arrays.copyOfRange(segments, 1, segments.length) : segments);
     }
 
     private WebEndpointResponse<Map<String, Object>> answer(

@@ -137,7 +137,10 @@ class RateLimitsEndpointWebTest {
         limits.tryAcquire("search", "https://a//b?c=d&e", 198);
         limits.tryAcquire("search", "jörg;x=1,2", 197);
 
+        limits.tryAcquire("search", "search/x", 196);
+
         assertThat(remaining("/search/a/b%20c")).isEqualTo(1);
+        assertThat(remaining("/search/search/x")).isEqualTo(4);
         assertThat(remaining("/search?key=%2Fa%2Fb")).isZero();
         assertThat(remaining("/search?key=https%3A%2F%2Fa%2F%2Fb%3Fc%3Dd%26e")).isEqualTo(2);
         assertThat(remaining("/search?key=j%C3%B6rg%3Bx%3D1%2C2")).isEqualTo(3);
