@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.NestedConfigurationProperty;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.core.Ordered;
 
@@ -24,7 +25,7 @@ import org.springframework.core.Ordered;
 public record RateLimitProperties(
         @DefaultValue("true") boolean enabled,
         @DefaultValue("memory") LimitProperties.Backend backend,
-        @Nullable LimitProperties defaults,
+        @NestedConfigurationProperty @Nullable LimitProperties defaults,
         @Nullable Map<String, LimitProperties> limits,
         @DefaultValue Memory memory,
         @DefaultValue Http http,

@@ -6,6 +6,8 @@ import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tag;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
@@ -181,6 +183,30 @@ class RateLimitMetricsTest {
                             .isSubsetOf("limit", "outcome", "source"));
             assertThat(meters.toString()).doesNotContain("caller");
         });
+    }
+
+    @Test
+    void aPrometheusScrapeShowsTheMetersAndNoKey() {
+        PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+        runner.withBean(MeterRegistry.class, () -> prometheus)
+                .withPropertyValues("rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=500ms")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    for (int i = 0; i < 3; i++) {
+                        limits.execute("search", "secret", () -> "answer");
+                    }
+                    limits.tryAcquire("search", "secret");
+
+                    assertThat(prometheus.scrape().lines())
+                            .contains(
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"admitted\",source=\"memory\"} 2.0",
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"delayed\",source=\"memory\"} 1.0",
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"rejected\",source=\"memory\"} 1.0",
+                                    "rate_limit_keys{limit=\"search\"} 1.0",
+                                    "rate_limit_waiting{limit=\"search\"} 0.0",
+                                    "rate_limit_wait_seconds_count{limit=\"search\"} 1")
+                            .noneMatch(line -> line.contains("secret"));
+                });
     }
 
     @Test
