@@ -99,8 +99,11 @@ final class CachedCells implements Cells {
             if (sink == null) {
                 array[index] = last;
             } else {
-                sink = Cells.newest(sink);
-                sink.absorb(Cells.newest(last));
+                do {
+                    sink = Cells.newest(sink);
+                    last = Cells.newest(last);
+                } while (sink.terms() != last.terms());
+                sink.absorb(last);
                 array[index] = sink;
             }
             shared = array;
@@ -132,6 +135,11 @@ final class CachedCells implements Cells {
     public void termsChanged(Terms next) {
         terms = next;
         cells.policy().expireAfterAccess().ifPresent(policy -> policy.setExpiresAfter(idle(next)));
+    }
+
+    @Override
+    public void serve() {
+        // A caller who waits has its time and needs no waking.
     }
 
     @Override

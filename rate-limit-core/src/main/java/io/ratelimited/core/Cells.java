@@ -20,6 +20,9 @@ interface Cells {
     /** The limit has other terms now. */
     void termsChanged(Terms terms);
 
+    /** Admits waiting callers that may go under other terms; runs their callbacks, so the caller holds no lock. */
+    void serve();
+
     /** A call of the key has ended or was refused, so that its cell may be of no more use. */
     void ended(Object key);
 
@@ -40,7 +43,7 @@ interface Cells {
     /** The cells of a limit. */
     static Cells of(Terms terms, SteadyClock clock, long maximumKeys) {
         return terms.limit().algorithm() == Algorithm.CONCURRENCY
-                ? new BusyCells(terms)
+                ? new BusyCells(terms, clock)
                 : new CachedCells(terms, clock, maximumKeys);
     }
 }
