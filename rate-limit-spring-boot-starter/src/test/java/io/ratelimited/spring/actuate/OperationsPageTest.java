@@ -30,6 +30,7 @@ class OperationsPageTest {
                         RateLimitsEndpointWebTest.Application.class)
                 .properties(
                         "server.port=0",
+                        "server.shutdown=immediate",
                         "management.endpoints.web.exposure.include=health, ratelimits",
                         "rate-limit.actuator.mask-keys=false",
                         "rate-limit.limits.search.rate=100/s",
