@@ -20,6 +20,7 @@ import org.springframework.core.Ordered;
  * @param http Answers to HTTP requests.
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
+ * @param actuator The actuator endpoint.
  */
 @ConfigurationProperties("rate-limit")
 public record RateLimitProperties(
@@ -30,7 +31,8 @@ public record RateLimitProperties(
         @DefaultValue Memory memory,
         @DefaultValue Http http,
         @DefaultValue Redis redis,
-        @DefaultValue Aspect aspect) {
+        @DefaultValue Aspect aspect,
+        @DefaultValue Actuator actuator) {
 
     /**
      * Limits in memory.
@@ -90,6 +92,13 @@ public record RateLimitProperties(
         /** Just before advice of the lowest precedence, which transactions and caching have. */
         static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 100;
     }
+
+    /**
+     * The actuator endpoint.
+     *
+     * @param maskKeys Whether the endpoint shows stand-ins instead of keys, which may be credentials or personal data.
+     */
+    public record Actuator(@DefaultValue("true") boolean maskKeys) {}
 
     /** How the aspect reaches methods. */
     public enum Mode {

@@ -137,6 +137,7 @@ class ConfigurationRefreshTest {
         start(
                 Map.of(
                         "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tier", "#plan",
                         "rate-limit.limits.search.tiers.gold.rate", "1000/s"),
                 (context, limits) -> {
                     limits.get("search");
@@ -162,6 +163,20 @@ class ConfigurationRefreshTest {
                     .contains("ERROR")
                     .contains("rate-limit.limits.search.burst")
                     .contains("plenty");
+        });
+    }
+
+    @Test
+    void aPropertyThatDoesNotExistIsLoggedAndChangesNothing(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.get("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.bursts", "300"));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(output.getOut()).contains("ERROR").contains("rate-limit.limits.search.bursts");
         });
     }
 

@@ -23,6 +23,7 @@ class LimitLogTest {
                         "rate-limit.limits.search.policy=wait",
                         "rate-limit.limits.search.max-wait=500ms",
                         "rate-limit.limits.search.key=clientIp",
+                        "rate-limit.limits.search.tier=#plan",
                         "rate-limit.limits.search.tiers.gold.rate=1000/s")
                 .run(context -> {
                     context.getBean(RateLimits.class).get("search");

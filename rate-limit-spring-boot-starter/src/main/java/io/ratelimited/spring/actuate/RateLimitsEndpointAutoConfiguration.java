@@ -9,7 +9,6 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.web.context.reactive.ReactiveWebApplicationContext;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -19,7 +18,6 @@ import org.springframework.context.annotation.Bean;
 @ConditionalOnClass({Endpoint.class, ConditionalOnAvailableEndpoint.class})
 @ConditionalOnBean(RateLimits.class)
 @ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
-@EnableConfigurationProperties(RateLimitActuatorProperties.class)
 public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
@@ -29,12 +27,8 @@ public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimitsEndpoint rateLimitsEndpoint(
-            RateLimits rateLimits,
-            RefusedKeys refused,
-            RateLimitProperties properties,
-            RateLimitActuatorProperties actuator) {
-        ShownKeys keys = new ShownKeys(refused, actuator.maskKeys());
+    RateLimitsEndpoint rateLimitsEndpoint(RateLimits rateLimits, RefusedKeys refused, RateLimitProperties properties) {
+        ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
         return new RateLimitsEndpoint(rateLimits, new LimitReport(properties.backend(), refused, keys), keys);
     }
 

@@ -34,6 +34,7 @@ class RateLimitsEndpointWebTest {
             Map.entry("rate-limit.limits.search.rate", "100/s"),
             Map.entry("rate-limit.limits.search.burst", "200"),
             Map.entry("rate-limit.limits.search.key", "#user"),
+            Map.entry("rate-limit.limits.search.tier", "#plan"),
             Map.entry("rate-limit.limits.search.tiers.gold.rate", "1000/s"),
             Map.entry("rate-limit.limits.mail.algorithm", "leaky-bucket"),
             Map.entry("rate-limit.limits.mail.rate", "10/s"),
