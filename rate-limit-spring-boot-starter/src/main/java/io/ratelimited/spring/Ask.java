@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import org.jspecify.annotations.Nullable;
 
@@ -14,6 +15,11 @@ import org.jspecify.annotations.Nullable;
  * @param denied the key is missing, and the limit denies such calls
  */
 record Ask(NamedLimit limit, RateLimiter limiter, @Nullable Object key, long permits, boolean denied) {
+
+    /** The budget as it is now. */
+    Decision peek() {
+        return limiter.peek(key, permits, 0);
+    }
 
     Claim claim() {
         return new Claim(limiter, key, permits, limit.maxWaitNanos());

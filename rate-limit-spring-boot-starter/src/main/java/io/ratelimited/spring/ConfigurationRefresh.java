@@ -4,7 +4,11 @@ import java.util.List;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.context.properties.bind.BindException;
+import org.springframework.boot.context.properties.bind.BindHandler;
+import org.springframework.boot.context.properties.bind.Bindable;
 import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.bind.handler.NoUnboundElementsBindHandler;
+import org.springframework.boot.context.properties.source.UnboundElementsSourceFilter;
 import org.springframework.context.ApplicationEvent;
 import org.springframework.context.event.SmartApplicationListener;
 import org.springframework.core.env.Environment;
@@ -17,6 +21,10 @@ final class ConfigurationRefresh implements SmartApplicationListener {
 
     private static final Log LOG = LogFactory.getLog(ConfigurationRefresh.class);
     private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";
+
+    /** As at the start: a property that does not exist is an error. */
+    private static final BindHandler STRICT =
+            new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter());
 
     private final RateLimits rateLimits;
     private final Environment environment;
@@ -40,8 +48,8 @@ final class ConfigurationRefresh implements SmartApplicationListener {
     @Override
     public void onApplicationEvent(ApplicationEvent event) {
         try {
-            List<String> changed =
-                    rateLimits.refresh(Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class));
+            List<String> changed = rateLimits.refresh(
+                    Binder.get(environment).bindOrCreate("rate-limit", Bindable.of(RateLimitProperties.class), STRICT));
             if (!changed.isEmpty()) {
                 LOG.info("The configuration of rate limits " + changed + " has changed and is in force");
             }

@@ -17,7 +17,8 @@ public interface DecisionObserver {
      * @param outcome what became of the call
      * @param key whose budget; null for a limit without keys, and for a missing key
      * @param waitedNanos how long the call waited; 0 if it did not
-     * @param decision the decision, made on demand
+     * @param decision the decision, described on demand; who decided is known without it if {@link
+     *     io.ratelimited.core.RateLimiter#source()} tells
      */
     void onDecision(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision);

@@ -64,29 +64,33 @@ final class LimitedMethod {
      */
     boolean isAdmittedAtOnce() {
         MethodLimit limit = only;
-        return limit != null
-                && style == CallStyle.BLOCKING
-                && limit.isPlain()
-                && isUnwatched(currentRequest())
-                && mayTry(limit.limit())
-                && limit.limit().limiter().tryAcquire(null, limit.fixedPermits());
+        if (limit == null
+                || style != CallStyle.BLOCKING
+                || !limit.isPlain()
+                || currentRequest() != null
+                || !mayTry(limit.limit())
+                || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
+            return false;
+        }
+        gate.tell(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision(), null);
+        return true;
     }
 
-    /** Whether no reservation is needed, since the call does not wait and nothing ends with it. */
-    private static boolean mayTry(NamedLimit limit) {
-        return limit.policy() == Policy.REJECT && !limit.countsInFlight();
-    }
-
-    /** Whether nobody wants decisions described. */
-    private boolean isUnwatched(@Nullable CurrentRequest request) {
-        return request == null && gate.isUnobserved();
+    /**
+     * Whether no reservation is needed: the call does not wait, nothing ends with it, and no observer has to ask the
+     * limiter again to know who decided.
+     */
+    private boolean mayTry(NamedLimit limit) {
+        return limit.policy() == Policy.REJECT
+                && !limit.countsInFlight()
+                && (gate.isUnobserved() || limit.limiter().source() != null);
     }
 
     /** A call that blocks its thread until it ends. */
     private @Nullable Object invokeBlocking(Call call) throws Throwable {
         CurrentRequest request = currentRequest();
         List<Ask> asks = asks(call, request);
-        if (asks.isEmpty() || (isUnwatched(request) && isAdmittedAtOnce(asks))) {
+        if (asks.isEmpty() || (request == null && isAdmittedAtOnce(asks))) {
             return call.proceed();
         }
         Gate.Pass pass;
@@ -104,12 +108,18 @@ final class LimitedMethod {
         }
     }
 
-    private static boolean isAdmittedAtOnce(List<Ask> asks) {
+    private boolean isAdmittedAtOnce(List<Ask> asks) {
         Ask ask = asks.get(0);
-        return asks.size() == 1
-                && !ask.denied()
-                && mayTry(ask.limit())
-                && ask.limiter().tryAcquire(ask.key(), ask.permits());
+        if (asks.size() > 1
+                || ask.denied()
+                || !mayTry(ask.limit())
+                || !ask.limiter().tryAcquire(ask.key(), ask.permits())) {
+            return false;
+        }
+        if (!gate.isUnobserved()) {
+            gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek, null);
+        }
+        return true;
     }
 
     /** Asks the limits without blocking, as {@link Gate#enterAsync}; throws what evaluating their expressions throws. */

@@ -1,8 +1,10 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import java.security.Principal;
 import java.util.Arrays;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
@@ -30,6 +32,7 @@ final class MethodLimit {
     private final long fixedPermits;
     private final @Nullable CallExpression when;
     private final @Nullable CallExpression tier;
+    private final Supplier<Decision> plainDecision;
 
     MethodLimit(
             NamedLimit limit,
@@ -44,6 +47,7 @@ final class MethodLimit {
         this.fixedPermits = fixedPermits;
         this.when = when;
         this.tier = tier;
+        this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
     }
 
     NamedLimit limit() {
@@ -57,6 +61,11 @@ final class MethodLimit {
 
     long fixedPermits() {
         return fixedPermits;
+    }
+
+    /** Describes the budget of a plain limit; made once, so that telling of a decision allocates nothing. */
+    Supplier<Decision> plainDecision() {
+        return plainDecision;
     }
 
     /**

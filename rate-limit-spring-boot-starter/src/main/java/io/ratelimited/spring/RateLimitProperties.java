@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.NestedConfigurationProperty;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.core.Ordered;
 
@@ -19,17 +20,19 @@ import org.springframework.core.Ordered;
  * @param http Answers to HTTP requests.
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
+ * @param actuator The actuator endpoint.
  */
 @ConfigurationProperties("rate-limit")
 public record RateLimitProperties(
         @DefaultValue("true") boolean enabled,
         @DefaultValue("memory") LimitProperties.Backend backend,
-        @Nullable LimitProperties defaults,
+        @NestedConfigurationProperty @Nullable LimitProperties defaults,
         @Nullable Map<String, LimitProperties> limits,
         @DefaultValue Memory memory,
         @DefaultValue Http http,
         @DefaultValue Redis redis,
-        @DefaultValue Aspect aspect) {
+        @DefaultValue Aspect aspect,
+        @DefaultValue Actuator actuator) {
 
     /**
      * Limits in memory.
@@ -89,6 +92,13 @@ public record RateLimitProperties(
         /** Just before advice of the lowest precedence, which transactions and caching have. */
         static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 100;
     }
+
+    /**
+     * The actuator endpoint.
+     *
+     * @param maskKeys Whether the endpoint shows stand-ins instead of keys, which may be credentials or personal data.
+     */
+    public record Actuator(@DefaultValue("true") boolean maskKeys) {}
 
     /** How the aspect reaches methods. */
     public enum Mode {

@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.EnumMap;
@@ -48,11 +49,21 @@ public final class RateLimits {
      */
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
         NamedLimit limit = get(name);
-        boolean admitted = limit.limiter().tryAcquire(key, permits);
-        if (!gate.isUnobserved()) {
-            Supplier<Decision> decision = () -> limit.limiter().peek(key, permits, 0);
-            gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision, null);
+        RateLimiter limiter = limit.limiter();
+        if (gate.isUnobserved() || limit.countsInFlight()) {
+            return limiter.tryAcquire(key, permits);
         }
+        boolean admitted;
+        Supplier<Decision> decision;
+        if (limiter.source() != null) {
+            admitted = limiter.tryAcquire(key, permits);
+            decision = () -> limiter.peek(key, permits, 0);
+        } else {
+            Reservation reservation = limiter.reserve(key, permits, 0);
+            admitted = !reservation.isRefused();
+            decision = reservation::decision;
+        }
+        gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision, null);
         return admitted;
     }
 

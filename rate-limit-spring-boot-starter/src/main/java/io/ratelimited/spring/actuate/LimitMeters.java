@@ -1,0 +1,118 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.core.instrument.Counter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Timer;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The meters of one limit. A counter is looked up in the registry once per outcome and source, when it first counts;
+ * admitted and rejected calls count from the start, so that a first refusal is seen as an increase. Thread-safe.
+ */
+final class LimitMeters {
+
+    private final MeterRegistry registry;
+    private final String limit;
+    private final Timer wait;
+    private final List<Meter> registered = new CopyOnWriteArrayList<>();
+    private final Map<Outcome, Map<Decision.Source, DecisionCounter>> counters = new EnumMap<>(Outcome.class);
+
+    LimitMeters(MeterRegistry registry, NamedLimit limit) {
+        this.registry = registry;
+        this.limit = limit.name();
+        for (Outcome outcome : Outcome.values()) {
+            Map<Decision.Source, DecisionCounter> bySource = new EnumMap<>(Decision.Source.class);
+            for (Decision.Source source : Decision.Source.values()) {
+                bySource.put(source, new DecisionCounter(outcome, source));
+            }
+            counters.put(outcome, bySource);
+        }
+        wait = registered(Timer.builder("rate.limit.wait")
+                .description("How long calls waited that were delayed by a rate limit")
+                .tag("limit", this.limit)
+                .register(registry));
+        gauge("rate.limit.keys", "Keys that have a budget in memory", limit, RateLimiter::keys);
+        gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
+        Decision.Source source = limit.limiter().source();
+        if (source != null) {
+            counter(Outcome.ADMITTED, source).get();
+            counter(Outcome.REJECTED, source).get();
+        }
+    }
+
+    private void gauge(String name, String description, NamedLimit of, ToDoubleFunction<RateLimiter> value) {
+        registered(Gauge.builder(
+                        name,
+                        of,
+                        limited -> limiters(limited).mapToDouble(value).sum())
+                .description(description)
+                .tag("limit", limit)
+                .register(registry));
+    }
+
+    /** The limiter of a limit and those of its tiers. */
+    static Stream<RateLimiter> limiters(NamedLimit limit) {
+        return Stream.concat(Stream.of(limit.limiter()), limit.tiers().values().stream());
+    }
+
+    void count(Outcome outcome, Decision.Source source, long waitedNanos) {
+        counter(outcome, source).get().increment();
+        if (outcome == Outcome.DELAYED) {
+            wait.record(waitedNanos, TimeUnit.NANOSECONDS);
+        }
+    }
+
+    @SuppressWarnings("NullAway") // The maps have every constant.
+    private DecisionCounter counter(Outcome outcome, Decision.Source source) {
+        return counters.get(outcome).get(source);
+    }
+
+    void remove() {
+        registered.forEach(registry::remove);
+    }
+
+    private <M extends Meter> M registered(M meter) {
+        registered.add(meter);
+        return meter;
+    }
+
+    private final class DecisionCounter {
+
+        private final Outcome outcome;
+        private final Decision.Source source;
+        private volatile @Nullable Counter counter;
+
+        private DecisionCounter(Outcome outcome, Decision.Source source) {
+            this.outcome = outcome;
+            this.source = source;
+        }
+
+        /** Racing threads are given the same counter by the registry. */
+        private Counter get() {
+            Counter known = counter;
+            if (known == null) {
+                known = registered(Counter.builder("rate.limit.decisions")
+                        .description("Decisions on calls under a rate limit")
+                        .tag("limit", limit)
+                        .tag("outcome", outcome.tag())
+                        .tag("source", Words.of(source))
+                        .register(registry));
+                counter = known;
+            }
+            return known;
+        }
+    }
+}

@@ -1,0 +1,165 @@
+package io.ratelimited.spring.actuate;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.NamedLimit;
+import java.time.Duration;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/** What the endpoint says of a limit: members named as in the annotation, values written as in the properties. */
+final class LimitReport {
+
+    private static final int SHOWN_KEYS = 10;
+
+    private final LimitProperties.Backend backend;
+    private final RefusedKeys refused;
+    private final ShownKeys keys;
+
+    /** @param backend of limits that state none */
+    LimitReport(LimitProperties.Backend backend, RefusedKeys refused, ShownKeys keys) {
+        this.backend = backend;
+        this.refused = refused;
+        this.keys = keys;
+    }
+
+    /** What is allowed, and how much is in use. */
+    Map<String, Object> summary(NamedLimit limit) {
+        LimitProperties properties = limit.properties();
+        Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
+        report.put("policy", Words.of(limit.policy()));
+        if (limit.policy() == Policy.WAIT) {
+            report.put("maxWait", Words.of(Duration.ofNanos(limit.maxWaitNanos())));
+            report.put("maxWaiting", limit.limit().maxWaiting());
+        }
+        put(report, "key", properties.key());
+        put(report, "permits", properties.permits());
+        put(report, "when", properties.when());
+        put(report, "tier", properties.tier());
+        put(report, "fallback", properties.fallback());
+        put(report, "missingKey", properties.missingKey() == null ? null : Words.of(properties.missingKey()));
+        report.put("backend", Words.of(properties.backend() == null ? backend : properties.backend()));
+        report.put("declaredBy", limit.place());
+        report.put(
+                "keys", LimitMeters.limiters(limit).mapToLong(RateLimiter::keys).sum());
+        report.put(
+                "waiting",
+                LimitMeters.limiters(limit).mapToInt(RateLimiter::waiting).sum());
+        return report;
+    }
+
+    /** All of a limit: the budget of calls without a key, its tiers, the keys that were refused most. */
+    Map<String, Object> full(NamedLimit limit) {
+        Map<String, Object> report = summary(limit);
+        report.putAll(state(limit.limiter(), null));
+        Map<String, Object> tiers = new TreeMap<>();
+        limit.tiers().forEach((tier, limiter) -> {
+            Map<String, Object> ofTier = new LinkedHashMap<>(terms(limiter.limit()));
+            ofTier.putAll(state(limiter, null));
+            tiers.put(tier, ofTier);
+        });
+        if (!tiers.isEmpty()) {
+            report.put("tiers", tiers);
+        }
+        if (limit.limit().algorithm() == Algorithm.CONCURRENCY) {
+            report.put("busiest", busiest(limit));
+        }
+        report.put(
+                "mostRefused",
+                refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
+        return report;
+    }
+
+    private Map<String, Object> refusals(TopKeys.Top top) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("key", keys.show(top.key()));
+        report.put("refused", top.count());
+        if (top.error() > 0) {
+            report.put("error", top.error());
+        }
+        return report;
+    }
+
+    /** Keys with most calls in flight: there are never more such keys than calls. */
+    private List<Map<String, Object>> busiest(NamedLimit limit) {
+        record Busy(Object key, long inFlight) {}
+        return LimitMeters.limiters(limit)
+                .flatMap(limiter -> limiter.knownKeys()
+                        .map(key -> new Busy(key, inFlight(limiter.limit(), limiter.peek(key, 1, 0)))))
+                .sorted(Comparator.comparingLong(Busy::inFlight).reversed())
+                .limit(SHOWN_KEYS)
+                .map(busy -> Map.<String, Object>of("key", keys.show(busy.key()), "inFlight", busy.inFlight()))
+                .toList();
+    }
+
+    /** The budget of a key, and its budgets in the tiers. */
+    Map<String, Object> key(NamedLimit limit, @Nullable Object key) {
+        Map<String, Object> report = state(limit.limiter(), key);
+        Map<String, Object> tiers = new TreeMap<>();
+        limit.tiers().forEach((tier, limiter) -> tiers.put(tier, state(limiter, key)));
+        if (!tiers.isEmpty()) {
+            report.put("tiers", tiers);
+        }
+        return report;
+    }
+
+    private static Map<String, Object> state(RateLimiter limiter, @Nullable Object key) {
+        Decision decision = limiter.peek(key, 1, 0);
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("remaining", decision.remaining());
+        if (limiter.limit().algorithm() == Algorithm.CONCURRENCY) {
+            report.put("inFlight", inFlight(limiter.limit(), decision));
+        } else {
+            report.put("reset", Words.seconds(decision.reset()));
+        }
+        if (decision.retryAfter() != null) {
+            report.put("retryAfter", Words.seconds(decision.retryAfter()));
+        }
+        return report;
+    }
+
+    private static long inFlight(Limit limit, Decision decision) {
+        return limit.maxConcurrent() - decision.remaining();
+    }
+
+    /** The algorithm and the parameters that have a meaning for it. */
+    private static Map<String, Object> terms(Limit limit) {
+        Algorithm algorithm = limit.algorithm();
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("algorithm", Words.of(algorithm));
+        for (Attribute attribute : Attribute.values()) {
+            if (algorithm.uses(attribute)) {
+                put(report, attribute.label(), value(limit, attribute));
+            }
+        }
+        return report;
+    }
+
+    private static @Nullable Object value(Limit limit, Attribute attribute) {
+        return switch (attribute) {
+            case RATE -> limit.rate().toString();
+            case BURST -> limit.burst();
+            case WARMUP -> Words.of(limit.warmup());
+            case COLD_FACTOR -> limit.coldFactor();
+            case MAX_CONCURRENT -> limit.maxConcurrent();
+            case LEASE -> limit.lease() == null ? null : Words.of(limit.lease());
+            case ZONE -> limit.zone().getId();
+            case SLOTS -> limit.slots();
+        };
+    }
+
+    private static void put(Map<String, Object> report, String member, @Nullable Object value) {
+        if (value != null) {
+            report.put(member, value);
+        }
+    }
+}

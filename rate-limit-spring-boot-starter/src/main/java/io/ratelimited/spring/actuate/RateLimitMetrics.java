@@ -1,0 +1,60 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.core.instrument.MeterRegistry;
+import io.ratelimited.core.Decision;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimits;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.context.ApplicationListener;
+import org.springframework.context.event.ContextRefreshedEvent;
+
+/**
+ * Counts decisions. A limit has its meters from the start of the context, or from its first decision if that is sooner,
+ * until the context closes. Thread-safe.
+ */
+final class RateLimitMetrics implements DecisionObserver, ApplicationListener<ContextRefreshedEvent>, DisposableBean {
+
+    private final MeterRegistry registry;
+    private final ObjectProvider<RateLimits> rateLimits;
+    private final Map<NamedLimit, LimitMeters> meters = new ConcurrentHashMap<>();
+
+    /** @param rateLimits by way of a provider, since they are made with their observers */
+    RateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
+        this.registry = registry;
+        this.rateLimits = rateLimits;
+    }
+
+    @Override
+    public void onApplicationEvent(ContextRefreshedEvent event) {
+        rateLimits.ifAvailable(limits -> limits.all().forEach(this::meters));
+    }
+
+    @Override
+    public void onDecision(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        LimitMeters found = meters.get(limit);
+        (found != null ? found : meters(limit)).count(outcome, source(limit, decision), waitedNanos);
+    }
+
+    private LimitMeters meters(NamedLimit limit) {
+        return meters.computeIfAbsent(limit, added -> new LimitMeters(registry, added));
+    }
+
+    /** Describes the decision only if it takes that to know who decided. */
+    private static Decision.Source source(NamedLimit limit, Supplier<Decision> decision) {
+        Decision.Source source = limit.limiter().source();
+        return source != null ? source : decision.get().source();
+    }
+
+    @Override
+    public void destroy() {
+        meters.values().forEach(LimitMeters::remove);
+    }
+}

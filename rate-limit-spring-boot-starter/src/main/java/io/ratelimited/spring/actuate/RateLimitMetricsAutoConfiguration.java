@@ -1,0 +1,29 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.core.instrument.MeterRegistry;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.context.annotation.Bean;
+
+/** Wires the meters, where there is a registry for them. */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        afterName = {
+            "org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration",
+            "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration"
+        })
+@ConditionalOnClass(MeterRegistry.class)
+@ConditionalOnBean({MeterRegistry.class, RateLimits.class})
+public final class RateLimitMetricsAutoConfiguration {
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
+        return new RateLimitMetrics(registry, rateLimits);
+    }
+}

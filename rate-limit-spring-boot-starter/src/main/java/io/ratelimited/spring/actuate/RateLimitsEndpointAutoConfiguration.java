@@ -1,0 +1,42 @@
+package io.ratelimited.spring.actuate;
+
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
+import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.web.context.reactive.ReactiveWebApplicationContext;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+
+/** Wires the actuator endpoint {@code ratelimits}, where it is exposed. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnClass({Endpoint.class, ConditionalOnAvailableEndpoint.class})
+@ConditionalOnBean(RateLimits.class)
+@ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
+public final class RateLimitsEndpointAutoConfiguration {
+
+    @Bean
+    RefusedKeys rateLimitRefusedKeys() {
+        return new RefusedKeys();
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimitsEndpoint rateLimitsEndpoint(RateLimits rateLimits, RefusedKeys refused, RateLimitProperties properties) {
+        ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
+        return new RateLimitsEndpoint(rateLimits, new LimitReport(properties.backend(), refused, keys), keys);
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimitsEndpointWebExtension rateLimitsEndpointWebExtension(
+            RateLimitsEndpoint endpoint, RateLimits rateLimits, ApplicationContext context) {
+        boolean reactive = context instanceof ReactiveWebApplicationContext;
+        return new RateLimitsEndpointWebExtension(endpoint, rateLimits, reactive);
+    }
+}

@@ -1,0 +1,37 @@
+package io.ratelimited.spring.actuate;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.KeyDigest;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Remembers which keys each limit refused most, or would have refused under SHADOW; at most {@value #COUNTERS} keys a
+ * limit. Thread-safe.
+ */
+final class RefusedKeys implements DecisionObserver {
+
+    static final int COUNTERS = 128;
+
+    private final Map<NamedLimit, TopKeys> refused = new ConcurrentHashMap<>();
+
+    @Override
+    public void onDecision(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        if (key != null && (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED)) {
+            refused.computeIfAbsent(limit, added -> new TopKeys(COUNTERS)).add(KeyDigest.shorten(key));
+        }
+    }
+
+    /** The most refused keys, most refused first. */
+    List<TopKeys.Top> top(NamedLimit limit, int number) {
+        TopKeys keys = refused.get(limit);
+        return keys == null ? List.of() : keys.top(number);
+    }
+}

@@ -1,0 +1,269 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
+import org.springframework.context.ApplicationEvent;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.env.MapPropertySource;
+
+@ExtendWith(OutputCaptureExtension.class)
+class ConfigurationRefreshTest {
+
+    private final Map<String, Object> configuration = new HashMap<>();
+    private final ApplicationContextRunner runner = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class))
+            .withBean(Ticker.class, ManualTicker::new)
+            .withInitializer(context -> context.getEnvironment()
+                    .getPropertySources()
+                    .addFirst(new MapPropertySource("changing", configuration)));
+
+    @Test
+    void aChangedLimitIsInForceAndKeepsTheSpentShare() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null, 75)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("200/s");
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(50);
+        });
+    }
+
+    @Test
+    void policyAndWaitChangeToo() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.get("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.policy", "wait", "rate-limit.limits.search.max-wait", "250ms"));
+
+            assertThat(limits.get("search").policy()).isEqualTo(Policy.WAIT);
+            assertThat(limits.get("search").maxWaitNanos())
+                    .isEqualTo(Duration.ofMillis(250).toNanos());
+        });
+    }
+
+    @Test
+    void aChangedDefaultReachesLimitsThatSayNothingThemselves() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.login.rate", "5/m",
+                        "rate-limit.limits.login.policy", "reject"),
+                (context, limits) -> {
+                    limits.get("search");
+                    limits.get("login");
+
+                    refresh(context, Map.of("rate-limit.defaults.policy", "shadow"));
+
+                    assertThat(limits.get("search").policy()).isEqualTo(Policy.SHADOW);
+                    assertThat(limits.get("login").policy()).isEqualTo(Policy.REJECT);
+                });
+    }
+
+    @Test
+    void aRemovedPropertyFallsBackToTheDefault() {
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.burst", "300"),
+                (context, limits) -> {
+                    assertThat(limits.get("search").limit().burst()).isEqualTo(300);
+
+                    configuration.remove("rate-limit.limits.search.burst");
+                    refresh(context, Map.of());
+
+                    assertThat(limits.get("search").limit().burst()).isEqualTo(100);
+                });
+    }
+
+    @Test
+    void whatWasChangedAtRunTimeStaysUnlessItsPropertyChanges() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.update("search", limit -> limit.burst(400));
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
+
+            Limit expected = Limit.of("search", Algorithm.TOKEN_BUCKET)
+                    .rate("200/s")
+                    .burst(400)
+                    .build();
+            assertThat(limits.get("search").limit()).isEqualTo(expected);
+        });
+    }
+
+    @Test
+    void aRefreshThatChangesNothingLeavesRunTimeChanges() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.update("search", limit -> limit.rate("7/s"));
+
+            refresh(context, Map.of("some.other.property", "changed"));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("7/s");
+        });
+    }
+
+    @Test
+    void anotherAlgorithmTakesOverTheSpentShare() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null, 60)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.algorithm", "sliding-log"));
+
+            assertThat(limits.get("search").limit().algorithm()).isEqualTo(Algorithm.SLIDING_LOG);
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(40);
+        });
+    }
+
+    @Test
+    void tiersChange() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "100/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "1000/s"),
+                (context, limits) -> {
+                    limits.get("search");
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.gold.rate", "2000/s"));
+
+                    assertThat(limits.get("search").tiers().get("gold").limit().rate())
+                            .hasToString("2000/s");
+                });
+    }
+
+    @Test
+    void anUnreadableValueIsLoggedAndChangesNothing(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.get("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.burst", "plenty"));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(output.getOut())
+                    .contains("ERROR")
+                    .contains("rate-limit.limits.search.burst")
+                    .contains("plenty");
+        });
+    }
+
+    @Test
+    void aPropertyThatDoesNotExistIsLoggedAndChangesNothing(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.get("search");
+
+            refresh(
+                    context,
+                    Map.of("rate-limit.limits.search.rate", "200/s", "rate-limit.limits.search.bursts", "300"));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+            assertThat(output.getOut()).contains("ERROR").contains("rate-limit.limits.search.bursts");
+        });
+    }
+
+    @Test
+    void oneInvalidLimitLeavesAllAsTheyWereUntilItIsCorrected(CapturedOutput output) {
+        start(Map.of("rate-limit.limits.a.rate", "1/s", "rate-limit.limits.b.rate", "1/s"), (context, limits) -> {
+            limits.get("a");
+            limits.get("b");
+
+            refresh(context, Map.of("rate-limit.limits.a.rate", "2/s", "rate-limit.limits.b.rate", "fast"));
+            assertThat(limits.get("a").limit().rate()).hasToString("1/s");
+            assertThat(output.getOut()).contains("ERROR").contains("'b'").contains("\"fast\"");
+
+            refresh(context, Map.of("rate-limit.limits.b.rate", "3/s"));
+            assertThat(limits.get("a").limit().rate()).hasToString("2/s");
+            assertThat(limits.get("b").limit().rate()).hasToString("3/s");
+        });
+    }
+
+    @Test
+    void callsInFlightCannotBecomeARate(CapturedOutput output) {
+        start(
+                Map.of(
+                        "rate-limit.limits.report.algorithm", "concurrency",
+                        "rate-limit.limits.report.max-concurrent", "3"),
+                (context, limits) -> {
+                    limits.get("report");
+
+                    configuration.remove("rate-limit.limits.report.max-concurrent");
+                    refresh(
+                            context,
+                            Map.of(
+                                    "rate-limit.limits.report.algorithm", "gcra",
+                                    "rate-limit.limits.report.rate", "3/s"));
+
+                    assertThat(limits.get("report").limit().maxConcurrent()).isEqualTo(3);
+                    assertThat(output.getOut()).contains("ERROR").contains("algorithm cannot change");
+                });
+    }
+
+    @Test
+    void aPropertyThatIsReadOnceIsWarnedOf(CapturedOutput output) {
+        start(
+                Map.of("rate-limit.limits.search.rate", "100/s", "rate-limit.limits.search.key", "clientIp"),
+                (context, limits) -> {
+                    limits.get("search");
+
+                    refresh(context, Map.of("rate-limit.limits.search.key", "principal"));
+
+                    assertThat(limits.get("search").properties().key()).isEqualTo("clientIp");
+                    assertThat(output.getOut()).contains("WARN").contains("takes effect at the next start");
+                });
+    }
+
+    @Test
+    void aNewLimitCanBeUsedAfterARefresh() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            assertThatThrownBy(() -> limits.get("late")).isInstanceOf(IllegalArgumentException.class);
+
+            refresh(context, Map.of("rate-limit.limits.late.rate", "1/s"));
+
+            assertThat(limits.tryAcquire("late", null)).isTrue();
+            assertThat(limits.tryAcquire("late", null)).isFalse();
+        });
+    }
+
+    @Test
+    void otherEventsAreIgnored() {
+        start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
+            limits.get("search");
+            configuration.put("rate-limit.limits.search.rate", "200/s");
+
+            context.publishEvent(new ApplicationEvent(this) {
+                private static final long serialVersionUID = 1L;
+            });
+
+            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        });
+    }
+
+    private void start(Map<String, String> initial, BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+        configuration.putAll(initial);
+        runner.run(context -> test.accept(context, context.getBean(RateLimits.class)));
+    }
+
+    private void refresh(ConfigurableApplicationContext context, Map<String, String> changes) {
+        configuration.putAll(changes);
+        context.publishEvent(new EnvironmentChangeEvent(context, Set.copyOf(changes.keySet())));
+    }
+}

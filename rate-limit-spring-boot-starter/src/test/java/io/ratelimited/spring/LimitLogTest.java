@@ -1,0 +1,41 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.event.ContextRefreshedEvent;
+
+@ExtendWith(OutputCaptureExtension.class)
+class LimitLogTest {
+
+    @Test
+    void eachLimitIsSaidOnce(CapturedOutput output) {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(RateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=100/s",
+                        "rate-limit.limits.search.burst=200",
+                        "rate-limit.limits.search.policy=wait",
+                        "rate-limit.limits.search.max-wait=500ms",
+                        "rate-limit.limits.search.key=clientIp",
+                        "rate-limit.limits.search.tier=#plan",
+                        "rate-limit.limits.search.tiers.gold.rate=1000/s")
+                .run(context -> {
+                    context.getBean(RateLimits.class).get("search");
+                    context.publishEvent(new ContextRefreshedEvent(context));
+                    context.publishEvent(new ContextRefreshedEvent(context));
+
+                    assertThat(output.getOut().lines().filter(line -> line.contains("Rate limit search")))
+                            .singleElement()
+                            .asString()
+                            .contains("INFO")
+                            .endsWith("Rate limit search: token-bucket, rate 100/s, burst 200, policy wait up to 500ms,"
+                                    + " key clientIp, tiers [gold] (rate-limit.limits.search)");
+                });
+    }
+}

@@ -1,0 +1,66 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/** The page of properties is held equal to what the configuration processor has generated. */
+class PropertiesPageTest {
+
+    private static final Path METADATA = Path.of("target", "classes", "META-INF", "spring-configuration-metadata.json");
+
+    @Test
+    void thePageListsEveryPropertyOnceWithItsDefaultAndItsMeaning() throws IOException {
+        List<String> rows = new ArrayList<>();
+        for (JsonNode property : metadata().get("properties")) {
+            String name = property.get("name").asString();
+            if (name.startsWith("rate-limit.") && !name.equals("rate-limit.limits")) {
+                rows.add("| `%s` | %s | %s |"
+                        .formatted(
+                                name.replace("rate-limit.defaults.", "rate-limit.limits.<name>."),
+                                property.has("defaultValue")
+                                        ? "`" + property.get("defaultValue").asString() + "`"
+                                        : "",
+                                property.get("description").asString()));
+            }
+        }
+
+        List<String> page = Files.readAllLines(Path.of("..", "docs", "properties.md"));
+        assertThat(page.stream().filter(line -> line.startsWith("| `"))).containsExactlyInAnyOrderElementsOf(rows);
+    }
+
+    @Test
+    void everyPropertyHasADescriptionAndAType() throws IOException {
+        for (JsonNode property : metadata().get("properties")) {
+            assertThat(property.path("description").asString(""))
+                    .as(property.toString())
+                    .endsWith(".");
+            assertThat(property.path("type").asString(""))
+                    .as(property.toString())
+                    .isNotEmpty();
+        }
+    }
+
+    @Test
+    void everyHintIsForAPropertyThatExists() throws IOException {
+        List<String> names = new ArrayList<>();
+        metadata()
+                .get("properties")
+                .forEach(property -> names.add(property.get("name").asString()));
+        assertThat(metadata().get("hints")).isNotEmpty();
+        for (JsonNode hint : metadata().get("hints")) {
+            assertThat(names).contains(hint.get("name").asString());
+        }
+    }
+
+    private static JsonNode metadata() throws IOException {
+        return JsonMapper.shared().readTree(Files.readString(METADATA));
+    }
+}

@@ -1,0 +1,310 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.micrometer.core.instrument.Meter;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tag;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import io.micrometer.prometheusmetrics.PrometheusConfig;
+import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
+import org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration;
+import org.springframework.boot.micrometer.metrics.autoconfigure.export.simple.SimpleMetricsExportAutoConfiguration;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+class RateLimitMetricsTest {
+
+    private final ManualTicker ticker = new ManualTicker().autoAdvance();
+    private final ApplicationContextRunner runner = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(
+                    MetricsAutoConfiguration.class,
+                    SimpleMetricsExportAutoConfiguration.class,
+                    CompositeMeterRegistryAutoConfiguration.class,
+                    RateLimitAutoConfiguration.class,
+                    RateLimitMetricsAutoConfiguration.class))
+            .withBean(Ticker.class, () -> ticker)
+            .withPropertyValues("rate-limit.limits.search.rate=2/s");
+
+    @Test
+    void admittedAndRejectedCallsAreCounted() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            for (int i = 0; i < 5; i++) {
+                limits.tryAcquire("search", "some caller");
+            }
+
+            assertThat(count(context.getBean(MeterRegistry.class), "admitted", "memory"))
+                    .isEqualTo(2);
+            assertThat(count(context.getBean(MeterRegistry.class), "rejected", "memory"))
+                    .isEqualTo(3);
+        });
+    }
+
+    @Test
+    void executedCallsAreCountedAsTryAcquireIs() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            int refused = 0;
+            for (int i = 0; i < 5; i++) {
+                try {
+                    limits.execute("search", null, () -> "answer");
+                } catch (RateLimitExceededException ex) {
+                    refused++;
+                }
+            }
+
+            assertThat(refused).isEqualTo(3);
+            assertThat(count(context.getBean(MeterRegistry.class), "admitted", "memory"))
+                    .isEqualTo(2);
+            assertThat(count(context.getBean(MeterRegistry.class), "rejected", "memory"))
+                    .isEqualTo(3);
+        });
+    }
+
+    @Test
+    void shadowedCallsAreCountedAndGo() {
+        runner.withPropertyValues("rate-limit.limits.search.policy=shadow").run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            for (int i = 0; i < 5; i++) {
+                limits.execute("search", null, () -> "answer");
+            }
+
+            assertThat(count(context.getBean(MeterRegistry.class), "shadowed", "memory"))
+                    .isEqualTo(3);
+        });
+    }
+
+    @Test
+    void onlyDelayedCallsAreTimed() {
+        runner.withPropertyValues("rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=10s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    for (int i = 0; i < 5; i++) {
+                        limits.execute("search", null, () -> "answer");
+                    }
+
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    assertThat(count(registry, "admitted", "memory")).isEqualTo(2);
+                    assertThat(count(registry, "delayed", "memory")).isEqualTo(3);
+                    assertThat(registry.get("rate.limit.wait")
+                                    .tag("limit", "search")
+                                    .timer()
+                                    .count())
+                            .isEqualTo(3);
+                });
+    }
+
+    @Test
+    void theTimerHasTheWaitOfTheCall() {
+        runner.run(context -> {
+            NamedLimit limit = context.getBean(RateLimits.class).get("search");
+
+            context.getBean(RateLimitMetrics.class)
+                    .onDecision(limit, Outcome.DELAYED, null, 1_500_000_000L, () -> decision(Decision.Source.MEMORY));
+
+            assertThat(context.getBean(MeterRegistry.class)
+                            .get("rate.limit.wait")
+                            .timer()
+                            .totalTime(TimeUnit.MILLISECONDS))
+                    .isEqualTo(1500);
+        });
+    }
+
+    @Test
+    void aLimiterThatAlwaysDecidesInMemoryIsNotAskedToDescribeADecision() {
+        runner.run(context -> {
+            NamedLimit limit = context.getBean(RateLimits.class).get("search");
+
+            context.getBean(RateLimitMetrics.class).onDecision(limit, Outcome.ADMITTED, null, 0, () -> {
+                throw new AssertionError("described");
+            });
+
+            assertThat(count(context.getBean(MeterRegistry.class), "admitted", "memory"))
+                    .isEqualTo(1);
+        });
+    }
+
+    @Test
+    void gaugesShowKeysAndSleepers() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            limits.tryAcquire("search", "a");
+            limits.tryAcquire("search", "b");
+
+            MeterRegistry registry = context.getBean(MeterRegistry.class);
+            assertThat(registry.get("rate.limit.keys")
+                            .tag("limit", "search")
+                            .gauge()
+                            .value())
+                    .isEqualTo(2);
+            assertThat(registry.get("rate.limit.waiting")
+                            .tag("limit", "search")
+                            .gauge()
+                            .value())
+                    .isZero();
+        });
+    }
+
+    @Test
+    void noMeterHasAKeyAsATag() {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            for (int i = 0; i < 100; i++) {
+                limits.tryAcquire("search", "caller-" + i);
+                limits.tryAcquire("search", "caller-1");
+            }
+
+            List<Meter> meters = context.getBean(MeterRegistry.class).getMeters().stream()
+                    .filter(meter -> meter.getId().getName().startsWith("rate.limit"))
+                    .toList();
+            assertThat(meters).hasSize(5);
+            assertThat(meters)
+                    .allSatisfy(meter -> assertThat(meter.getId().getTags())
+                            .extracting(Tag::getKey)
+                            .isSubsetOf("limit", "outcome", "source"));
+            assertThat(meters.toString()).doesNotContain("caller");
+        });
+    }
+
+    @Test
+    void aPrometheusScrapeShowsTheMetersAndNoKey() {
+        PrometheusMeterRegistry prometheus = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
+        runner.withBean(MeterRegistry.class, () -> prometheus)
+                .withPropertyValues("rate-limit.limits.search.policy=wait", "rate-limit.limits.search.max-wait=500ms")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    for (int i = 0; i < 3; i++) {
+                        limits.execute("search", "secret", () -> "answer");
+                    }
+                    limits.tryAcquire("search", "secret");
+
+                    assertThat(prometheus.scrape().lines())
+                            .contains(
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"admitted\",source=\"memory\"} 2.0",
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"delayed\",source=\"memory\"} 1.0",
+                                    "rate_limit_decisions_total{limit=\"search\",outcome=\"rejected\",source=\"memory\"} 1.0",
+                                    "rate_limit_keys{limit=\"search\"} 1.0",
+                                    "rate_limit_waiting{limit=\"search\"} 0.0",
+                                    "rate_limit_wait_seconds_count{limit=\"search\"} 1")
+                            .noneMatch(line -> line.contains("secret"));
+                });
+    }
+
+    @Test
+    void aClosedContextLeavesNoMetersAndTheNextOneHasItsOwn() {
+        MeterRegistry shared = new SimpleMeterRegistry();
+        ApplicationContextRunner sharing = new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, RateLimitMetricsAutoConfiguration.class))
+                .withBean(MeterRegistry.class, () -> shared, definition -> definition.setDestroyMethodName(""))
+                .withBean(Ticker.class, () -> ticker)
+                .withPropertyValues("rate-limit.limits.search.rate=2/s");
+        sharing.run(context -> {
+            context.getBean(RateLimits.class).tryAcquire("search", "a");
+            assertThat(count(shared, "admitted", "memory")).isEqualTo(1);
+        });
+        assertThat(shared.getMeters()).isEmpty();
+
+        sharing.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            limits.tryAcquire("search", "a");
+            limits.tryAcquire("search", "b");
+            assertThat(count(shared, "admitted", "memory")).isEqualTo(2);
+            assertThat(shared.get("rate.limit.keys").gauge().value()).isEqualTo(2);
+        });
+    }
+
+    @Test
+    void withoutMicrometerNothingIsMeasured() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, RateLimitMetricsAutoConfiguration.class))
+                .withClassLoader(new FilteredClassLoader("io.micrometer"))
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .hasSingleBean(RateLimits.class)
+                        .doesNotHaveBean(DecisionObserver.class));
+    }
+
+    @Test
+    void everyCallOfAnAnnotatedMethodIsCountedOnce() {
+        runner.withConfiguration(AutoConfigurations.of(AopAutoConfiguration.class))
+                .withBean(Shop.class)
+                .run(context -> {
+                    Shop shop = context.getBean(Shop.class);
+                    int refused = 0;
+                    for (int i = 0; i < 5; i++) {
+                        try {
+                            shop.search();
+                        } catch (RateLimitExceededException ex) {
+                            refused++;
+                        }
+                    }
+
+                    assertThat(refused).isEqualTo(3);
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    assertThat(count(registry, "admitted", "memory")).isEqualTo(2);
+                    assertThat(count(registry, "rejected", "memory")).isEqualTo(3);
+                });
+    }
+
+    @Test
+    void withoutARegistryNothingIsMeasured() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, RateLimitMetricsAutoConfiguration.class))
+                .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitMetrics.class));
+    }
+
+    @Test
+    void withoutTheMetricsModuleOfSpringBootARegistryIsEnough() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, RateLimitMetricsAutoConfiguration.class))
+                .withClassLoader(new FilteredClassLoader(MetricsAutoConfiguration.class, Endpoint.class))
+                .withBean(MeterRegistry.class, SimpleMeterRegistry::new)
+                .run(context -> assertThat(context).hasNotFailed().hasSingleBean(RateLimitMetrics.class));
+    }
+
+    @Test
+    void aDisabledStarterMeasuresNothing() {
+        runner.withPropertyValues("rate-limit.enabled=false")
+                .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitMetrics.class));
+    }
+
+    static class Shop {
+
+        @RateLimited("search")
+        public void search() {}
+    }
+
+    private static double count(MeterRegistry registry, String outcome, String source) {
+        return registry.get("rate.limit.decisions")
+                .tags("limit", "search", "outcome", outcome, "source", source)
+                .counter()
+                .count();
+    }
+
+    private static Decision decision(Decision.Source source) {
+        return new Decision("search", true, Duration.ZERO, null, false, 1, Duration.ZERO, source);
+    }
+}

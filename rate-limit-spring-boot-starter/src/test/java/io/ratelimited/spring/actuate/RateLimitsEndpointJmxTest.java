@@ -1,0 +1,167 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.function.BiConsumer;
+import javax.management.MBeanException;
+import javax.management.MBeanOperationInfo;
+import javax.management.MBeanParameterInfo;
+import javax.management.MBeanServer;
+import javax.management.ObjectName;
+import org.assertj.core.api.ThrowableAssert;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.actuate.autoconfigure.endpoint.EndpointAutoConfiguration;
+import org.springframework.boot.actuate.autoconfigure.endpoint.jmx.JmxEndpointAutoConfiguration;
+import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.jmx.JmxAutoConfiguration;
+import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+class RateLimitsEndpointJmxTest {
+
+    private final ApplicationContextRunner runner = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(
+                    JmxAutoConfiguration.class,
+                    JacksonAutoConfiguration.class,
+                    EndpointAutoConfiguration.class,
+                    JmxEndpointAutoConfiguration.class,
+                    RateLimitAutoConfiguration.class,
+                    RateLimitsEndpointAutoConfiguration.class))
+            .withBean(Ticker.class, ManualTicker::new)
+            .withPropertyValues(
+                    "spring.jmx.enabled=true",
+                    "spring.jmx.unique-names=true",
+                    "management.endpoints.jmx.exposure.include=ratelimits",
+                    "rate-limit.actuator.mask-keys=false",
+                    "rate-limit.limits.search.rate=100/s");
+
+    @Test
+    void limitsAndKeysAreShown() {
+        run((bean, limits) -> {
+            limits.tryAcquire("search", 42L, 60);
+
+            assertThat(bean.invoke("limits", Map.of()).get("limits")).asString().contains("search={", "rate=100/s");
+            assertThat(bean.invoke("limit", Map.of("name", "search"))).containsEntry("rate", "100/s");
+            assertThat(bean.invoke("limit", Map.of("name", "search", "key", "42")))
+                    .containsEntry("remaining", 40L)
+                    .containsEntry("reset", 0.6);
+        });
+    }
+
+    @Test
+    void aLimitIsChanged() {
+        run((bean, limits) -> {
+            limits.tryAcquire("search", null, 60);
+
+            Map<String, Object> changed = bean.invoke("update", Map.of("name", "search", "rate", "200/s"));
+
+            assertThat(changed).containsEntry("rate", "200/s").containsEntry("remaining", 80L);
+        });
+    }
+
+    @Test
+    void aKeyIsForgotten() {
+        run((bean, limits) -> {
+            limits.tryAcquire("search", "a,b/c", 60);
+
+            bean.invoke("forget", Map.of("name", "search", "key", "a,b/c"));
+
+            assertThat(limits.peek("search", "a,b/c").remaining()).isEqualTo(100);
+        });
+    }
+
+    @Test
+    void mistakesAreSaid() {
+        run((bean, limits) -> {
+            assertFailure(() -> bean.invoke("limit", Map.of("name", "serch")), "there is no rate limit named 'serch'");
+            assertFailure(() -> bean.invoke("update", Map.of("name", "search", "rate", "fast")), "\"fast\"");
+            assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        });
+    }
+
+    @Test
+    void withoutActuatorThereIsNoEndpoint() {
+        new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, RateLimitsEndpointAutoConfiguration.class))
+                .withClassLoader(new FilteredClassLoader(Endpoint.class))
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .hasSingleBean(RateLimits.class)
+                        .doesNotHaveBean("rateLimitsEndpoint")
+                        .doesNotHaveBean("rateLimitRefusedKeys"));
+    }
+
+    @Test
+    void anEndpointThatIsNotExposedCostsNothing() {
+        runner.withPropertyValues("management.endpoints.jmx.exposure.include=health")
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .doesNotHaveBean(RateLimitsEndpoint.class)
+                        .doesNotHaveBean(RefusedKeys.class));
+    }
+
+    @Test
+    void aDisabledStarterHasNoEndpoint() {
+        runner.withPropertyValues("rate-limit.enabled=false")
+                .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitsEndpoint.class));
+    }
+
+    private static void assertFailure(ThrowableAssert.ThrowingCallable call, String message) {
+        assertThatThrownBy(call).hasRootCauseInstanceOf(RuntimeException.class).satisfies(failure -> {
+            Throwable cause = failure;
+            while (!(cause instanceof MBeanException)) {
+                cause = cause.getCause();
+            }
+            assertThat(cause.getCause()).hasMessageContaining(message);
+        });
+    }
+
+    private void run(BiConsumer<Bean, RateLimits> test) {
+        runner.run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            limits.get("search");
+            MBeanServer server = context.getBean(MBeanServer.class);
+            ObjectName name = server.queryNames(
+                            new ObjectName("org.springframework.boot:type=Endpoint,name=Ratelimits,*"), null)
+                    .iterator()
+                    .next();
+            test.accept(new Bean(server, name), limits);
+        });
+    }
+
+    private record Bean(MBeanServer server, ObjectName name) {
+
+        @SuppressWarnings("unchecked")
+        private Map<String, Object> invoke(String operation, Map<String, String> arguments) {
+            try {
+                MBeanOperationInfo info = Arrays.stream(
+                                server.getMBeanInfo(name).getOperations())
+                        .filter(candidate -> candidate.getName().equals(operation))
+                        .findFirst()
+                        .orElseThrow();
+                MBeanParameterInfo[] signature = info.getSignature();
+                return (Map<String, Object>) server.invoke(
+                        name,
+                        operation,
+                        Arrays.stream(signature)
+                                .map(parameter -> arguments.get(parameter.getName()))
+                                .toArray(),
+                        Arrays.stream(signature)
+                                .map(MBeanParameterInfo::getType)
+                                .toArray(String[]::new));
+            } catch (Exception ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+    }
+}

@@ -1,0 +1,357 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.jayway.jsonpath.JsonPath;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimits;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+class RateLimitsEndpointWebTest {
+
+    private static final Map<String, Object> PROPERTIES = Map.ofEntries(
+            Map.entry("server.port", "0"),
+            Map.entry("server.shutdown", "immediate"),
+            Map.entry("spring.main.banner-mode", "off"),
+            Map.entry("management.endpoints.web.exposure.include", "ratelimits"),
+            Map.entry("rate-limit.actuator.mask-keys", "false"),
+            Map.entry("rate-limit.limits.search.rate", "100/s"),
+            Map.entry("rate-limit.limits.search.burst", "200"),
+            Map.entry("rate-limit.limits.search.key", "#user"),
+            Map.entry("rate-limit.limits.search.tier", "#plan"),
+            Map.entry("rate-limit.limits.search.tiers.gold.rate", "1000/s"),
+            Map.entry("rate-limit.limits.mail.algorithm", "leaky-bucket"),
+            Map.entry("rate-limit.limits.mail.rate", "10/s"),
+            Map.entry("rate-limit.limits.mail.burst", "20"),
+            Map.entry("rate-limit.limits.mail.max-wait", "1500ms"),
+            Map.entry("rate-limit.limits.report.algorithm", "concurrency"),
+            Map.entry("rate-limit.limits.report.max-concurrent", "3"),
+            Map.entry("rate-limit.limits[Orders.place(String,int)].rate", "5/m"));
+
+    private final HttpClient client = HttpClient.newHttpClient();
+    private ConfigurableApplicationContext context;
+    private RateLimits limits;
+
+    @AfterEach
+    void close() {
+        context.close();
+    }
+
+    @Test
+    void limitsAreListedByName() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+
+        HttpResponse<String> answer = get("");
+
+        assertThat(answer.statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<Map<String, Object>>read(answer.body(), "$.limits"))
+                .containsOnlyKeys("search", "mail", "report", "Orders.place(String,int)");
+        assertThat(JsonPath.<Map<String, Object>>read(answer.body(), "$.limits.mail"))
+                .containsEntry("algorithm", "leaky-bucket")
+                .containsEntry("rate", "10/s")
+                .containsEntry("burst", 20)
+                .containsEntry("policy", "wait")
+                .containsEntry("maxWait", "1500ms")
+                .containsEntry("maxWaiting", 1000)
+                .containsEntry("backend", "memory")
+                .containsEntry("declaredBy", "rate-limit.limits.mail")
+                .containsEntry("keys", 0)
+                .containsEntry("waiting", 0)
+                .doesNotContainKeys("warmup", "zone", "slots", "maxConcurrent", "lease");
+    }
+
+    @Test
+    void aLimitShowsItsBudgetItsTiersAndItsMostRefusedKeys() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+        limits.tryAcquire("search", "alice", 200);
+        for (int i = 0; i < 3; i++) {
+            limits.tryAcquire("search", "alice");
+        }
+        limits.tryAcquire("search", "bob", 201);
+        limits.tryAcquire("search", null, 50);
+
+        Map<String, Object> limit = JsonPath.read(get("/search").body(), "$");
+
+        assertThat(limit)
+                .containsEntry("name", "search")
+                .containsEntry("key", "#user")
+                .containsEntry("remaining", 150)
+                .containsEntry("reset", 0.5)
+                .containsEntry("keys", 2)
+                .doesNotContainKey("retryAfter");
+        assertThat(limit.get("tiers"))
+                .isEqualTo(Map.of(
+                        "gold",
+                        Map.of(
+                                "algorithm",
+                                "token-bucket",
+                                "rate",
+                                "1000/s",
+                                "burst",
+                                1000,
+                                "remaining",
+                                1000,
+                                "reset",
+                                0.0)));
+        assertThat(limit.get("mostRefused"))
+                .asString()
+                .isEqualTo("[{\"key\":\"alice\",\"refused\":3}," + "{\"key\":\"bob\",\"refused\":1}]");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aKeyShowsWhatIsLeft(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+        limits.tryAcquire("search", "alice", 200);
+
+        Map<String, Object> key = JsonPath.read(get("/search/alice").body(), "$");
+
+        assertThat(key)
+                .containsEntry("name", "search")
+                .containsEntry("key", "alice")
+                .containsEntry("remaining", 0)
+                .containsEntry("reset", 2.0)
+                .containsEntry("retryAfter", 0.01);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void keysWithSlashesSpacesAndUmlautsAreFound(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+        limits.tryAcquire("search", "/a/b", 200);
+        limits.tryAcquire("search", "a/b c", 199);
+        limits.tryAcquire("search", "https://a//b?c=d&e", 198);
+        limits.tryAcquire("search", "jörg;x=1,2", 197);
+
+        limits.tryAcquire("search", "search/x", 196);
+
+        assertThat(remaining("/search/a/b%20c")).isEqualTo(1);
+        assertThat(remaining("/search/search/x")).isEqualTo(4);
+        assertThat(remaining("/search?key=%2Fa%2Fb")).isZero();
+        assertThat(remaining("/search?key=https%3A%2F%2Fa%2F%2Fb%3Fc%3Dd%26e")).isEqualTo(2);
+        assertThat(remaining("/search?key=j%C3%B6rg%3Bx%3D1%2C2")).isEqualTo(3);
+        assertThat(remaining("/search/j%C3%B6rg%3Bx%3D1,2")).isEqualTo(3);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aKeyThatIsNoStringIsFoundByItsText(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+        record Customer(long id, String country) {}
+        limits.tryAcquire("search", 42L, 200);
+        limits.tryAcquire("search", new Customer(7, "de"), 199);
+
+        assertThat(remaining("/search/42")).isZero();
+        assertThat(remaining("/search/Customer%5Bid=7,%20country=de%5D")).isEqualTo(1);
+        assertThat(remaining("/search/43")).isEqualTo(200);
+
+        assertThat(delete("/search/42").statusCode()).isEqualTo(204);
+        assertThat(limits.peek("search", 42L).remaining()).isEqualTo(200);
+    }
+
+    @Test
+    void aLongKeyIsFoundByItsWholeText() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+        String key = "k".repeat(300);
+        limits.tryAcquire("search", key, 200);
+        limits.tryAcquire("search", key);
+
+        assertThat(remaining("/search/" + key)).isZero();
+        String shown = JsonPath.read(get("/search").body(), "$.mostRefused[0].key");
+        assertThat(shown).startsWith("sha256:");
+        assertThat(remaining("/search/" + shown)).isZero();
+    }
+
+    @Test
+    void maskedKeysAreNotShownAndCanBeActedUpon() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of("rate-limit.actuator.mask-keys", "true"));
+        limits.tryAcquire("search", "sk-secret", 200);
+        limits.tryAcquire("search", "sk-secret");
+
+        String body = get("/search").body();
+        assertThat(body).doesNotContain("secret");
+        String mask = JsonPath.read(body, "$.mostRefused[0].key");
+        assertThat(mask).matches("masked:[0-9a-f]{12}");
+        assertThat(remaining("/search/" + mask)).isZero();
+
+        assertThat(delete("/search/" + mask).statusCode()).isEqualTo(204);
+        assertThat(limits.peek("search", "sk-secret").remaining()).isEqualTo(200);
+        assertThat(get("/search/masked:000000000000").statusCode()).isEqualTo(400);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aChangeAnswersTheNewLimitAndKeepsTheSpentShare(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+        limits.tryAcquire("search", "alice", 150);
+
+        HttpResponse<String> answer = post("/search", "{\"rate\": \"200/s\", \"burst\": 400}");
+
+        assertThat(answer.statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<Map<String, Object>>read(answer.body(), "$"))
+                .containsEntry("rate", "200/s")
+                .containsEntry("burst", 400);
+        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(100);
+    }
+
+    @Test
+    void policyWaitAndTiersCanBeChanged() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+
+        String waiting = post("/search", "{\"policy\": \"wait\", \"maxWait\": \"250ms\", \"maxWaiting\": 7}")
+                .body();
+        assertThat(JsonPath.<Map<String, Object>>read(waiting, "$"))
+                .containsEntry("policy", "wait")
+                .containsEntry("maxWait", "250ms")
+                .containsEntry("maxWaiting", 7)
+                .containsEntry("rate", "100/s");
+
+        String gold =
+                post("/search", "{\"tier\": \"gold\", \"rate\": \"2000/s\"}").body();
+        assertThat(JsonPath.<String>read(gold, "$.tiers.gold.rate")).isEqualTo("2000/s");
+        assertThat(JsonPath.<String>read(gold, "$.rate")).isEqualTo("100/s");
+    }
+
+    @Test
+    void whatCannotBeMeantIsAnswered400AndChangesNothing() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+        String before = get("/search").body();
+
+        assertThat(error("{\"rate\": \"200/x\"}")).contains("'search'", "rate", "200/x", "100/s");
+        assertThat(error("{\"rate\": \"200/s\", \"burst\": 0}")).contains("burst must be at least 1: 0");
+        assertThat(error("{\"rate\": \"200/s\", \"burst\": \"many\"}")).contains("burst", "\"many\"", "whole number");
+        assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"soon\"}")).contains("maxWait", "\"soon\"", "500ms");
+        assertThat(error("{\"rate\": \"200/s\", \"policy\": \"block\"}"))
+                .contains("policy", "\"block\"", "[reject, wait, shadow]");
+        assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}")).contains("maxWait", "REJECT", "set policy");
+        assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}")).contains("slots has no meaning for TOKEN_BUCKET: 5");
+        assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
+        assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
+        assertThat(error("{}")).contains("nothing to change", "maxWaiting");
+        assertThat(error("{\"speed\": \"200/s\"}")).contains("nothing to change");
+
+        assertThat(get("/search").body()).isEqualTo(before);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void anUnknownLimitIsAnswered404(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+
+        assertThat(get("/serch").statusCode()).isEqualTo(404);
+        assertThat(get("/serch").body()).contains("there is no rate limit named 'serch'", "search");
+        assertThat(get("/serch/alice").statusCode()).isEqualTo(404);
+        assertThat(post("/serch", "{\"rate\": \"1/s\"}").statusCode()).isEqualTo(404);
+        assertThat(delete("/serch/alice").statusCode()).isEqualTo(404);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void theBudgetWithoutAKeyIsForgottenUnderTheNameOfTheLimit(WebApplicationType type) throws Exception {
+        start(type, Map.of());
+        limits.tryAcquire("Orders.place(String,int)", null, 5);
+        limits.tryAcquire("search", "alice", 200);
+
+        assertThat(remaining("/Orders.place(String,int)")).isZero();
+        assertThat(delete("/Orders.place(String,int)").statusCode()).isEqualTo(204);
+        assertThat(remaining("/Orders.place(String,int)")).isEqualTo(5);
+
+        assertThat(delete("/search").statusCode()).isEqualTo(204);
+        assertThat(remaining("/search/alice")).isZero();
+    }
+
+    @Test
+    void aStuckCallIsSeen() throws Exception {
+        start(WebApplicationType.SERVLET, Map.of());
+
+        limits.execute(
+                "report",
+                "alice",
+                () -> limits.execute("report", null, () -> {
+                    String body = get("/report").body();
+                    assertThat(JsonPath.<Integer>read(body, "$.maxConcurrent")).isEqualTo(3);
+                    assertThat(JsonPath.<Integer>read(body, "$.inFlight")).isEqualTo(1);
+                    assertThat(JsonPath.<Integer>read(body, "$.remaining")).isEqualTo(2);
+                    assertThat(JsonPath.<String>read(body, "$.busiest[0].key")).isEqualTo("alice");
+                    assertThat(JsonPath.<Integer>read(body, "$.busiest[0].inFlight"))
+                            .isEqualTo(1);
+                    return null;
+                }));
+        assertThat(JsonPath.<Integer>read(get("/report").body(), "$.inFlight")).isZero();
+    }
+
+    private void start(WebApplicationType type, Map<String, Object> more) {
+        context = new SpringApplicationBuilder(Application.class)
+                .web(type)
+                .properties(PROPERTIES)
+                .properties(more)
+                .run();
+        limits = context.getBean(RateLimits.class);
+        PROPERTIES.keySet().stream()
+                .filter(property -> property.matches("rate-limit\\.limits.+(rate|max-concurrent)"))
+                .map(property -> property.replaceAll("rate-limit\\.limits[.\\[](.+?)]?\\.(tiers.*|rate|max.*)", "$1"))
+                .forEach(limits::get);
+    }
+
+    private int remaining(String path) {
+        return JsonPath.read(get(path).body(), "$.remaining");
+    }
+
+    private String error(String body) {
+        HttpResponse<String> answer = post("/search", body);
+        assertThat(answer.statusCode()).isEqualTo(400);
+        return JsonPath.read(answer.body(), "$.error");
+    }
+
+    private HttpResponse<String> get(String path) {
+        return send(path, HttpRequest.newBuilder().GET());
+    }
+
+    private HttpResponse<String> delete(String path) {
+        return send(path, HttpRequest.newBuilder().DELETE());
+    }
+
+    private HttpResponse<String> post(String path, String body) {
+        return send(
+                path,
+                HttpRequest.newBuilder()
+                        .header("Content-Type", "application/json")
+                        .POST(HttpRequest.BodyPublishers.ofString(body)));
+    }
+
+    private HttpResponse<String> send(String path, HttpRequest.Builder request) {
+        String port = context.getEnvironment().getProperty("local.server.port");
+        try {
+            URI uri = URI.create("http://localhost:" + port + "/actuator/ratelimits" + path);
+            return client.send(request.uri(uri).build(), HttpResponse.BodyHandlers.ofString());
+        } catch (IOException | InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Application {
+
+        @Bean
+        Ticker ticker() {
+            return new ManualTicker();
+        }
+    }
+}
