@@ -34,6 +34,13 @@ final class Fallbacks {
                                 + userClass.getName(),
                         "Add a method of that name with the parameters of " + method.getName()
                                 + ", optionally followed by a RateLimitExceededException."));
+        if (found.equals(method)) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    place,
+                    "fallback " + name + " is the limited method itself, which would then go without a limit",
+                    "Name another method.");
+        }
         if (!ClassUtils.isAssignable(method.getReturnType(), found.getReturnType())) {
             throw new InvalidRateLimitException(
                     limit,

@@ -6,13 +6,14 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
-import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 
 /** Wires limits, their aspect, and limits in memory. */
@@ -47,7 +48,7 @@ public final class RateLimitAutoConfiguration {
     @Bean
     LimitedMethods limitedMethods(
             RateLimits rateLimits,
-            ConfigurableBeanFactory beanFactory,
+            ConfigurableListableBeanFactory beanFactory,
             ObjectProvider<CurrentRequest.Source> requests) {
         return new LimitedMethods(
                 rateLimits,
@@ -55,6 +56,17 @@ public final class RateLimitAutoConfiguration {
                 value -> beanFactory.resolveEmbeddedValue(value),
                 new CallStyles(),
                 requests.getIfAvailable());
+    }
+
+    @Bean
+    @Lazy(false)
+    StartupCheck rateLimitStartupCheck(
+            ConfigurableListableBeanFactory beanFactory,
+            LimitedMethods methods,
+            RateLimits rateLimits,
+            RateLimitProperties properties) {
+        return new StartupCheck(
+                beanFactory, methods, rateLimits, properties.aspect().mode() == RateLimitProperties.Mode.PROXY);
     }
 
     @Bean

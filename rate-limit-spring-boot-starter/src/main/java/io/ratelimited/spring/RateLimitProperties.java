@@ -20,7 +20,7 @@ import org.springframework.core.Ordered;
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
  */
-@ConfigurationProperties("rate-limit")
+@ConfigurationProperties(prefix = "rate-limit", ignoreUnknownFields = false)
 public record RateLimitProperties(
         @DefaultValue("true") boolean enabled,
         @DefaultValue("memory") LimitProperties.Backend backend,
