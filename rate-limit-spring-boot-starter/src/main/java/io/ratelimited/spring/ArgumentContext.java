@@ -18,13 +18,20 @@ import org.springframework.expression.TypedValue;
 /**
  * The arguments of one call as the variables of an expression; everything else is shared by all calls, so that a call
  * costs one small object.
- *
- * @param parameters positions of the arguments by name
  */
-record ArgumentContext(
-        EvaluationContext shared,
-        Map<String, Integer> parameters,
-        @Nullable Object[] args) implements EvaluationContext {
+final class ArgumentContext implements EvaluationContext {
+
+    private final EvaluationContext shared;
+    /** Positions of the arguments by name. */
+    private final Map<String, Integer> parameters;
+
+    private final @Nullable Object[] args;
+
+    ArgumentContext(EvaluationContext shared, Map<String, Integer> parameters, @Nullable Object[] args) {
+        this.shared = shared;
+        this.parameters = parameters;
+        this.args = args;
+    }
 
     @Override
     public @Nullable Object lookupVariable(String name) {

@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -35,5 +36,15 @@ public interface CurrentRequest {
          */
         @Nullable
         CurrentRequest current();
+
+        /**
+         * Finds the request of a subscription to a reactive type.
+         *
+         * @param reactorContext looks up a key in the context of the subscription; null if it is absent
+         * @return null outside a web request
+         */
+        default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
+            return current();
+        }
     }
 }

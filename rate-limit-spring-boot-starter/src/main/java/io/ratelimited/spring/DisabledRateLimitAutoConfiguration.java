@@ -1,6 +1,8 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.core.Ticker;
 import java.util.List;
+import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
@@ -22,6 +24,7 @@ public final class DisabledRateLimitAutoConfiguration {
     RateLimits rateLimits(RateLimitProperties properties) {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
-        return new RateLimits(properties, List.of(), new Gate(List.of()));
+        return new RateLimits(
+                properties, List.of(), new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)));
     }
 }

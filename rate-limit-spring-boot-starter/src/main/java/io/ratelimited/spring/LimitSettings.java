@@ -40,7 +40,7 @@ final class LimitSettings {
      *
      * @throws InvalidRateLimitException when it says what belongs to the limit as a whole
      */
-    static LimitProperties tier(String name, String place, LimitProperties said, LimitProperties base) {
+    static LimitProperties tierProperties(String name, String place, LimitProperties said, LimitProperties base) {
         String foreign = said.foreignToTier();
         if (foreign != null) {
             throw new InvalidRateLimitException(
@@ -88,6 +88,11 @@ final class LimitSettings {
                 place,
                 "maxWait has no meaning under policy " + policy + ": " + said.maxWait(),
                 "Set the policy to WAIT, or remove maxWait.");
+    }
+
+    /** The limit of a tier that the properties describe. */
+    static Limit tier(String name, String place, String tier, LimitProperties properties) {
+        return limit(name, place + ", tier '" + tier + "'", properties);
     }
 
     /** Sets what the properties say. */

@@ -1,16 +1,14 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import java.util.ArrayList;
 import java.util.Collection;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
@@ -31,16 +29,16 @@ public final class RateLimits {
 
     private static final Log LOG = LogFactory.getLog(RateLimits.class);
 
-    private final RateLimitProperties properties;
-    private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
+    private volatile RateLimitProperties properties;
+    private final NamedLimits maker;
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
     private final Gate gate;
 
     RateLimits(RateLimitProperties properties, List<LimiterFactory> factories, Gate gate) {
         this.properties = properties;
-        this.gate = gate;
         PropertyRanges.check(properties);
-        factories.forEach(factory -> this.factories.putIfAbsent(factory.backend(), factory));
+        this.gate = gate;
+        this.maker = new NamedLimits(factories);
     }
 
     /** Takes a permit if the call may go at once, whatever the policy of the limit. */
@@ -119,22 +117,46 @@ public final class RateLimits {
      * @return the new limit
      * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
      */
-    public Limit update(String name, UnaryOperator<Limit.Builder> change) {
+    public synchronized Limit update(String name, UnaryOperator<Limit.Builder> change) {
         NamedLimit limit = get(name);
-        synchronized (limit) {
-            limit.limiter().update(change.apply(limit.limit().toBuilder()).build());
-            return limit.limit();
-        }
+        limit.limiter().update(change.apply(limit.limit().toBuilder()).build());
+        return limit.limit();
     }
 
-    /** Changes a limit by what the properties say, its policy included. */
-    Limit update(String name, LimitProperties changes) {
+    /**
+     * Changes a limit while it is in use, its policy and its tiers included; what was spent stays spent.
+     *
+     * @param changes what to change; null is left as it is
+     * @return the new limit
+     * @throws InvalidRateLimitException when the new limit is not a valid one, or something is to change that is fixed
+     *     at start-up; nothing has changed
+     */
+    public synchronized Limit update(String name, LimitProperties changes) {
         NamedLimit limit = get(name);
-        synchronized (limit) {
-            update(name, builder -> LimitSettings.apply(changes, builder));
-            limit.properties(changes.over(limit.properties()));
-            return limit.limit();
+        LimitUpdate.of(limit, changes).apply();
+        return limit.limit();
+    }
+
+    /**
+     * Goes over to other properties: what differs from those before is changed in the limits in use, and what was
+     * changed by {@link #update} stays unless it differs too.
+     *
+     * @return the names of the limits that were changed
+     * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
+     */
+    synchronized List<String> refresh(RateLimitProperties changed) {
+        RateLimitProperties before = properties;
+        List<LimitUpdate> updates = new ArrayList<>();
+        for (NamedLimit limit : all()) {
+            LimitProperties old = NamedLimits.merged(before, limit.name(), limit.definition());
+            LimitProperties next = NamedLimits.merged(changed, limit.name(), limit.definition());
+            if (!next.equals(old)) {
+                updates.add(LimitUpdate.between(limit, old, next));
+            }
         }
+        updates.forEach(LimitUpdate::apply);
+        properties = changed;
+        return updates.stream().map(LimitUpdate::name).toList();
     }
 
     /** All limits, by name. */
@@ -163,21 +185,9 @@ public final class RateLimits {
         return gate;
     }
 
-    /**
-     * What is said about a limit or a use of it: the properties win over what is declared, the defaults come last. What
-     * was said for another algorithm than the one that the properties choose is left out.
-     */
+    /** What is said about a limit or a use of it, by properties, declaration and defaults. */
     LimitProperties merged(String name, LimitProperties declared) {
-        return merged(properties.limit(name), declared);
-    }
-
-    private LimitProperties merged(LimitProperties own, LimitProperties declared) {
-        LimitProperties defaults = properties.orDefaults();
-        Algorithm algorithm = LimitSettings.algorithm(own.over(declared).over(defaults));
-        boolean replaced = algorithm != LimitSettings.algorithm(declared);
-        LimitProperties suited = defaults.suitedTo(algorithm);
-        return own.over(replaced ? declared.suitedTo(algorithm) : declared)
-                .over(algorithm == Algorithm.LEAKY_BUCKET ? suited.withoutPolicy() : suited);
+        return NamedLimits.merged(properties, name, declared);
     }
 
     /**
@@ -188,7 +198,8 @@ public final class RateLimits {
      * @throws InvalidRateLimitException when it cannot be meant, or is declared differently elsewhere
      */
     NamedLimit register(String name, String place, LimitProperties declared) {
-        NamedLimit limit = limits.computeIfAbsent(name, n -> create(n, place, declared));
+        NamedLimit limit =
+                limits.computeIfAbsent(name, n -> maker.create(n, place, declared, properties, limits.keySet()));
         LimitProperties definition = declared.definition();
         if (!definition.equals(LimitProperties.NONE) && !definition.equals(limit.definition())) {
             throw new InvalidRateLimitException(
@@ -199,58 +210,6 @@ public final class RateLimits {
                             + LimitSettings.propertyName(name) + ".");
         }
         return limit;
-    }
-
-    private NamedLimit create(String name, String declaredAt, LimitProperties declared) {
-        LimitProperties own = properties.limit(name);
-        String ownPlace = "rate-limit.limits." + LimitSettings.propertyName(name);
-        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(ownPlace)
-                ? declaredAt
-                : declaredAt + " with " + ownPlace;
-        LimitProperties all = merged(own, declared);
-        requireDefined(name, place, all);
-        LimitSettings.check(name, place, all);
-        LimitSettings.checkMaxWait(name, ownPlace, own, all);
-        LimitSettings.checkMaxWait(name, declaredAt, declared, all, merged(LimitProperties.NONE, declared));
-        LimiterFactory factory = factory(name, place, all);
-        RateLimiter limiter = factory.create(LimitSettings.limit(name, place, all), all);
-        Map<String, RateLimiter> tiers = new TreeMap<>();
-        if (all.tiers() != null) {
-            all.tiers().forEach((tier, said) -> {
-                String tierPlace = place + ", tier '" + tier + "'";
-                LimitProperties ofTier = LimitSettings.tier(name, tierPlace, said, all);
-                LimitSettings.check(name, tierPlace, ofTier);
-                tiers.put(tier, factory.create(LimitSettings.limit(name, tierPlace, ofTier), ofTier));
-            });
-        }
-        if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)
-                && !declared.equals(declared.suitedTo(LimitSettings.algorithm(all)))) {
-            LOG.info("Rate limit '" + name + "': what " + declaredAt + " says for "
-                    + LimitSettings.algorithm(declared) + " alone is ignored, since the properties make it "
-                    + LimitSettings.algorithm(all));
-        }
-        return new NamedLimit(name, declaredAt, declared.definition(), all, limiter, tiers);
-    }
-
-    private void requireDefined(String name, String place, LimitProperties all) {
-        boolean defined = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY
-                ? all.maxConcurrent() != null || all.rate() != null
-                : all.rate() != null || all.maxConcurrent() != null;
-        if (defined) {
-            return;
-        }
-        Set<String> known = new TreeSet<>(limits.keySet());
-        if (properties.limits() != null) {
-            known.addAll(properties.limits().keySet());
-        }
-        String missing = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY ? "maxConcurrent" : "rate";
-        throw new InvalidRateLimitException(
-                name,
-                place,
-                "no limit of this name is defined: neither an annotation nor a property says its " + missing
-                        + NearName.hint(name, known),
-                "Say it in the annotation or as rate-limit.limits." + LimitSettings.propertyName(name) + "."
-                        + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
     }
 
     /** Makes the limits that only the properties name. */
@@ -277,18 +236,5 @@ public final class RateLimits {
                     .ifPresent(near -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + near + "'?"));
         }
-    }
-
-    private LimiterFactory factory(String name, String place, LimitProperties all) {
-        LimitProperties.Backend backend = all.backend() == null ? properties.backend() : all.backend();
-        LimiterFactory factory = factories.get(backend);
-        if (factory == null) {
-            throw new InvalidRateLimitException(
-                    name,
-                    place,
-                    "backend is " + LimitSettings.kebab(backend) + ", but nothing provides it",
-                    "Add the module rate-limit-redis and a Redis connection (spring.data.redis), or set backend: memory.");
-        }
-        return factory;
     }
 }

@@ -1,11 +1,8 @@
 package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
-import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
@@ -14,8 +11,6 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
  * a call, and warns of calls that no limit will see.
  */
 final class StartupCheck implements SmartInitializingSingleton {
-
-    private static final Log LOG = LogFactory.getLog(StartupCheck.class);
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
@@ -48,7 +43,6 @@ final class StartupCheck implements SmartInitializingSingleton {
             }
         });
         rateLimits.registerConfigured();
-        rateLimits.all().forEach(StartupCheck::tell);
     }
 
     private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {
@@ -60,12 +54,5 @@ final class StartupCheck implements SmartInitializingSingleton {
             }
         }
         return limited;
-    }
-
-    private static void tell(NamedLimit limit) {
-        String waits = limit.maxWaitNanos() == 0 ? "" : " up to " + Duration.ofNanos(limit.maxWaitNanos());
-        String tiers = limit.tiers().isEmpty() ? "" : ", tiers " + limit.tiers().keySet();
-        LOG.info("Rate limit " + limit.limit() + ", policy " + LimitSettings.kebab(limit.policy()) + waits + tiers
-                + " (" + limit.place() + ")");
     }
 }
