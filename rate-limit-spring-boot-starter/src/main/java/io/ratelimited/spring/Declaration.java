@@ -234,15 +234,24 @@ record Declaration(
         }
         try {
             String resolved = placeholders.resolveStringValue(text);
+            if (resolved != null && resolved.contains("${")) {
+                throw unresolved(attribute, text, placeholders, null);
+            }
             return resolved == null || resolved.isBlank() ? null : resolved;
         } catch (IllegalArgumentException ex) {
-            throw new InvalidRateLimitException(
-                    attribute.equals("name") ? text : name(placeholders),
-                    place(),
-                    attribute + " has a placeholder that no property resolves: \"" + text + "\"",
-                    "Set the property, or give the placeholder a default as in ${some.rate:100/s}.",
-                    ex);
+            throw unresolved(attribute, text, placeholders, ex);
         }
+    }
+
+    /** Some applications leave a placeholder as it is when nothing resolves it, others throw. */
+    private InvalidRateLimitException unresolved(
+            String attribute, String text, StringValueResolver placeholders, @Nullable Exception cause) {
+        return new InvalidRateLimitException(
+                attribute.equals("name") ? text : name(placeholders),
+                place(),
+                attribute + " has a placeholder that no property resolves: \"" + text + "\"",
+                "Set the property, or give the placeholder a default as in ${some.rate:100/s}.",
+                cause);
     }
 
     private InvalidRateLimitException invalid(

@@ -30,7 +30,7 @@ final class LimitSettings {
                     name,
                     place,
                     String.valueOf(ex.getMessage()),
-                    "Correct it in the annotation or under rate-limit.limits." + propertyName(name) + ".",
+                    "Correct it in the annotation or under " + property(name) + ".",
                     ex);
         }
     }
@@ -47,7 +47,7 @@ final class LimitSettings {
                     name,
                     place,
                     "a tier cannot say " + foreign,
-                    "Say it for the limit as a whole, under rate-limit.limits." + propertyName(name) + ".");
+                    "Say it for the limit as a whole, under " + property(name) + ".");
         }
         boolean exempt = said.algorithm() == null
                 && said.rate() != null
@@ -120,10 +120,9 @@ final class LimitSettings {
         return algorithm == null ? Algorithm.TOKEN_BUCKET : algorithm;
     }
 
-    /** The name as it is written in a property: in brackets unless it is plain. */
-    static String propertyName(String limit) {
-        boolean plain = limit.matches("[a-z0-9-]+");
-        return plain ? limit : "[" + limit + "]";
+    /** The property of a limit: its name stands in brackets unless it is plain. */
+    static String property(String limit) {
+        return "rate-limit.limits" + (limit.matches("[a-z0-9-]+") ? "." + limit : "[" + limit + "]");
     }
 
     /** A constant as it is written in a property. */

@@ -178,8 +178,7 @@ final class LimitedMethods {
             require(
                     use.tier() == null || !limit.tiers().isEmpty(),
                     "it has a tier expression but no tiers: \"" + use.tier() + "\"",
-                    "Define rate-limit.limits." + LimitSettings.propertyName(limit.name())
-                            + ".tiers, or remove the expression.");
+                    "Define " + LimitSettings.property(limit.name()) + ".tiers, or remove the expression.");
             require(
                     use.tier() != null || limit.tiers().isEmpty(),
                     "it has the tiers " + limit.tiers().keySet() + " but no tier expression to choose one",

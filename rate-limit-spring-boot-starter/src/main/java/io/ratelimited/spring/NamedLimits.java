@@ -53,7 +53,7 @@ final class NamedLimits {
             RateLimitProperties properties,
             Set<String> known) {
         LimitProperties own = properties.limit(name);
-        String ownPlace = "rate-limit.limits." + LimitSettings.propertyName(name);
+        String ownPlace = LimitSettings.property(name);
         String place = own.equals(LimitProperties.NONE) || declaredAt.equals(ownPlace)
                 ? declaredAt
                 : declaredAt + " with " + ownPlace;
@@ -101,7 +101,7 @@ final class NamedLimits {
                 place,
                 "no limit of this name is defined: neither an annotation nor a property says its " + missing
                         + NearName.hint(name, known),
-                "Say it in the annotation or as rate-limit.limits." + LimitSettings.propertyName(name) + "."
+                "Say it in the annotation or as " + LimitSettings.property(name) + "."
                         + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
     }
 

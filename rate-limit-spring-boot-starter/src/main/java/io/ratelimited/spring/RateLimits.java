@@ -175,7 +175,7 @@ public final class RateLimits {
             return limit;
         }
         if (properties.limits() != null && properties.limits().containsKey(name)) {
-            return register(name, "rate-limit.limits." + LimitSettings.propertyName(name), LimitProperties.NONE);
+            return register(name, LimitSettings.property(name), LimitProperties.NONE);
         }
         throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
                 + NearName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
@@ -206,8 +206,8 @@ public final class RateLimits {
                     name,
                     place,
                     "it is defined differently at " + limit.place(),
-                    "Give one of the two another name, or define the limit once, under rate-limit.limits."
-                            + LimitSettings.propertyName(name) + ".");
+                    "Give one of the two another name, or define the limit once, under " + LimitSettings.property(name)
+                            + ".");
         }
         return limit;
     }
