@@ -5,6 +5,7 @@ import java.io.InputStream;
 import java.lang.reflect.Method;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
@@ -39,6 +40,9 @@ final class SelfCalls {
         for (Class<?> c = type; c != null && isApplication(c); c = c.getSuperclass()) {
             Reader reader = read(c, wantedBySignature.keySet());
             for (Method method : c.getDeclaredMethods()) {
+                if (method.isSynthetic()) {
+                    continue;
+                }
                 for (String callee : reader.calleesOf(signature(method))) {
                     Method found = wantedBySignature.get(callee);
                     if (found != null && !found.equals(method)) {
@@ -58,7 +62,7 @@ final class SelfCalls {
     }
 
     private static Reader read(Class<?> type, Set<String> wanted) {
-        Reader reader = new Reader(Type.getInternalName(type), wanted);
+        Reader reader = new Reader(types(type), wanted);
         try (InputStream file = type.getResourceAsStream(ClassUtils.getClassFileName(type))) {
             if (file != null) {
                 new ClassReader(file).accept(reader, ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES);
@@ -69,6 +73,15 @@ final class SelfCalls {
         return reader;
     }
 
+    /** The names that a class and those it extends have in class files. */
+    private static Set<String> types(Class<?> type) {
+        Set<String> names = new HashSet<>();
+        for (Class<?> c = type; c != null && isApplication(c); c = c.getSuperclass()) {
+            names.add(Type.getInternalName(c));
+        }
+        return names;
+    }
+
     private static String signature(Method method) {
         return method.getName() + Type.getMethodDescriptor(method);
     }
@@ -76,13 +89,14 @@ final class SelfCalls {
     /** Reads one class. Lambdas count to the method that makes them. */
     private static final class Reader extends ClassVisitor {
 
-        private final String owner;
+        private final Set<String> own;
         private final Set<String> wanted;
         private final Map<String, Set<String>> calls = new HashMap<>();
 
-        Reader(String owner, Set<String> wanted) {
+        /** @param own the class and those it extends */
+        Reader(Set<String> own, Set<String> wanted) {
             super(SpringAsmInfo.ASM_VERSION);
-            this.owner = owner;
+            this.own = own;
             this.wanted = wanted;
         }
 
@@ -129,8 +143,7 @@ final class SelfCalls {
             }
 
             private void meet(Type type) {
-                others |=
-                        type.getSort() == Type.OBJECT && type.getInternalName().equals(owner);
+                others |= type.getSort() == Type.OBJECT && own.contains(type.getInternalName());
             }
 
             @Override
@@ -146,7 +159,7 @@ final class SelfCalls {
             @Override
             public void visitMethodInsn(int opcode, String callOwner, String name, String descriptor, boolean itf) {
                 meet(Type.getReturnType(descriptor));
-                if (opcode == Opcodes.INVOKEVIRTUAL && callOwner.equals(owner)) {
+                if (opcode == Opcodes.INVOKEVIRTUAL && own.contains(callOwner)) {
                     called.add(name + descriptor);
                 }
             }
@@ -154,7 +167,7 @@ final class SelfCalls {
             @Override
             public void visitInvokeDynamicInsn(String name, String descriptor, Handle bootstrap, Object... arguments) {
                 for (Object argument : arguments) {
-                    if (argument instanceof Handle handle && handle.getOwner().equals(owner)) {
+                    if (argument instanceof Handle handle && own.contains(handle.getOwner())) {
                         called.add(handle.getName() + handle.getDesc());
                     }
                 }

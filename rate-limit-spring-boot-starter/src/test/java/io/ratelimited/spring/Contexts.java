@@ -2,9 +2,14 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import java.util.Map;
 import java.util.Objects;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -39,12 +44,16 @@ final class Contexts {
         return with;
     }
 
+    /** The properties of an application that sets none. */
+    static RateLimitProperties properties() {
+        return new Binder(new MapConfigurationPropertySource(Map.of()))
+                .bindOrCreate("rate-limit", RateLimitProperties.class);
+    }
+
     /** What all registered failure analysers make of a failure. */
     static FailureAnalysis analyse(Throwable failure) {
         ArgumentResolver arguments = ArgumentResolver.of(Environment.class, new StandardEnvironment())
-                .and(
-                        org.springframework.beans.factory.BeanFactory.class,
-                        new org.springframework.beans.factory.support.DefaultListableBeanFactory());
+                .and(BeanFactory.class, new DefaultListableBeanFactory());
         return SpringFactoriesLoader.forDefaultResourceLocation()
                 .load(FailureAnalyzer.class, arguments, (type, name, ex) -> {})
                 .stream()

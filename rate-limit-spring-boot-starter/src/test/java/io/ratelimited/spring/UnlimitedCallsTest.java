@@ -6,12 +6,15 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.support.GenericApplicationContext;
+import org.springframework.core.PriorityOrdered;
 
 /** Nothing is silently unlimited: what no limit can see is warned of, once, and what is seen is not. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -170,9 +173,15 @@ class UnlimitedCallsTest {
         public void place() {}
     }
 
-    static class EarlyProcessor implements BeanPostProcessor {
-        EarlyProcessor(Early early) {
-            early.place();
+    static class EarlyProcessor implements BeanPostProcessor, PriorityOrdered, BeanFactoryAware {
+        @Override
+        public void setBeanFactory(BeanFactory beans) {
+            beans.getBean("early", Early.class).place();
+        }
+
+        @Override
+        public int getOrder() {
+            return 0;
         }
     }
 
