@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.management.ManagementFactory;
 import java.nio.CharBuffer;
 import java.security.Principal;
 import java.util.ArrayDeque;
@@ -231,6 +233,22 @@ class KeysTest {
                     .withMessageContaining("when of rate limit 'Keyed.when' \"#on\" must be a boolean, not yes");
             assertThatIllegalStateException().isThrownBy(() -> bean.when(null));
         });
+    }
+
+    @Test
+    void aParameterIsReadWithoutAllocatingAnything() throws Exception {
+        CallExpression expression =
+                new CallExpression("key", "#key", Keyed.class.getMethod("plain", Object.class), Map.of("key", 0), null);
+        Object[] args = {"ann"};
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long read = 0;
+        long before = threads.getCurrentThreadAllocatedBytes();
+        for (int i = 0; i < 100_000; i++) {
+            read += expression.value(null, args, null) == args[0] ? 1 : 0;
+        }
+        long allocated = threads.getCurrentThreadAllocatedBytes() - before;
+        assertThat(read).isEqualTo(100_000);
+        assertThat(allocated).isLessThan(100_000);
     }
 
     static Stream<String> theShortWayReadsWhatTheLongOneReads() {

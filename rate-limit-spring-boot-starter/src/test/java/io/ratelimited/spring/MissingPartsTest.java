@@ -1,48 +1,79 @@
 package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import java.io.File;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ForkJoinPool;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
-import org.springframework.boot.test.context.FilteredClassLoader;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.boot.Banner;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 
 /** What an application does not have, it does not need; what it has of its own is used. */
 class MissingPartsTest {
 
+    private static final String REACTOR = "reactor-.*";
+    private static final String KOTLIN = "kotlin.*";
+    private static final String MICROMETER = "micrometer-.*|context-propagation-.*";
+    private static final String OPERATIONS = "spring-boot-(actuator|health|micrometer).*";
+    private static final String WEB = "spring-(boot-)?(web|servlet|http).*|.*servlet-api.*|(tomcat|jetty)-.*";
+    private static final String REDIS = "rate-limit-redis.*|lettuce-.*|spring-(boot-)?data-redis.*";
+
+    static Stream<String> withoutAnOptionalPartMethodsAreLimited() {
+        return Stream.of(
+                // Lettuce needs Reactor
+                String.join("|", REACTOR, REDIS),
+                KOTLIN,
+                String.join("|", MICROMETER, OPERATIONS),
+                WEB,
+                String.join("|", REACTOR, KOTLIN, MICROMETER, OPERATIONS, WEB, REDIS));
+    }
+
+    /** Runs in a class loader without the archives, so that no class of theirs can be linked. */
     @ParameterizedTest
-    @ValueSource(
-            strings = {
-                "reactor",
-                "kotlin,kotlinx",
-                "io.micrometer",
-                "org.springframework.boot.actuate,org.springframework.boot.health",
-                "jakarta.servlet,org.springframework.web",
-                "io.lettuce,io.ratelimited.redis,org.springframework.data.redis",
-                "reactor,kotlin,kotlinx,io.micrometer,org.springframework.boot.actuate,org.springframework.boot.health,"
-                        + "jakarta.servlet,org.springframework.web,io.lettuce,io.ratelimited.redis,"
-                        + "org.springframework.data.redis"
-            })
-    void withoutAnOptionalPartMethodsAreLimited(String packages) {
-        Contexts.runner(new ManualTicker())
-                .withClassLoader(new FilteredClassLoader(packages.split(",")))
-                .withBean(Limited.class)
-                .run(context -> {
-                    assertThat(context).hasNotFailed();
-                    Limited bean = context.getBean(Limited.class);
-                    bean.call("a");
-                    bean.call("b");
-                    assertThatExceptionOfType(RateLimitExceededException.class).isThrownBy(() -> bean.call("a"));
-                    assertThat(bean.later("a").join()).isEqualTo("a");
-                });
+    @MethodSource
+    void withoutAnOptionalPartMethodsAreLimited(String archives) throws Exception {
+        Thread thread = Thread.currentThread();
+        ClassLoader before = thread.getContextClassLoader();
+        String classPath = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
+        List<URL> urls = new ArrayList<>();
+        int removed = 0;
+        for (String entry : List.of(classPath.split(File.pathSeparator, -1))) {
+            Path path = Path.of(entry);
+            if (path.getFileName().toString().matches(archives)) {
+                removed++;
+            } else {
+                urls.add(path.toUri().toURL());
+            }
+        }
+        assertThat(removed).isPositive();
+        try (URLClassLoader without =
+                new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader())) {
+            thread.setContextClassLoader(without);
+            Object outcome = without.loadClass(Application.class.getName())
+                    .getMethod("outcome")
+                    .invoke(null);
+            assertThat(outcome).isEqualTo("refused Limited.call, got a");
+        } finally {
+            thread.setContextClassLoader(before);
+        }
     }
 
     @Test
@@ -86,6 +117,31 @@ class MissingPartsTest {
                 .withBean(Limited.class)
                 .withPropertyValues("rate-limit.backend=redis")
                 .run(context -> assertThat(context).hasNotFailed());
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Limited.class)
+    public static class Application {
+
+        /** What becomes of calls of an application with all that is on its class path. */
+        public static String outcome() {
+            SpringApplication application = new SpringApplication(Application.class);
+            application.setWebApplicationType(WebApplicationType.NONE);
+            application.setBannerMode(Banner.Mode.OFF);
+            try (ConfigurableApplicationContext context = application.run()) {
+                Limited bean = context.getBean(Limited.class);
+                bean.call("a");
+                bean.call("b");
+                try {
+                    bean.call("a");
+                } catch (RateLimitExceededException refusal) {
+                    return "refused " + refusal.limit() + ", got "
+                            + bean.later("a").join();
+                }
+                return "not refused";
+            }
+        }
     }
 
     static class Limited {
