@@ -21,10 +21,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.springframework.boot.Banner;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
-import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.context.annotation.ImportCandidates;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.DeferredImportSelector;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.type.AnnotationMetadata;
 
 /** What an application does not have, it does not need; what it has of its own is used. */
 class MissingPartsTest {
@@ -38,8 +42,8 @@ class MissingPartsTest {
 
     static Stream<String> withoutAnOptionalPartMethodsAreLimited() {
         return Stream.of(
-                // Lettuce needs Reactor
-                String.join("|", REACTOR, REDIS),
+                REACTOR,
+                REDIS,
                 KOTLIN,
                 String.join("|", MICROMETER, OPERATIONS),
                 WEB,
@@ -119,12 +123,26 @@ class MissingPartsTest {
                 .run(context -> assertThat(context).hasNotFailed());
     }
 
+    /** The auto-configurations of the starter, by name as Spring Boot reads them, and what makes proxies. */
+    static class OwnAutoConfigurations implements DeferredImportSelector {
+        @Override
+        public String[] selectImports(AnnotationMetadata importing) {
+            return Stream.concat(
+                            ImportCandidates.load(
+                                            AutoConfiguration.class, getClass().getClassLoader())
+                                    .getCandidates()
+                                    .stream()
+                                    .filter(name -> name.startsWith("io.ratelimited.")),
+                            Stream.of(AopAutoConfiguration.class.getName()))
+                    .toArray(String[]::new);
+        }
+    }
+
     @Configuration(proxyBeanMethods = false)
-    @EnableAutoConfiguration
-    @Import(Limited.class)
+    @Import({OwnAutoConfigurations.class, Limited.class})
     public static class Application {
 
-        /** What becomes of calls of an application with all that is on its class path. */
+        /** What becomes of calls of an application. */
         public static String outcome() {
             SpringApplication application = new SpringApplication(Application.class);
             application.setWebApplicationType(WebApplicationType.NONE);
