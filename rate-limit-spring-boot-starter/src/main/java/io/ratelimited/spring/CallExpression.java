@@ -1,106 +1,181 @@
 package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
-import java.util.Arrays;
-import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.context.expression.BeanFactoryResolver;
-import org.springframework.context.expression.MethodBasedEvaluationContext;
-import org.springframework.core.ParameterNameDiscoverer;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.expression.ParseException;
 import org.springframework.expression.spel.SpelCompilerMode;
 import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.SpelParserConfiguration;
+import org.springframework.expression.spel.ast.BeanReference;
+import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.FunctionReference;
+import org.springframework.expression.spel.ast.Indexer;
+import org.springframework.expression.spel.ast.InlineMap;
+import org.springframework.expression.spel.ast.MethodReference;
+import org.springframework.expression.spel.ast.Projection;
+import org.springframework.expression.spel.ast.PropertyOrFieldReference;
+import org.springframework.expression.spel.ast.Selection;
 import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
+import org.springframework.expression.spel.support.StandardEvaluationContext;
 
 /**
- * A SpEL expression of a limit on a method: parsed once, compiled where it can be. {@code #param} and paths of properties
- * of it are read without an evaluation context. Thread-safe.
+ * A SpEL expression of a limit on a method: parsed once, compiled where it can be, its words checked. {@code #param} and
+ * paths of properties of it are read without an evaluation context, and what names no parameter shares one. Thread-safe.
  */
 final class CallExpression {
 
     private static final SpelExpressionParser PARSER =
             new SpelExpressionParser(new SpelParserConfiguration(SpelCompilerMode.MIXED, null));
+    private static final Pattern PATH = Pattern.compile("#(\\w+)(?:\\.(\\w+(?:\\.\\w+)*))?");
+    private static final Set<String> SELF = Set.of("root", "this");
+    private static final Set<String> ROOT_PROPERTIES =
+            Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
 
     private final String attribute;
     private final String text;
     private final Method method;
-    private final ParameterNameDiscoverer names;
-    private final @Nullable BeanFactoryResolver beans;
+    private final @Nullable BeanFactory beans;
+    /** Positions of the arguments by the names they have in the expression. */
+    private final Map<String, Integer> parameters;
     /** The parameter that the expression starts from, or -1. */
     private final int parameter;
     /** What is read of the parameter; null for the parameter itself. The whole expression if there is none. */
     private final @Nullable SpelExpression expression;
+    /** Whether arguments have to be looked up by name. */
+    private final boolean readsParameters;
+    /** Knows beans, types and accessors; nothing of a call. */
+    private final StandardEvaluationContext shared = new StandardEvaluationContext();
 
+    /**
+     * @param attribute which one, of which limit, for messages
+     * @param parameters positions of the arguments by name
+     * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
+     */
     CallExpression(
             String attribute,
             String text,
             Method method,
-            ParameterNameDiscoverer names,
+            Map<String, Integer> parameters,
             @Nullable BeanFactory beanFactory) {
         this.attribute = attribute;
-        this.text = text;
+        this.text = text.strip();
         this.method = method;
-        this.names = names;
-        this.beans = beanFactory == null ? null : new BeanFactoryResolver(beanFactory);
-        SpelExpression whole = parse(text);
-        List<String> parameters = parameterNames();
-        checkVariables(whole.getAST(), parameters);
-        int dot = text.indexOf('.');
-        String first = dot < 0 ? text : text.substring(0, dot);
-        boolean plain = text.matches("#\\w+(\\.\\w+)*");
-        this.parameter = plain ? index(first.substring(1), parameters) : -1;
-        this.expression = parameter < 0 ? whole : dot < 0 ? null : parse(text.substring(dot + 1));
+        this.parameters = Map.copyOf(parameters);
+        this.beans = beanFactory;
+        if (beanFactory != null) {
+            shared.setBeanResolver(new BeanFactoryResolver(beanFactory));
+        }
+        SpelExpression whole = parse(this.text);
+        this.readsParameters = check(whole.getAST(), true);
+        var path = PATH.matcher(this.text);
+        boolean plain = path.matches() && !SELF.contains(path.group(1));
+        this.parameter = plain ? parameters.getOrDefault(path.group(1), -1) : -1;
+        String rest = plain ? path.group(2) : null;
+        this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
     }
 
     private static SpelExpression parse(String text) {
         try {
             return PARSER.parseRaw(text);
-        } catch (ParseException ex) {
-            throw new IllegalArgumentException(
-                    "is not a SpEL expression: \"" + text + "\" (" + ex.getSimpleMessage() + ")", ex);
+        } catch (ParseException | IllegalStateException ex) {
+            String why = ex instanceof ParseException parsing ? parsing.getSimpleMessage() : ex.getMessage();
+            throw new IllegalArgumentException("is not a SpEL expression: \"" + text + "\" (" + why + ")", ex);
         }
     }
 
-    private List<String> parameterNames() {
-        @Nullable String[] found = names.getParameterNames(method);
-        return found == null
-                ? List.of()
-                : Arrays.stream(found).map(String::valueOf).toList();
-    }
-
-    private int index(String variable, List<String> parameters) {
-        int named = parameters.indexOf(variable);
-        if (named >= 0 || !variable.matches("[ap]\\d{1,3}")) {
-            return named;
-        }
-        int index = Integer.parseInt(variable.substring(1));
-        return index < method.getParameterCount() ? index : -1;
-    }
-
-    private void checkVariables(SpelNode node, List<String> parameters) {
+    /**
+     * Checks the words of an expression.
+     *
+     * @param onRoot whether a bare word is read from the root, not from what stands before it
+     * @return whether it reads parameters
+     */
+    private boolean check(SpelNode node, boolean onRoot) {
+        boolean reads = false;
         if (node instanceof VariableReference) {
             String variable = node.toStringAST().substring(1);
-            if (!Set.of("root", "this").contains(variable) && index(variable, parameters) < 0) {
-                Set<String> known = new TreeSet<>(parameters);
-                for (int i = 0; i < method.getParameterCount(); i++) {
-                    known.add("a" + i);
+            if (!SELF.contains(variable)) {
+                requireParameter(variable);
+                reads = true;
+            }
+        } else if (node instanceof FunctionReference) {
+            throw new IllegalArgumentException(
+                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
+        } else if (node instanceof BeanReference && beans != null) {
+            String bean = node.toStringAST().replace("'", "");
+            if (!beans.containsBean(bean.startsWith("@") ? bean.substring(1) : bean)) {
+                throw new IllegalArgumentException("names the unknown bean " + bean + " in \"" + text + "\"");
+            }
+        } else if (onRoot && node instanceof PropertyOrFieldReference word) {
+            requireWord(word.getName(), ROOT_PROPERTIES.contains(word.getName()));
+        } else if (onRoot && node instanceof MethodReference call) {
+            requireWord(call.getName() + "()", hasMethod(call.getName()));
+        }
+        boolean compound = node instanceof CompoundExpression;
+        boolean elsewhere = node instanceof InlineMap
+                || node instanceof Indexer
+                || node instanceof Projection
+                || node instanceof Selection;
+        for (int i = 0; i < node.getChildCount(); i++) {
+            SpelNode child = node.getChild(i);
+            boolean afterDot = compound && i > 0;
+            if (afterDot && child instanceof MethodReference) {
+                for (int j = 0; j < child.getChildCount(); j++) {
+                    reads |= check(child.getChild(j), onRoot);
                 }
-                throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
-                        + "\"; there are " + known
-                        + (parameters.isEmpty() && method.getParameterCount() > 0
-                                ? " (compile with -parameters to use names)"
-                                : ""));
+            } else {
+                reads |= check(child, onRoot && !elsewhere && !afterDot);
             }
         }
-        for (int i = 0; i < node.getChildCount(); i++) {
-            checkVariables(node.getChild(i), parameters);
+        return reads;
+    }
+
+    private void requireParameter(String variable) {
+        if (!parameters.containsKey(variable)) {
+            boolean nameless = parameters.keySet().stream().allMatch(name -> name.matches("[ap]\\d+"));
+            throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
+                    + "\"; there are " + names()
+                    + (nameless && method.getParameterCount() > 0 ? " (compile with -parameters to use names)" : ""));
         }
+    }
+
+    private void requireWord(String word, boolean known) {
+        if (!known) {
+            throw new IllegalArgumentException("has the unknown word " + word + " in \"" + text
+                    + "\"; there are args, clientIp, header('…'), method, principal, session, target"
+                    + " and the parameters " + names());
+        }
+    }
+
+    private Set<String> names() {
+        Set<String> names = new TreeSet<>();
+        parameters.keySet().stream()
+                .filter(name -> !name.matches("p\\d+"))
+                .map("#"::concat)
+                .forEach(names::add);
+        return names;
+    }
+
+    private static boolean hasMethod(String name) {
+        for (Method candidate : CallRoot.class.getMethods()) {
+            if (candidate.getName().equals(name)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The parameter that is the whole expression, or -1. */
+    int plainParameter() {
+        return expression == null ? parameter : -1;
     }
 
     /**
@@ -111,24 +186,25 @@ final class CallExpression {
     @Nullable
     Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
         try {
+            if (expression == null) {
+                return args[parameter];
+            }
             if (parameter >= 0) {
-                Object argument = args[parameter];
-                return expression == null ? argument : expression.getValue(argument);
+                return expression.getValue(shared, args[parameter]);
             }
             CallRoot root = new CallRoot(method, target, args, request);
-            MethodBasedEvaluationContext context = new MethodBasedEvaluationContext(root, method, args, names);
-            if (beans != null) {
-                context.setBeanResolver(beans);
-            }
-            return expression == null ? null : expression.getValue(context);
+            return expression.getValue(readsParameters ? new ArgumentContext(shared, parameters, args) : shared, root);
         } catch (RuntimeException ex) {
             throw new IllegalStateException(
-                    attribute + " \"" + text + "\" failed: " + ex.getMessage() + "; the call was not made", ex);
+                    this + " failed: "
+                            + NestedExceptionUtils.getMostSpecificCause(ex).getMessage() + "; the call was not made",
+                    ex);
         }
     }
 
+    /** The attribute, its limit, and the text. */
     @Override
     public String toString() {
-        return text;
+        return attribute + " \"" + text + "\"";
     }
 }

@@ -40,6 +40,13 @@ final class Fallbacks {
                                 + " in " + userClass.getName(),
                         "Add a method of that name with the parameters of " + method.getName()
                                 + ", optionally followed by a RateLimitExceededException."));
+        if (found.equals(method)) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    place,
+                    "fallback " + name + " is the limited method itself, which would then go without a limit",
+                    "Name another method.");
+        }
         if (!fits(method, found)) {
             throw new InvalidRateLimitException(
                     limit,

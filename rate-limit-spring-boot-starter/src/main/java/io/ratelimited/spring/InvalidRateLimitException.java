@@ -20,8 +20,18 @@ public final class InvalidRateLimitException extends RuntimeException {
      * @param remedy what to do
      */
     InvalidRateLimitException(String limit, String place, String problem, String remedy, @Nullable Throwable cause) {
-        super("Limit '" + limit + "' (" + place + "): " + problem, cause);
+        this("Limit '" + limit + "' (" + place + "): " + problem, remedy, cause);
+    }
+
+    private InvalidRateLimitException(String message, String remedy, @Nullable Throwable cause) {
+        super(message, cause);
         this.remedy = remedy;
+    }
+
+    /** A property that belongs to no single limit is out of range. */
+    static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
+        return new InvalidRateLimitException(
+                "Property " + property + " " + range + ": " + value, "Correct the property.", null);
     }
 
     InvalidRateLimitException(String limit, String place, String problem, String remedy) {

@@ -5,6 +5,7 @@ import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Policy;
 import java.time.Duration;
 import java.time.ZoneId;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -65,6 +66,13 @@ public record LimitProperties(
             null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
             null, null, null, null);
 
+    /** Only the algorithm is said. */
+    static LimitProperties of(Algorithm algorithm) {
+        return new LimitProperties(
+                algorithm, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+                null, null, null, null, null, null);
+    }
+
     /** These properties, and those of the other place where these say nothing. */
     LimitProperties over(LimitProperties other) {
         return new LimitProperties(
@@ -97,10 +105,7 @@ public record LimitProperties(
         return own != null ? own : property.apply(other);
     }
 
-    /**
-     * These properties as a fallback for a limit of an algorithm: without what has no meaning for it, and without a
-     * policy for the algorithm that has one of its own.
-     */
+    /** These properties without what has no meaning for an algorithm that they were not written for. */
     LimitProperties suitedTo(Algorithm suited) {
         return new LimitProperties(
                 algorithm,
@@ -112,13 +117,40 @@ public record LimitProperties(
                 permits,
                 when,
                 tier,
-                suited == Algorithm.LEAKY_BUCKET ? null : policy,
+                policy,
                 maxWait,
                 fallback,
                 suited.uses(Attribute.ZONE) ? zone : null,
                 suited.uses(Attribute.SLOTS) ? slots : null,
                 suited.uses(Attribute.COLD_FACTOR) ? coldFactor : null,
                 suited.uses(Attribute.LEASE) ? lease : null,
+                maxWaiting,
+                missingKey,
+                tiers,
+                backend,
+                onFailure,
+                maxOvershoot);
+    }
+
+    /** These properties without a policy. */
+    LimitProperties withoutPolicy() {
+        return new LimitProperties(
+                algorithm,
+                rate,
+                burst,
+                warmup,
+                maxConcurrent,
+                key,
+                permits,
+                when,
+                tier,
+                null,
+                maxWait,
+                fallback,
+                zone,
+                slots,
+                coldFactor,
+                lease,
                 maxWaiting,
                 missingKey,
                 tiers,
@@ -152,6 +184,32 @@ public record LimitProperties(
                 backend,
                 onFailure,
                 maxOvershoot);
+    }
+
+    /** Whether anything is said that defines the limit, not only how it is used. */
+    boolean isDefinition() {
+        return !definition().equals(NONE);
+    }
+
+    /** What a tier may not say, because it belongs to the limit or to its uses: the first of these that is said. */
+    @Nullable
+    String foreignToTier() {
+        Map<String, @Nullable Object> foreign = new LinkedHashMap<>();
+        foreign.put("key", key);
+        foreign.put("permits", permits);
+        foreign.put("when", when);
+        foreign.put("tier", tier);
+        foreign.put("policy", policy);
+        foreign.put("max-wait", maxWait);
+        foreign.put("fallback", fallback);
+        foreign.put("missing-key", missingKey);
+        foreign.put("tiers", tiers);
+        foreign.put("backend", backend);
+        return foreign.entrySet().stream()
+                .filter(entry -> entry.getValue() != null)
+                .map(entry -> entry.getKey() + ": " + entry.getValue())
+                .findFirst()
+                .orElse(null);
     }
 
     /** As the base of a tier: a tier with a rate of its own has a burst of its own, and no tiers. */

@@ -2,12 +2,18 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import java.time.Duration;
 import java.util.Locale;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** From what was said about a limit to the limit. */
 final class LimitSettings {
+
+    private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
+    /** Whatever the algorithm of the limit, a tier whose rate is unlimited is one of a rate. */
+    private static final LimitProperties EXEMPT = LimitProperties.of(Algorithm.TOKEN_BUCKET);
 
     private LimitSettings() {}
 
@@ -24,9 +30,64 @@ final class LimitSettings {
                     name,
                     place,
                     String.valueOf(ex.getMessage()),
-                    "Correct it in the annotation or under rate-limit.limits." + propertyName(name) + ".",
+                    "Correct it in the annotation or under " + property(name) + ".",
                     ex);
         }
+    }
+
+    /**
+     * The properties of a tier: what it says itself, and what it inherits.
+     *
+     * @throws InvalidRateLimitException when it says what belongs to the limit as a whole
+     */
+    static LimitProperties tierProperties(String name, String place, LimitProperties said, LimitProperties base) {
+        String foreign = said.foreignToTier();
+        if (foreign != null) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "a tier cannot say " + foreign,
+                    "Say it for the limit as a whole, under " + property(name) + ".");
+        }
+        boolean exempt = said.algorithm() == null
+                && said.rate() != null
+                && said.rate().strip().equalsIgnoreCase("unlimited");
+        LimitProperties own = exempt ? EXEMPT.over(said) : said;
+        LimitProperties inherited = base.asBaseOf(own);
+        return own.over(own.algorithm() == null ? inherited : inherited.suitedTo(own.algorithm()));
+    }
+
+    /** Checks what the limit itself does not know of. */
+    static void check(String name, String place, LimitProperties all) {
+        Duration maxWait = all.maxWait();
+        if (maxWait != null && (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0)) {
+            throw new InvalidRateLimitException(
+                    name, place, "maxWait must be from 0s to 365d: " + maxWait, "Correct the duration.");
+        }
+        String overshoot = all.maxOvershoot();
+        if (overshoot != null && !overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
+            throw new InvalidRateLimitException(
+                    name, place, "maxOvershoot must be from 0% to 100%: \"" + overshoot + "\"", "Write it as in 5%.");
+        }
+    }
+
+    /** Checks that a longest wait that one place states for the limit has a meaning. */
+    static void checkMaxWait(String name, String place, LimitProperties said, LimitProperties... effective) {
+        if (said.maxWait() == null) {
+            return;
+        }
+        Policy policy = Policy.REJECT;
+        for (LimitProperties properties : effective) {
+            policy = properties.policy() == null ? algorithm(properties).defaultPolicy() : properties.policy();
+            if (policy == Policy.WAIT) {
+                return;
+            }
+        }
+        throw new InvalidRateLimitException(
+                name,
+                place,
+                "maxWait has no meaning under policy " + policy + ": " + said.maxWait(),
+                "Set the policy to WAIT, or remove maxWait.");
     }
 
     /** The limit of a tier that the properties describe. */
@@ -59,10 +120,9 @@ final class LimitSettings {
         return algorithm == null ? Algorithm.TOKEN_BUCKET : algorithm;
     }
 
-    /** The name as it is written in a property: in brackets unless it is plain. */
-    static String propertyName(String limit) {
-        boolean plain = limit.matches("[a-z0-9-]+");
-        return plain ? limit : "[" + limit + "]";
+    /** The property of a limit: its name stands in brackets unless it is plain. */
+    static String property(String limit) {
+        return "rate-limit.limits" + (limit.matches("[a-z0-9-]+") ? "." + limit : "[" + limit + "]");
     }
 
     /** A constant as it is written in a property. */

@@ -34,7 +34,7 @@ final class LimitUpdate {
         check();
         tiers(next).forEach((tier, said) -> {
             if (limit.tiers().containsKey(tier)) {
-                LimitProperties ofTier = said.over(next.asBaseOf(said));
+                LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), place(limit), said, next);
                 tierTargets.put(tier, LimitSettings.tier(limit.name(), place(limit), tier, ofTier));
             }
         });

@@ -1,48 +1,42 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Policy;
-import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
-import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.beans.factory.BeanFactory;
-import org.springframework.boot.convert.DurationStyle;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.core.ParameterNameDiscoverer;
-import org.springframework.core.annotation.MergedAnnotation;
-import org.springframework.core.annotation.MergedAnnotations;
-import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
-import org.springframework.util.ClassUtils;
 import org.springframework.util.StringValueResolver;
 
 /**
- * Finds the limits on methods, once per method and class of the target: annotations on the method, on what it
- * overrides or implements, or else on its class. Thread-safe.
+ * Finds the limits on methods, once per method and class of the target. Before the first of them, all limits that
+ * annotations of beans define are made, so that a method may name a limit that another one defines. Thread-safe.
  */
 final class LimitedMethods {
 
     private final RateLimits rateLimits;
-    private final BeanFactory beanFactory;
+    private final ConfigurableListableBeanFactory beanFactory;
     private final StringValueResolver placeholders;
     private final CallStyles styles;
     private final CurrentRequest.@Nullable Source requests;
     private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
     private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
+    /** Places of the limits that have a default name, by that name. */
+    private final Map<String, String> nameless = new ConcurrentHashMap<>();
+
+    private boolean declared;
 
     LimitedMethods(
             RateLimits rateLimits,
-            BeanFactory beanFactory,
+            ConfigurableListableBeanFactory beanFactory,
             StringValueResolver placeholders,
             CallStyles styles,
             CurrentRequest.@Nullable Source requests) {
@@ -77,202 +71,173 @@ final class LimitedMethods {
 
     /** Whether there may be limits on a method, decided without making any. */
     static boolean isLimited(Method method, Class<?> targetClass) {
-        return !declarations(method, targetClass).isEmpty();
+        return !Declaration.of(method, targetClass).isEmpty();
+    }
+
+    /** Makes the limits that annotations of beans define, the first time it is called. */
+    synchronized void declareAll() {
+        if (declared) {
+            return;
+        }
+        declared = true;
+        for (Class<?> type : Set.copyOf(BeanTypes.of(beanFactory).values())) {
+            for (Method method : BeanTypes.methods(type)) {
+                for (Declaration declaration : Declaration.of(method, type)) {
+                    LimitProperties properties = declaration.properties(placeholders);
+                    if (properties.isDefinition()) {
+                        register(declaration, properties);
+                    }
+                }
+            }
+        }
+    }
+
+    private NamedLimit register(Declaration declaration, LimitProperties properties) {
+        String name = declaration.name(placeholders);
+        String place = declaration.place();
+        if (declaration.isNameless(placeholders)) {
+            String other = nameless.putIfAbsent(name, place);
+            if (other != null && !other.equals(place)) {
+                throw new InvalidRateLimitException(
+                        name,
+                        place,
+                        "its default name is also that of " + other,
+                        "Give one of the two a name, as in @RateLimited(name = \"…\").");
+            }
+        }
+        return rateLimits.register(name, place, properties);
     }
 
     private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
-        List<Declaration> declarations = declarations(method, targetClass);
+        List<Declaration> declarations = Declaration.of(method, targetClass);
         if (declarations.isEmpty()) {
             return null;
         }
+        declareAll();
         Method specific = AopUtils.getMostSpecificMethod(method, targetClass);
         List<MethodLimit> limits = new ArrayList<>();
+        Set<String> charged = new HashSet<>();
+        String fallbackName = null;
         Method fallback = null;
         for (Declaration declaration : declarations) {
-            LimitProperties declared = properties(declaration);
-            NamedLimit limit = rateLimits.register(declaration.name(placeholders), declaration.place(), declared);
-            LimitProperties use = rateLimits.merged(limit.name(), declared);
-            limits.add(methodLimit(limit, use, specific, declaration.place()));
+            LimitProperties properties = declaration.properties(placeholders);
+            NamedLimit limit = register(declaration, properties);
+            LimitProperties use = rateLimits.merged(limit.name(), properties);
+            Expressions expressions = new Expressions(limit, declaration, specific);
+            expressions.require(
+                    charged.add(limit.name() + "\n" + use.key()),
+                    "the method has the limit twice, with the same key",
+                    "Remove one of the two, or give it another name or key.");
+            limits.add(expressions.methodLimit(use));
             if (use.fallback() != null) {
-                fallback = Fallbacks.find(specific, targetClass, use.fallback(), limit.name(), declaration.place());
+                expressions.require(
+                        fallbackName == null || fallbackName.equals(use.fallback()),
+                        "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                        "Name one fallback; it is called whichever limit refuses.");
+                fallbackName = use.fallback();
+                fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
             }
         }
         return new LimitedMethod(specific, limits, fallback, rateLimits, styles.of(specific), requests);
     }
 
-    private MethodLimit methodLimit(NamedLimit limit, LimitProperties use, Method method, String place) {
-        String permits = use.permits();
-        boolean fixed = permits == null || permits.matches("\\d+");
-        return new MethodLimit(
-                limit,
-                expression("key", use.key(), method, limit, place),
-                fixed ? null : expression("permits", permits, method, limit, place),
-                permits == null || !fixed ? 1 : Long.parseLong(permits),
-                expression("when", use.when(), method, limit, place),
-                expression("tier", use.tier(), method, limit, place));
-    }
+    /** Makes and checks the expressions of one limit on one method. */
+    private final class Expressions {
 
-    private @Nullable CallExpression expression(
-            String attribute, @Nullable String text, Method method, NamedLimit limit, String place) {
-        if (text == null) {
-            return null;
-        }
-        try {
-            return new CallExpression(
-                    attribute + " of rate limit '" + limit.name() + "'", text, method, names, beanFactory);
-        } catch (IllegalArgumentException ex) {
-            throw new InvalidRateLimitException(
-                    limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);
-        }
-    }
+        private final NamedLimit limit;
+        private final String place;
+        private final Method method;
+        private final Map<String, Integer> parameters = new HashMap<>();
 
-    /** What the annotation says, with placeholders resolved. */
-    private LimitProperties properties(Declaration declaration) {
-        MergedAnnotation<RateLimited> annotation = declaration.annotation();
-        String name = declaration.name(placeholders);
-        Algorithm algorithm = only(annotation.getValue("algorithm", Algorithm[].class), "algorithm", name, declaration);
-        Policy policy = only(annotation.getValue("policy", Policy[].class), "policy", name, declaration);
-        long burst = annotation.getLong("burst");
-        int maxConcurrent = annotation.getInt("maxConcurrent");
-        return new LimitProperties(
-                algorithm,
-                text(annotation, "rate"),
-                burst == -1 ? null : Long.valueOf(burst),
-                duration(annotation, "warmup", name, declaration),
-                maxConcurrent == -1 ? null : Integer.valueOf(maxConcurrent),
-                text(annotation, "key"),
-                text(annotation, "permits"),
-                text(annotation, "when"),
-                text(annotation, "tier"),
-                policy,
-                duration(annotation, "maxWait", name, declaration),
-                text(annotation, "fallback"),
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null);
-    }
-
-    private static <T> @Nullable T only(Optional<T[]> values, String attribute, String name, Declaration declaration) {
-        T[] array = values.orElse(null);
-        if (array == null || array.length == 0) {
-            return null;
-        }
-        if (array.length > 1) {
-            throw new InvalidRateLimitException(
-                    name,
-                    declaration.place(),
-                    attribute + " must be one: " + Arrays.toString(array),
-                    "Remove the others.");
-        }
-        return array[0];
-    }
-
-    private @Nullable String text(MergedAnnotation<RateLimited> annotation, String attribute) {
-        String text = annotation.getString(attribute);
-        if (text.isEmpty()) {
-            return null;
-        }
-        return placeholders.resolveStringValue(text);
-    }
-
-    private @Nullable Duration duration(
-            MergedAnnotation<RateLimited> annotation, String attribute, String name, Declaration declaration) {
-        String text = text(annotation, attribute);
-        try {
-            return text == null ? null : DurationStyle.detectAndParse(text);
-        } catch (IllegalArgumentException ex) {
-            throw new InvalidRateLimitException(
-                    name,
-                    declaration.place(),
-                    attribute + " must be a duration such as 500ms, 10s or PT10S: \"" + text + "\"",
-                    "Correct the annotation.",
-                    ex);
-        }
-    }
-
-    /** Annotations on a method: its own, or else those of what it overrides, or else those of its class. */
-    private static List<Declaration> declarations(Method method, Class<?> targetClass) {
-        Class<?> userClass = ClassUtils.getUserClass(targetClass);
-        Method specific = AopUtils.getMostSpecificMethod(method, userClass);
-        if (MergedAnnotations.from(specific, SearchStrategy.TYPE_HIERARCHY).isPresent(RateLimitExempt.class)) {
-            return List.of();
-        }
-        List<MergedAnnotation<RateLimited>> own = nearest(specific);
-        if (!own.isEmpty()) {
-            return declarations(own, specific, userClass, false);
-        }
-        if (!Modifier.isPublic(specific.getModifiers()) || specific.getDeclaringClass() == Object.class) {
-            return List.of();
-        }
-        return declarations(nearest(userClass), specific, userClass, true);
-    }
-
-    private static List<MergedAnnotation<RateLimited>> nearest(AnnotatedElement element) {
-        List<MergedAnnotation<RateLimited>> all = MergedAnnotations.from(element, SearchStrategy.TYPE_HIERARCHY).stream(
-                        RateLimited.class)
-                .toList();
-        if (all.isEmpty()) {
-            return all;
-        }
-        int nearest = all.get(0).getAggregateIndex();
-        return all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
-    }
-
-    private static List<Declaration> declarations(
-            List<MergedAnnotation<RateLimited>> annotations, Method method, Class<?> userClass, boolean ofClass) {
-        List<Declaration> declarations = new ArrayList<>(annotations.size());
-        for (int i = 0; i < annotations.size(); i++) {
-            declarations.add(new Declaration(annotations.get(i), method, userClass, ofClass, i + 1));
-        }
-        return declarations;
-    }
-
-    /**
-     * An annotation and where it stands.
-     *
-     * @param position among several of one element, from 1
-     */
-    private record Declaration(
-            MergedAnnotation<RateLimited> annotation,
-            Method method,
-            Class<?> userClass,
-            boolean ofClass,
-            int position) {
-
-        private String name(StringValueResolver placeholders) {
-            String given = annotation.getString("name");
-            if (!given.isEmpty()) {
-                return String.valueOf(placeholders.resolveStringValue(given));
+        Expressions(NamedLimit limit, Declaration declaration, Method method) {
+            this.limit = limit;
+            this.place = declaration.place();
+            this.method = method;
+            for (int i = 0; i < method.getParameterCount(); i++) {
+                parameters.put("a" + i, i);
+                parameters.put("p" + i, i);
             }
-            String base = ofClass ? userClass.getSimpleName() : userClass.getSimpleName() + "." + methodName();
-            return position == 1 ? base : base + "#" + position;
+            Method annotated = declaration.annotatedMethod();
+            if (annotated != null && annotated.getParameterCount() == method.getParameterCount()) {
+                addNames(annotated);
+            }
+            addNames(method);
         }
 
-        private String methodName() {
-            boolean overloaded = Stream.of(userClass.getDeclaredMethods())
-                            .filter(other -> !other.isBridge() && !other.isSynthetic())
-                            .filter(other -> other.getName().equals(method.getName()))
-                            .count()
-                    > 1;
-            return overloaded ? method.getName() + parameterTypes() : method.getName();
+        private void addNames(Method named) {
+            @Nullable String[] found = names.getParameterNames(named);
+            for (int i = 0; found != null && i < found.length; i++) {
+                String parameter = found[i];
+                if (parameter != null) {
+                    parameters.put(parameter, i);
+                }
+            }
         }
 
-        private String parameterTypes() {
-            return Stream.of(method.getParameterTypes())
-                    .map(Class::getSimpleName)
-                    .collect(Collectors.joining(",", "(", ")"));
+        MethodLimit methodLimit(LimitProperties use) {
+            require(
+                    use.tier() == null || !limit.tiers().isEmpty(),
+                    "it has a tier expression but no tiers: \"" + use.tier() + "\"",
+                    "Define " + LimitSettings.property(limit.name()) + ".tiers, or remove the expression.");
+            require(
+                    use.tier() != null || limit.tiers().isEmpty(),
+                    "it has the tiers " + limit.tiers().keySet() + " but no tier expression to choose one",
+                    "Add one, as in @RateLimited(tier = \"#user.plan\").");
+            CallExpression key = expression("key", use.key());
+            if (key != null && key.plainParameter() >= 0) {
+                Class<?> type = method.getParameterTypes()[key.plainParameter()];
+                require(
+                        !MethodLimit.isNeverKey(type),
+                        key + " must be something with an equals of its own, not a " + type.getName(),
+                        "Use what identifies it, such as its id.");
+            }
+            String permits = use.permits() == null ? "1" : use.permits().strip();
+            boolean constant = permits.matches("[+-]?\\d+([.]\\d+)?");
+            return new MethodLimit(
+                    limit,
+                    key,
+                    constant ? null : expression("permits", permits),
+                    constant ? constant(permits) : 1,
+                    expression("when", use.when()),
+                    expression("tier", use.tier()));
         }
 
-        private String place() {
-            return "@RateLimited on " + userClass.getName()
-                    + (ofClass ? "" : "." + method.getName() + parameterTypes());
+        private long constant(String permits) {
+            long number = permits.matches("\\+?\\d{1,18}") ? Long.parseLong(permits) : 0;
+            require(
+                    number >= 1,
+                    "permits must be a whole number from 1 to 10^18: " + permits,
+                    "Correct the annotation or the property.");
+            requireRoom(number, limit.limiter().limit(), "");
+            limit.tiers().forEach((tier, limiter) -> requireRoom(number, limiter.limit(), " of tier '" + tier + "'"));
+            return number;
+        }
+
+        private void requireRoom(long permits, io.ratelimited.core.Limit of, String whose) {
+            require(
+                    of.capacity() == 0 || permits <= of.capacity(),
+                    "permits = " + permits + " can never be had: at most " + of.capacity() + " go at once under " + of
+                            + whose,
+                    "Ask for fewer permits, or raise the limit.");
+        }
+
+        private @Nullable CallExpression expression(String attribute, @Nullable String text) {
+            if (text == null) {
+                return null;
+            }
+            try {
+                return new CallExpression(
+                        attribute + " of rate limit '" + limit.name() + "'", text, method, parameters, beanFactory);
+            } catch (IllegalArgumentException ex) {
+                throw new InvalidRateLimitException(
+                        limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);
+            }
+        }
+
+        void require(boolean condition, String problem, String remedy) {
+            if (!condition) {
+                throw new InvalidRateLimitException(limit.name(), place, problem, remedy);
+            }
         }
     }
 }

@@ -2,9 +2,17 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
+import java.lang.reflect.Modifier;
 import java.security.Principal;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.function.Supplier;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
@@ -77,15 +85,15 @@ final class MethodLimit {
      */
     @Nullable
     Ask ask(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
-        if (when != null && !condition(when.value(target, args, request))) {
+        if (when != null && !condition(when, when.value(target, args, request))) {
             return null;
         }
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, request));
-        long weight = permits == null ? fixedPermits : weight(permits.value(target, args, request));
+        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, request));
         if (key == null) {
             return new Ask(limit, limiter, null, weight, false);
         }
-        Object id = identity(key.value(target, args, request));
+        Object id = identity(key, key.value(target, args, request));
         if (id != null) {
             return new Ask(limit, limiter, id, weight, false);
         }
@@ -96,51 +104,93 @@ final class MethodLimit {
         };
     }
 
-    private boolean condition(@Nullable Object value) {
+    private static boolean condition(CallExpression expression, @Nullable Object value) {
         if (value instanceof Boolean applies) {
             return applies;
         }
-        throw unusable("when", "a boolean", value);
+        throw unusable(expression, "a boolean", String.valueOf(value));
     }
 
-    private long weight(@Nullable Object value) {
+    private static long weight(CallExpression expression, @Nullable Object value) {
         if (value instanceof Number number && number.longValue() >= 1 && number.doubleValue() == number.longValue()) {
             return number.longValue();
         }
-        throw unusable("permits", "a whole number of at least 1", value);
+        throw unusable(expression, "a whole number of at least 1", String.valueOf(value));
     }
 
     private RateLimiter limiterOf(@Nullable Object value) {
-        return value == null ? limit.limiter() : limit.limiterOfTier(value.toString());
+        Object tierName = ObjectUtils.unwrapOptional(value);
+        return tierName == null || tierName.toString().isBlank()
+                ? limit.limiter()
+                : limit.limiterOfTier(tierName.toString());
     }
 
     /** What tells callers apart; null for a missing key. */
-    private @Nullable Object identity(@Nullable Object value) {
+    private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
+        if (id instanceof Principal principal) {
+            id = principal.getName();
+        }
         if (id instanceof CharSequence text) {
             String string = text.toString();
             return string.isBlank() ? null : string;
         }
-        if (id instanceof Principal principal) {
-            return principal.getName();
-        }
-        if (id == null) {
-            return null;
-        }
-        if (id.getClass().isArray()) {
-            return Arrays.asList(ObjectUtils.toObjectArray(id));
-        }
-        if (!HAS_EQUALS.get(id.getClass())) {
-            throw unusable(
-                    "key",
-                    "something with an equals of its own, such as its id",
-                    id.getClass().getName());
-        }
-        return id;
+        return part(expression, id);
     }
 
-    private IllegalStateException unusable(String attribute, String wanted, @Nullable Object value) {
-        return new IllegalStateException(attribute + " of rate limit '" + limit.name() + "' must be " + wanted + ": "
-                + value + "; the call was not made");
+    /** A key or a part of one, in a form that never changes and has an equals. */
+    private static @Nullable Object part(CallExpression expression, @Nullable Object value) {
+        if (value == null || value instanceof String) {
+            return value;
+        }
+        if (value instanceof CharSequence || value instanceof Principal || value instanceof Optional) {
+            return identity(expression, value);
+        }
+        if (value.getClass().isArray()) {
+            return parts(expression, Arrays.asList(ObjectUtils.toObjectArray(value)), new ArrayList<>());
+        }
+        if (value instanceof Map<?, ?> map) {
+            Map<@Nullable Object, @Nullable Object> copy = new HashMap<>();
+            map.forEach((name, entry) -> copy.put(part(expression, name), part(expression, entry)));
+            return copy;
+        }
+        if (value instanceof Collection<?> several) {
+            return parts(expression, several, several instanceof Set ? new HashSet<>() : new ArrayList<>());
+        }
+        if (!hasEquals(value.getClass())) {
+            throw unusable(
+                    expression,
+                    "something with an equals of its own, such as its id",
+                    "an instance of " + value.getClass().getName());
+        }
+        return value;
+    }
+
+    private static Collection<@Nullable Object> parts(
+            CallExpression expression, Collection<?> from, Collection<@Nullable Object> to) {
+        from.forEach(element -> to.add(part(expression, element)));
+        return to;
+    }
+
+    /** Whether instances of a class may be keys as they are. */
+    private static boolean hasEquals(Class<?> type) {
+        return HAS_EQUALS.get(type);
+    }
+
+    /** Whether no instance of a parameter's type can be a key. */
+    static boolean isNeverKey(Class<?> type) {
+        return Modifier.isFinal(type.getModifiers())
+                && !type.isPrimitive()
+                && !type.isArray()
+                && !CharSequence.class.isAssignableFrom(type)
+                && !Principal.class.isAssignableFrom(type)
+                && !Collection.class.isAssignableFrom(type)
+                && !Map.class.isAssignableFrom(type)
+                && !hasEquals(type);
+    }
+
+    private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
+        return new IllegalStateException(
+                expression + " must be " + wanted + ", not " + value + "; the call was not made");
     }
 }

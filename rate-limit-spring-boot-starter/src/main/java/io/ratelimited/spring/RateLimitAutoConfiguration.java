@@ -9,13 +9,14 @@ import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
-import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 import org.springframework.util.function.SingletonSupplier;
@@ -56,7 +57,7 @@ public final class RateLimitAutoConfiguration {
     @Bean
     LimitedMethods limitedMethods(
             RateLimits rateLimits,
-            ConfigurableBeanFactory beanFactory,
+            ConfigurableListableBeanFactory beanFactory,
             ObjectProvider<CurrentRequest.Source> requests) {
         return new LimitedMethods(
                 rateLimits,
@@ -64,6 +65,17 @@ public final class RateLimitAutoConfiguration {
                 value -> beanFactory.resolveEmbeddedValue(value),
                 new CallStyles(),
                 requests.getIfAvailable());
+    }
+
+    @Bean
+    @Lazy(false)
+    StartupCheck rateLimitStartupCheck(
+            ConfigurableListableBeanFactory beanFactory,
+            LimitedMethods methods,
+            RateLimits rateLimits,
+            RateLimitProperties properties) {
+        return new StartupCheck(
+                beanFactory, methods, rateLimits, properties.aspect().mode() == RateLimitProperties.Mode.PROXY);
     }
 
     // What proxies are made from depends on no other bean, so that none is made before its time.

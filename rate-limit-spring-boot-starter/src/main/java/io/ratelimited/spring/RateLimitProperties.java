@@ -22,7 +22,7 @@ import org.springframework.core.Ordered;
  * @param aspect The aspect that limits annotated methods.
  * @param actuator The actuator endpoint.
  */
-@ConfigurationProperties("rate-limit")
+@ConfigurationProperties(prefix = "rate-limit", ignoreUnknownFields = false)
 public record RateLimitProperties(
         @DefaultValue("true") boolean enabled,
         @DefaultValue("memory") LimitProperties.Backend backend,

@@ -102,7 +102,8 @@ public @interface RateLimited {
     /**
      * Name of a method of the same class that is called instead of a refused call: same parameters, optionally a {@link
      * io.ratelimited.core.RateLimitExceededException} last, and a return type that fits. Never called for exceptions of
-     * the method itself. Default: the exception is thrown.
+     * the method itself. A method with several limits has one fallback, whichever of them refuses. Default: the exception
+     * is thrown.
      */
     String fallback() default "";
 

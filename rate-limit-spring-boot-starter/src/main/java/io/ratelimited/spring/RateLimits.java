@@ -1,40 +1,45 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.Collection;
-import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
  * The limits of the application, by name: for code without annotations, and for changing limits at run time. A bean of
  * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
  *
- * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has.
+ * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has. With {@code
+ * rate-limit.enabled: false} every call goes, whatever its name; the methods that look at limits know none.
  */
 public final class RateLimits {
 
+    private static final Log LOG = LogFactory.getLog(RateLimits.class);
+
     private volatile RateLimitProperties properties;
-    private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
+    private final NamedLimits maker;
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
     private final Gate gate;
 
     RateLimits(RateLimitProperties properties, List<LimiterFactory> factories, Gate gate) {
         this.properties = properties;
+        PropertyRanges.check(properties);
         this.gate = gate;
-        factories.forEach(factory -> this.factories.putIfAbsent(factory.backend(), factory));
+        this.maker = new NamedLimits(factories);
     }
 
     /** Takes a permit if the call may go at once, whatever the policy of the limit. */
@@ -48,6 +53,9 @@ public final class RateLimits {
      * @param permits at least 1
      */
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
+        if (!properties.enabled()) {
+            return true;
+        }
         NamedLimit limit = get(name);
         RateLimiter limiter = limit.limiter();
         if (gate.isUnobserved() || limit.countsInFlight()) {
@@ -73,6 +81,9 @@ public final class RateLimits {
      * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
      */
     public <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call) {
+        if (!properties.enabled()) {
+            return call.get();
+        }
         NamedLimit limit = get(name);
         Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false)), null);
         try {
@@ -91,6 +102,9 @@ public final class RateLimits {
      */
     public <T extends @Nullable Object> CompletableFuture<T> executeAsync(
             String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call) {
+        if (!properties.enabled()) {
+            return AsyncCalls.call(gate, List.of(), null, call::get);
+        }
         NamedLimit limit = get(name);
         return AsyncCalls.call(gate, List.of(new Ask(limit, limit.limiter(), key, 1, false)), null, call::get);
     }
@@ -145,8 +159,8 @@ public final class RateLimits {
         RateLimitProperties before = properties;
         List<LimitUpdate> updates = new ArrayList<>();
         for (NamedLimit limit : all()) {
-            LimitProperties old = merged(before, limit.name(), limit.definition());
-            LimitProperties next = merged(changed, limit.name(), limit.definition());
+            LimitProperties old = NamedLimits.merged(before, limit.name(), limit.definition());
+            LimitProperties next = NamedLimits.merged(changed, limit.name(), limit.definition());
             if (!next.equals(old)) {
                 updates.add(LimitUpdate.between(limit, old, next));
             }
@@ -172,27 +186,19 @@ public final class RateLimits {
             return limit;
         }
         if (properties.limits() != null && properties.limits().containsKey(name)) {
-            return register(name, "rate-limit.limits." + LimitSettings.propertyName(name), LimitProperties.NONE);
+            return register(name, LimitSettings.property(name), LimitProperties.NONE);
         }
-        throw new IllegalArgumentException(
-                "there is no rate limit named '" + name + "'; there are " + new TreeMap<>(limits).keySet());
+        throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
+                + NearName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
     }
 
     Gate gate() {
         return gate;
     }
 
-    /** What is said about each use of a limit: the properties win over what is declared, the defaults come last. */
+    /** What is said about a limit or a use of it, by properties, declaration and defaults. */
     LimitProperties merged(String name, LimitProperties declared) {
-        return merged(properties, name, declared);
-    }
-
-    private static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
-        LimitProperties own = properties.limit(name);
-        LimitProperties defaults = properties.orDefaults();
-        Algorithm algorithm = LimitSettings.algorithm(own.over(declared).over(defaults));
-        boolean replaced = own.algorithm() != null && own.algorithm() != declared.algorithm();
-        return own.over(replaced ? declared.suitedTo(algorithm) : declared).over(defaults.suitedTo(algorithm));
+        return NamedLimits.merged(properties, name, declared);
     }
 
     /**
@@ -203,43 +209,43 @@ public final class RateLimits {
      * @throws InvalidRateLimitException when it cannot be meant, or is declared differently elsewhere
      */
     NamedLimit register(String name, String place, LimitProperties declared) {
-        NamedLimit limit = limits.computeIfAbsent(name, n -> create(n, place, declared));
+        NamedLimit limit =
+                limits.computeIfAbsent(name, n -> maker.create(n, place, declared, properties, limits.keySet()));
         LimitProperties definition = declared.definition();
         if (!definition.equals(LimitProperties.NONE) && !definition.equals(limit.definition())) {
             throw new InvalidRateLimitException(
                     name,
                     place,
                     "it is defined differently at " + limit.place(),
-                    "Give one of the two another name, or define the limit once, under rate-limit.limits."
-                            + LimitSettings.propertyName(name) + ".");
+                    "Give one of the two another name, or define the limit once, under " + LimitSettings.property(name)
+                            + ".");
         }
         return limit;
     }
 
-    private NamedLimit create(String name, String place, LimitProperties declared) {
-        LimitProperties all = merged(name, declared);
-        LimiterFactory factory = factory(name, place, all);
-        RateLimiter limiter = factory.create(LimitSettings.limit(name, place, all), all);
-        Map<String, RateLimiter> tiers = new TreeMap<>();
-        if (all.tiers() != null) {
-            all.tiers().forEach((tier, tierProperties) -> {
-                LimitProperties ofTier = tierProperties.over(all.asBaseOf(tierProperties));
-                tiers.put(tier, factory.create(LimitSettings.tier(name, place, tier, ofTier), ofTier));
-            });
+    /** Makes the limits that only the properties name. */
+    void registerConfigured() {
+        Map<String, LimitProperties> configured = properties.limits();
+        if (configured == null) {
+            return;
         }
-        return new NamedLimit(name, place, declared.definition(), all, limiter, tiers);
-    }
-
-    private LimiterFactory factory(String name, String place, LimitProperties all) {
-        LimitProperties.Backend backend = all.backend() == null ? properties.backend() : all.backend();
-        LimiterFactory factory = factories.get(backend);
-        if (factory == null) {
-            throw new InvalidRateLimitException(
-                    name,
-                    place,
-                    "backend is " + LimitSettings.kebab(backend) + ", but nothing provides it",
-                    "Add the module rate-limit-redis and a Redis connection (spring.data.redis), or set backend: memory.");
+        Set<String> annotated = Set.copyOf(limits.keySet());
+        for (Map.Entry<String, LimitProperties> entry : configured.entrySet()) {
+            String name = entry.getKey();
+            NamedLimit limit = get(name);
+            if (annotated.contains(name)) {
+                continue;
+            }
+            if (!limit.tiers().isEmpty() && limit.properties().tier() == null) {
+                throw new InvalidRateLimitException(
+                        name,
+                        limit.place(),
+                        "it has the tiers " + limit.tiers().keySet() + " but no tier expression to choose one",
+                        "Add tier, or remove the tiers.");
+            }
+            NearName.find(name, annotated)
+                    .ifPresent(near -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
+                            + ") is not named by any annotation; did you mean '" + near + "'?"));
         }
-        return factory;
     }
 }

@@ -1,0 +1,30 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Ticker;
+import java.util.List;
+import java.util.concurrent.ForkJoinPool;
+import org.apache.commons.logging.LogFactory;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.annotation.Bean;
+
+/**
+ * What is left when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
+ * code depends on, lets every call go.
+ */
+@AutoConfiguration
+@ConditionalOnBooleanProperty(name = "rate-limit.enabled", havingValue = false)
+@EnableConfigurationProperties(RateLimitProperties.class)
+public final class DisabledRateLimitAutoConfiguration {
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimits rateLimits(RateLimitProperties properties) {
+        LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
+                .warn("Nothing is rate limited: rate-limit.enabled is false.");
+        return new RateLimits(
+                properties, List.of(), new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)));
+    }
+}

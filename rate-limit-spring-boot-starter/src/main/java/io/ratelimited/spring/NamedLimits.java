@@ -1,0 +1,120 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.RateLimiter;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+
+/** Makes limits from what annotations and properties say about them. */
+final class NamedLimits {
+
+    private static final Log LOG = LogFactory.getLog(NamedLimits.class);
+
+    private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
+
+    NamedLimits(List<LimiterFactory> factories) {
+        factories.forEach(factory -> this.factories.putIfAbsent(factory.backend(), factory));
+    }
+
+    /**
+     * What is said about a limit or a use of it: the properties win over what is declared, the defaults come last. What
+     * was said for another algorithm than the one that the properties choose is left out.
+     */
+    static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
+        return merged(properties.limit(name), properties.orDefaults(), declared);
+    }
+
+    private static LimitProperties merged(LimitProperties own, LimitProperties defaults, LimitProperties declared) {
+        Algorithm algorithm = LimitSettings.algorithm(own.over(declared).over(defaults));
+        boolean replaced = algorithm != LimitSettings.algorithm(declared);
+        LimitProperties suited = defaults.suitedTo(algorithm);
+        return own.over(replaced ? declared.suitedTo(algorithm) : declared)
+                .over(algorithm == Algorithm.LEAKY_BUCKET ? suited.withoutPolicy() : suited);
+    }
+
+    /**
+     * Makes a limit.
+     *
+     * @param declaredAt where it is declared
+     * @param declared what is said about it there
+     * @param known the names of other limits, to guess from
+     * @throws InvalidRateLimitException when it cannot be meant
+     */
+    NamedLimit create(
+            String name,
+            String declaredAt,
+            LimitProperties declared,
+            RateLimitProperties properties,
+            Set<String> known) {
+        LimitProperties own = properties.limit(name);
+        String ownPlace = LimitSettings.property(name);
+        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(ownPlace)
+                ? declaredAt
+                : declaredAt + " with " + ownPlace;
+        LimitProperties all = merged(properties, name, declared);
+        requireDefined(name, place, all, properties, known);
+        LimitSettings.check(name, place, all);
+        LimitSettings.checkMaxWait(name, ownPlace, own, all);
+        LimitSettings.checkMaxWait(
+                name, declaredAt, declared, all, merged(LimitProperties.NONE, properties.orDefaults(), declared));
+        LimiterFactory factory = factory(name, place, all, properties);
+        RateLimiter limiter = factory.create(LimitSettings.limit(name, place, all), all);
+        Map<String, RateLimiter> tiers = new TreeMap<>();
+        if (all.tiers() != null) {
+            all.tiers().forEach((tier, said) -> {
+                String tierPlace = place + ", tier '" + tier + "'";
+                LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
+                LimitSettings.check(name, tierPlace, ofTier);
+                tiers.put(tier, factory.create(LimitSettings.limit(name, tierPlace, ofTier), ofTier));
+            });
+        }
+        if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)
+                && !declared.equals(declared.suitedTo(LimitSettings.algorithm(all)))) {
+            LOG.info("Rate limit '" + name + "': what " + declaredAt + " says for "
+                    + LimitSettings.algorithm(declared) + " alone is ignored, since the properties make it "
+                    + LimitSettings.algorithm(all));
+        }
+        return new NamedLimit(name, declaredAt, declared.definition(), all, limiter, tiers);
+    }
+
+    private static void requireDefined(
+            String name, String place, LimitProperties all, RateLimitProperties properties, Set<String> others) {
+        boolean defined = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY
+                ? all.maxConcurrent() != null || all.rate() != null
+                : all.rate() != null || all.maxConcurrent() != null;
+        if (defined) {
+            return;
+        }
+        Set<String> known = new TreeSet<>(others);
+        if (properties.limits() != null) {
+            known.addAll(properties.limits().keySet());
+        }
+        String missing = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY ? "maxConcurrent" : "rate";
+        throw new InvalidRateLimitException(
+                name,
+                place,
+                "no limit of this name is defined: neither an annotation nor a property says its " + missing
+                        + NearName.hint(name, known),
+                "Say it in the annotation or as " + LimitSettings.property(name) + "."
+                        + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
+    }
+
+    private LimiterFactory factory(String name, String place, LimitProperties all, RateLimitProperties properties) {
+        LimitProperties.Backend backend = all.backend() == null ? properties.backend() : all.backend();
+        LimiterFactory factory = factories.get(backend);
+        if (factory == null) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "backend is " + LimitSettings.kebab(backend) + ", but nothing provides it",
+                    "Add the module rate-limit-redis and a Redis connection (spring.data.redis), or set backend: memory.");
+        }
+        return factory;
+    }
+}

@@ -1,0 +1,154 @@
+package io.ratelimited.spring;
+
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.springframework.aop.Advisor;
+import org.springframework.aop.aspectj.AbstractAspectJAdvice;
+import org.springframework.aop.framework.Advised;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.aop.target.SingletonTargetSource;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.context.annotation.Bean;
+import org.springframework.core.annotation.AnnotatedElementUtils;
+
+/** Finds the calls of a class with limited methods that Spring's proxies do not see: they would go without a limit. */
+final class ProxyGaps {
+
+    private static final Log LOG = LogFactory.getLog(StartupCheck.class);
+
+    private final Class<?> type;
+    private final Map<Method, LimitedMethod> limited;
+
+    ProxyGaps(Class<?> type, Map<Method, LimitedMethod> limited) {
+        this.type = type;
+        this.limited = limited;
+    }
+
+    /**
+     * Checks that a bean is called through a proxy; as far as it can be told without making the bean.
+     *
+     * @throws InvalidRateLimitException when no proxy can see a limited method
+     */
+    void checkBean(String name, ConfigurableListableBeanFactory beans) {
+        Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
+        if (bean == null || !AopUtils.isJdkDynamicProxy(bean)) {
+            limited.keySet().forEach(this::requireOverridable);
+        }
+        if (bean != null && !(bean instanceof FactoryBean) && !isLimited(bean)) {
+            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
+                    + limited.values().stream()
+                            .map(LimitedMethod::toString)
+                            .sorted()
+                            .collect(Collectors.joining(", "))
+                    + ". It was made before Spring's proxies, or registered as an instance, or is itself part of the "
+                    + "aspects: let a bean that is made later have the methods, or weave"
+                    + " (rate-limit.aspect.mode: woven).");
+        }
+    }
+
+    private void requireOverridable(Method method) {
+        int modifiers = method.getModifiers();
+        String flaw = null;
+        if (Modifier.isPrivate(modifiers)) {
+            flaw = "private";
+        } else if (Modifier.isStatic(modifiers)) {
+            flaw = "static";
+        } else if (Modifier.isFinal(modifiers)) {
+            flaw = "final";
+        }
+        Declaration declaration = Declaration.of(method, type).get(0);
+        String limit = limited(method).limits().get(0).limit().name();
+        if (flaw != null) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    declaration.place(),
+                    "method " + method.getName() + " is " + flaw
+                            + ", so that Spring's proxies cannot limit calls of it",
+                    "Make it an overridable method that other beans call, "
+                            + (declaration.ofClass() ? "exempt it with @RateLimitExempt, " : "")
+                            + "or weave (rate-limit.aspect.mode: woven).");
+        }
+        if (!declaration.ofClass() && AnnotatedElementUtils.hasAnnotation(method, Bean.class)) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    declaration.place(),
+                    "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
+                    "Annotate the methods of the bean instead.");
+        }
+    }
+
+    private LimitedMethod limited(Method method) {
+        LimitedMethod found = limited.get(method);
+        if (found == null) {
+            throw new IllegalStateException(method.toString());
+        }
+        return found;
+    }
+
+    private static boolean isLimited(Object bean) {
+        if (!AopUtils.isAopProxy(bean)) {
+            return false;
+        }
+        if (!(bean instanceof Advised proxy)) {
+            return true; // an opaque proxy, whose advice is not to be seen
+        }
+        for (Advisor advisor : proxy.getAdvisors()) {
+            if (advisor instanceof RateLimitAdvisor
+                    || (advisor.getAdvice() instanceof AbstractAspectJAdvice advice
+                            && advice.getAspectJAdviceMethod().getDeclaringClass() == RateLimitAspect.class)) {
+                return true;
+            }
+        }
+        Object target = proxy.getTargetSource() instanceof SingletonTargetSource source ? source.getTarget() : null;
+        return target != null && isLimited(target);
+    }
+
+    /** Warns of methods that an annotation on their class does not reach. */
+    void warnOfHiddenMethods() {
+        List<String> hidden = Stream.of(type.getDeclaredMethods())
+                .filter(method -> !method.isSynthetic() && !limited.containsKey(method))
+                .filter(method -> (method.getModifiers() & (Modifier.PUBLIC | Modifier.PRIVATE | Modifier.STATIC)) == 0)
+                .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
+                .map(Method::getName)
+                .distinct()
+                .sorted()
+                .toList();
+        if (!hidden.isEmpty()) {
+            LOG.warn("@RateLimited on " + type.getName() + " limits public methods only, and not " + hidden
+                    + ": make them public, annotate them, or exempt them with @RateLimitExempt.");
+        }
+    }
+
+    /** Warns of calls within one object. */
+    void warnOfSelfCalls() {
+        SelfCalls.of(type, limited.keySet()).forEach((caller, callees) -> {
+            Set<String> before = limits(caller);
+            callees.stream()
+                    .filter(callee -> !before.containsAll(limits(callee)))
+                    .map(Method::getName)
+                    .distinct()
+                    .forEach(callee -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
+                            + " of the same object, which Spring's proxy does not see: this call is not limited. Call it"
+                            + " from another bean, let the class be injected into itself, or weave"
+                            + " (rate-limit.aspect.mode: woven)."));
+        });
+    }
+
+    private Set<String> limits(Method method) {
+        LimitedMethod found = limited.get(method);
+        Set<String> names = new TreeSet<>();
+        if (found != null) {
+            found.limits().forEach(limit -> names.add(limit.limit().name()));
+        }
+        return names;
+    }
+}

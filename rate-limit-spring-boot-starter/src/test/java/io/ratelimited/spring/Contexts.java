@@ -1,0 +1,65 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.Map;
+import java.util.Objects;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.support.DefaultListableBeanFactory;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.diagnostics.FailureAnalyzer;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.core.env.Environment;
+import org.springframework.core.env.StandardEnvironment;
+import org.springframework.core.io.support.SpringFactoriesLoader;
+import org.springframework.core.io.support.SpringFactoriesLoader.ArgumentResolver;
+
+/** Application contexts with the starter, and what a user reads when one does not start. */
+final class Contexts {
+
+    private Contexts() {}
+
+    static ApplicationContextRunner runner() {
+        return new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        DisabledRateLimitAutoConfiguration.class,
+                        RateLimitAutoConfiguration.class,
+                        AopAutoConfiguration.class));
+    }
+
+    static ApplicationContextRunner runner(ManualTicker ticker) {
+        return runner().withBean(Ticker.class, () -> ticker);
+    }
+
+    /** Runs with beans of the classes, each named by its class. */
+    static ApplicationContextRunner with(ApplicationContextRunner runner, Class<?>... beans) {
+        ApplicationContextRunner with = runner;
+        for (Class<?> bean : beans) {
+            with = with.withBean(bean);
+        }
+        return with;
+    }
+
+    /** The properties of an application that sets none. */
+    static RateLimitProperties properties() {
+        return new Binder(new MapConfigurationPropertySource(Map.of()))
+                .bindOrCreate("rate-limit", RateLimitProperties.class);
+    }
+
+    /** What all registered failure analysers make of a failure. */
+    static FailureAnalysis analyse(Throwable failure) {
+        ArgumentResolver arguments = ArgumentResolver.of(Environment.class, new StandardEnvironment())
+                .and(BeanFactory.class, new DefaultListableBeanFactory());
+        return SpringFactoriesLoader.forDefaultResourceLocation()
+                .load(FailureAnalyzer.class, arguments, (type, name, ex) -> {})
+                .stream()
+                .map(analyser -> analyser.analyze(failure))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseThrow(() -> new AssertionError("not analysed", failure));
+    }
+}

@@ -1,0 +1,342 @@
+package io.ratelimited.spring;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
+import static io.ratelimited.core.Algorithm.GCRA;
+import static io.ratelimited.core.Algorithm.LEAKY_BUCKET;
+import static io.ratelimited.core.Algorithm.SLIDING_WINDOW;
+import static io.ratelimited.core.Algorithm.TOKEN_BUCKET;
+import static io.ratelimited.core.Algorithm.WARM_UP;
+import static io.ratelimited.core.Policy.REJECT;
+import static io.ratelimited.core.Policy.SHADOW;
+import static io.ratelimited.core.Policy.WAIT;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.List;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+
+/** Properties win over the annotation, which wins over the defaults, one property at a time. */
+class PrecedenceTest {
+
+    private final ApplicationContextRunner runner = Contexts.runner(new ManualTicker());
+
+    /** Where a limit's property is said, and what it comes to. */
+    record Case(String bean, String property, String said, Object annotation, Object properties) {
+
+        /** What a limit has to say at least to have the property by default. */
+        String[] leastOf(String limit) {
+            String prefix = "rate-limit.limits." + limit + ".";
+            return switch (property) {
+                case "rate" -> new String[] {prefix + "policy=reject"};
+                case "warmup" -> new String[] {prefix + "algorithm=warm-up", prefix + "rate=5/s"};
+                case "max-concurrent" -> new String[] {prefix + "algorithm=concurrency"};
+                case "max-wait" -> new String[] {prefix + "rate=5/s", prefix + "policy=wait"};
+                default -> new String[] {prefix + "rate=5/s"};
+            };
+        }
+
+        @Override
+        public String toString() {
+            return property;
+        }
+    }
+
+    static Stream<Case> everyAttributeIsTakenFromTheNearestPlace() {
+        return Stream.of(
+                new Case("bucket", "algorithm", "gcra", TOKEN_BUCKET, GCRA),
+                new Case("bucket", "rate", "7/m", "5/s", "7/m"),
+                new Case("bucket", "burst", "9", 20L, 9L),
+                new Case("bucket", "policy", "shadow", WAIT, SHADOW),
+                new Case("bucket", "max-wait", "9s", 2_000_000_000L, 9_000_000_000L),
+                new Case("bucket", "key", "#a0 + 'x'", "#a0", "#a0 + 'x'"),
+                new Case("bucket", "permits", "3", "2", "3"),
+                new Case("bucket", "when", "false", "true", "false"),
+                new Case("bucket", "fallback", "other", "instead", "other"),
+                new Case("warm", "warmup", "9s", "PT10S", "PT9S"),
+                new Case("flights", "max-concurrent", "9", 3, 9));
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void everyAttributeIsTakenFromTheNearestPlace(Case c) {
+        ApplicationContextRunner beans = Contexts.with(runner, Said.class);
+        String limit = "rate-limit.limits." + c.bean + "." + c.property + "=" + c.said;
+        String defaults = "rate-limit.defaults." + c.property + "=" + c.said;
+        beans.run(context ->
+                assertThat(value(context.getBean(RateLimits.class), c, c.bean)).isEqualTo(c.annotation));
+        beans.withPropertyValues(limit)
+                .run(context -> assertThat(value(context.getBean(RateLimits.class), c, c.bean))
+                        .isEqualTo(c.properties));
+        beans.withPropertyValues(defaults).run(context -> {
+            assertThat(value(context.getBean(RateLimits.class), c, c.bean)).isEqualTo(c.annotation);
+        });
+        runner.withPropertyValues(defaults)
+                .withPropertyValues(c.leastOf("unsaid"))
+                .run(context -> assertThat(value(context.getBean(RateLimits.class), c, "unsaid"))
+                        .isEqualTo(c.properties));
+    }
+
+    private static Object value(RateLimits limits, Case c, String name) {
+        NamedLimit limit = limits.get(name);
+        LimitProperties use = limit.properties();
+        return switch (c.property) {
+            case "algorithm" -> limit.limit().algorithm();
+            case "rate" -> limit.limit().rate().toString();
+            case "burst" -> limit.limit().burst();
+            case "warmup" -> limit.limit().warmup().toString();
+            case "max-concurrent" -> limit.limit().maxConcurrent();
+            case "policy" -> limit.policy();
+            case "max-wait" -> limit.maxWaitNanos();
+            case "key" -> String.valueOf(use.key());
+            case "permits" -> String.valueOf(use.permits());
+            case "when" -> String.valueOf(use.when());
+            case "fallback" -> String.valueOf(use.fallback());
+            default -> throw new IllegalArgumentException(c.property);
+        };
+    }
+
+    @Test
+    void propertiesThatNoAnnotationHasAreOfThePropertiesThenOfTheDefaults() {
+        Function<NamedLimit, List<Object>> said = limit -> List.of(
+                limit.limit().zone().getId(),
+                limit.limit().slots(),
+                limit.limit().maxWaiting(),
+                limit.missingKey());
+        runner.withPropertyValues(
+                        "rate-limit.defaults.max-waiting=7",
+                        "rate-limit.defaults.missing-key=skip",
+                        "rate-limit.defaults.zone=Europe/Rome",
+                        "rate-limit.limits.own.algorithm=fixed-window",
+                        "rate-limit.limits.own.rate=5/d",
+                        "rate-limit.limits.own.zone=Asia/Tokyo",
+                        "rate-limit.limits.own.max-waiting=3",
+                        "rate-limit.limits.own.missing-key=deny",
+                        "rate-limit.limits.slotted.algorithm=sliding-window",
+                        "rate-limit.limits.slotted.rate=5/s",
+                        "rate-limit.limits.slotted.slots=4")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(said.apply(limits.get("own"))).containsExactly("Asia/Tokyo", 10, 3, MissingKey.DENY);
+                    assertThat(said.apply(limits.get("slotted"))).containsExactly("Z", 4, 7, MissingKey.SKIP);
+                });
+    }
+
+    @Test
+    void whatTheAnnotationSaysForAnotherAlgorithmIsDropped() {
+        Contexts.with(runner, Said.class)
+                .withPropertyValues(
+                        "rate-limit.limits.bucket.algorithm=fixed-window",
+                        "rate-limit.limits.warm.algorithm=leaky-bucket")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("bucket").limit().algorithm()).isEqualTo(FIXED_WINDOW);
+                    assertThat(limits.get("bucket").policy()).isEqualTo(WAIT);
+                    assertThat(limits.get("warm").limit().burst()).isEqualTo(50);
+                });
+    }
+
+    @Test
+    @ExtendWith(OutputCaptureExtension.class)
+    void whatIsDroppedIsTold(CapturedOutput output) {
+        Contexts.with(runner, Said.class)
+                .withPropertyValues("rate-limit.limits.bucket.algorithm=fixed-window")
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("says for TOKEN_BUCKET alone is ignored, since the properties make it"
+                                + " FIXED_WINDOW"));
+    }
+
+    @Test
+    void aDefaultAlgorithmReachesAnnotationsThatSayNone() {
+        runner.withBean(Bursty.class)
+                .withPropertyValues("rate-limit.defaults.algorithm=sliding-window")
+                .run(context -> assertThat(context.getBean(RateLimits.class)
+                                .get("Bursty.call")
+                                .limit()
+                                .algorithm())
+                        .isEqualTo(SLIDING_WINDOW));
+    }
+
+    @Test
+    void aQueueWaitsUnlessItSaysOtherwiseItself() {
+        runner.withPropertyValues(
+                        "rate-limit.defaults.policy=reject",
+                        "rate-limit.limits.queue.algorithm=leaky-bucket",
+                        "rate-limit.limits.queue.rate=5/s",
+                        "rate-limit.limits.meter.algorithm=leaky-bucket",
+                        "rate-limit.limits.meter.rate=5/s",
+                        "rate-limit.limits.meter.policy=reject")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("queue").limit().algorithm()).isEqualTo(LEAKY_BUCKET);
+                    assertThat(limits.get("queue").policy()).isEqualTo(WAIT);
+                    assertThat(limits.get("meter").policy()).isEqualTo(REJECT);
+                });
+    }
+
+    @Test
+    void anOperatorMayTurnWaitingOffWithoutTouchingMaxWait() {
+        Contexts.with(runner, Said.class)
+                .withPropertyValues("rate-limit.limits.bucket.policy=reject")
+                .run(context -> assertThat(
+                                context.getBean(RateLimits.class).get("bucket").policy())
+                        .isEqualTo(REJECT));
+    }
+
+    @Test
+    void placeholdersWorkInEveryStringAttribute() {
+        runner.withBean(Placeholders.class)
+                .withPropertyValues(
+                        "my.name=dear",
+                        "my.rate=2/h",
+                        "my.key=#user",
+                        "my.permits=2",
+                        "my.when=#user != 'boss'",
+                        "my.wait=0s",
+                        "my.fallback=instead")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    Placeholders bean = context.getBean(Placeholders.class);
+                    assertThat(bean.call("ann")).isEqualTo("called");
+                    assertThat(bean.call("ann")).isEqualTo("instead");
+                    assertThat(bean.call("bob")).isEqualTo("called");
+                    assertThat(bean.call("boss")).isEqualTo("called");
+                    assertThat(bean.call("boss")).isEqualTo("called");
+                    assertThat(context.getBean(RateLimits.class).get("dear").maxWaitNanos())
+                            .isZero();
+                });
+    }
+
+    @Test
+    @ExtendWith(OutputCaptureExtension.class)
+    void tiersReplaceWhatTheySayAndInheritTheRest(CapturedOutput output) {
+        runner.withBean(Tiered.class)
+                .withPropertyValues(
+                        "rate-limit.limits.tiered.rate=1/h",
+                        "rate-limit.limits.tiered.burst=1",
+                        "rate-limit.limits.tiered.key=#user",
+                        "rate-limit.limits.tiered.tiers.gold.rate=2/h",
+                        "rate-limit.limits.tiered.tiers.platinum.burst=3",
+                        "rate-limit.limits.tiered.tiers.internal.rate=unlimited")
+                .run(context -> {
+                    Tiered bean = context.getBean(Tiered.class);
+                    assertThat(admitted(bean, "gold")).isEqualTo(2);
+                    assertThat(admitted(bean, "platinum")).isEqualTo(3);
+                    assertThat(admitted(bean, "internal")).isEqualTo(10);
+                    assertThat(admitted(bean, "bronze")).isEqualTo(1);
+                    assertThat(admitted(bean, "tin")).isEqualTo(1);
+                    assertThat(admitted(bean, null)).isEqualTo(1);
+                    assertThat(admitted(bean, " ")).isEqualTo(1);
+                    assertThat(output).containsOnlyOnce("Rate limit 'tiered' has no tier 'bronze'");
+                    var gold = context.getBean(RateLimits.class)
+                            .get("tiered")
+                            .tiers()
+                            .get("gold");
+                    assertThat(gold).isNotNull();
+                });
+    }
+
+    @Test
+    void aTierOfCallsInFlightMayBeExempt() {
+        runner.withBean(Tiered.class)
+                .withPropertyValues(
+                        "rate-limit.limits.tiered.algorithm=concurrency",
+                        "rate-limit.limits.tiered.max-concurrent=0",
+                        "rate-limit.limits.tiered.tiers.internal.rate=unlimited")
+                .run(context -> {
+                    Tiered bean = context.getBean(Tiered.class);
+                    assertThat(admitted(bean, "internal")).isEqualTo(10);
+                    assertThat(admitted(bean, "other")).isZero();
+                });
+    }
+
+    private static int admitted(Tiered bean, @Nullable String plan) {
+        int admitted = 0;
+        for (int i = 0; i < 10; i++) {
+            try {
+                bean.call(plan + "'s user", plan);
+                admitted++;
+            } catch (RateLimitExceededException ex) {
+                assertThat(ex.limit()).isEqualTo("tiered");
+            }
+        }
+        return admitted;
+    }
+
+    @Test
+    void aNameThatNothingHasIsRefusedWithAGuess() {
+        Contexts.with(runner, Said.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            assertThatExceptionOfType(IllegalArgumentException.class)
+                    .isThrownBy(() -> limits.tryAcquire("buckte", null))
+                    .withMessageContaining("'buckte'")
+                    .withMessageContaining("did you mean 'bucket'?");
+        });
+    }
+
+    static class Said {
+        @RateLimited(
+                name = "bucket",
+                algorithm = TOKEN_BUCKET,
+                rate = "5/s",
+                burst = 20,
+                policy = WAIT,
+                maxWait = "2s",
+                key = "#a0",
+                permits = "2",
+                when = "true",
+                fallback = "instead")
+        public void bucket(String user) {}
+
+        void instead(String user) {}
+
+        void other(String user) {}
+
+        @RateLimited(name = "warm", algorithm = WARM_UP, rate = "50/s", warmup = "10s")
+        public void warm(String user) {}
+
+        @RateLimited(name = "flights", algorithm = CONCURRENCY, maxConcurrent = 3)
+        public void flights(String user) {}
+    }
+
+    static class Bursty {
+        @RateLimited(rate = "5/s", burst = 20)
+        public void call() {}
+    }
+
+    static class Placeholders {
+        @RateLimited(
+                name = "${my.name}",
+                rate = "${my.rate}",
+                key = "${my.key}",
+                permits = "${my.permits}",
+                when = "${my.when}",
+                policy = WAIT,
+                maxWait = "${my.wait}",
+                fallback = "${my.fallback}")
+        public String call(String user) {
+            return "called";
+        }
+
+        @SuppressWarnings("unused")
+        private String instead(String user) {
+            return "instead";
+        }
+    }
+
+    static class Tiered {
+        @RateLimited(value = "tiered", tier = "#plan")
+        public void call(String user, @Nullable String plan) {}
+    }
+}

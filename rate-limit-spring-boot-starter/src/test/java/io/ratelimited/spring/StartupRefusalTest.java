@@ -1,0 +1,672 @@
+package io.ratelimited.spring;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
+import static io.ratelimited.core.Algorithm.TOKEN_BUCKET;
+import static io.ratelimited.core.Algorithm.WARM_UP;
+import static io.ratelimited.core.Policy.REJECT;
+import static io.ratelimited.core.Policy.WAIT;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.List;
+import java.util.concurrent.Semaphore;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+/** Every mistake stops the start, and the failure analysis names limit, place, value and remedy. */
+class StartupRefusalTest {
+
+    /** A mistake: the classes and properties that have it, and what the user must read. */
+    record Mistake(String fact, List<Class<?>> beans, List<String> properties, List<String> told, String remedy) {
+
+        static Mistake of(String fact, Class<?>... beans) {
+            return new Mistake(fact, List.of(beans), List.of(), List.of(), "");
+        }
+
+        Mistake with(String... all) {
+            return new Mistake(fact, beans, List.of(all), told, remedy);
+        }
+
+        Mistake tells(String... all) {
+            return new Mistake(fact, beans, properties, List.of(all), remedy);
+        }
+
+        Mistake and(String action) {
+            return new Mistake(fact, beans, properties, told, action);
+        }
+
+        @Override
+        public String toString() {
+            return fact;
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void mistakesStopTheStart(Mistake mistake) {
+        Contexts.with(Contexts.runner(), mistake.beans.toArray(Class<?>[]::new))
+                .withPropertyValues(mistake.properties.toArray(String[]::new))
+                .run(context -> {
+                    assertThat(context).hasFailed();
+                    FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+                    assertThat(analysis.getDescription()).contains(mistake.told);
+                    assertThat(analysis.getAction()).contains(mistake.remedy).isNotBlank();
+                });
+    }
+
+    static Stream<Mistake> mistakesStopTheStart() {
+        String here = StartupRefusalTest.class.getName();
+        return Stream.of(
+                // Names
+                Mistake.of("a misspelt name", Misspelt.class)
+                        .with("rate-limit.limits.search.rate=5/s")
+                        .tells("'serach'", "@RateLimited on " + here + "$Misspelt.call()", "did you mean 'search'?")
+                        .and("rate-limit.limits.serach.rate"),
+                Mistake.of("a name that nothing defines", Misspelt.class)
+                        .tells("'serach'", "no limit of this name is defined")
+                        .and("or correct the name"),
+                Mistake.of("an annotation that says nothing", Empty.class)
+                        .tells("'Empty.call'", "its rate")
+                        .and("rate-limit.limits[Empty.call].rate"),
+                Mistake.of("a property with a part of a limit that nothing names")
+                        .with("rate-limit.limits.search.burst=5")
+                        .tells("'search'", "rate-limit.limits.search", "its rate"),
+                Mistake.of("two limits under one name", Twins.class)
+                        .tells("'twin'", "defined differently at @RateLimited on " + here + "$Twins.")
+                        .and("another name"),
+                Mistake.of("one default name of two classes", One.Same.class, Other.Same.class)
+                        .tells("'Same.call'", here + "$One$Same", here + "$Other$Same")
+                        .and("a name"),
+                Mistake.of("one limit twice on a method", Twice.class).tells("'twice'", "the limit twice"),
+                Mistake.of("limited and exempt at once", Both.class).tells("@RateLimited and @RateLimitExempt"),
+                Mistake.of("an unknown placeholder", Unresolved.class)
+                        .tells("'Unresolved.call'", "rate has a placeholder", "${no.such}"),
+                Mistake.of("an unknown placeholder in the name", UnresolvedName.class)
+                        .tells("name has a placeholder", "${no.such}"),
+
+                // Rates and durations
+                Mistake.of("an unparsable rate", BadRate.class)
+                        .tells("'BadRate.call'", here + "$BadRate.call()", "<number>/<period>", "\"5 per s\"")
+                        .and("rate-limit.limits[BadRate.call]"),
+                Mistake.of("an unparsable rate in the properties", Empty.class)
+                        .with("rate-limit.limits[Empty.call].rate=lots")
+                        .tells("'Empty.call'", "rate-limit.limits[Empty.call]", "\"lots\""),
+                Mistake.of("a negative rate", NegativeRate.class).tells("rate", "\"-1/s\""),
+                Mistake.of("an unparsable warm-up", BadWarmup.class)
+                        .tells("'BadWarmup.call'", "warmup must be a duration", "\"a while\""),
+                Mistake.of("an unparsable longest wait", BadMaxWait.class)
+                        .tells("'BadMaxWait.call'", "maxWait must be a duration", "\"soon\""),
+                Mistake.of("an unparsable duration in the properties", Good.class)
+                        .with("rate-limit.limits[Good.call].max-wait=soon")
+                        .tells("rate-limit.limits[Good.call].max-wait", "soon"),
+                Mistake.of("a number that is none in the properties", Good.class)
+                        .with("rate-limit.limits[Good.call].burst=many")
+                        .tells("rate-limit.limits[Good.call].burst", "many"),
+                Mistake.of("a negative longest wait", NegativeMaxWait.class)
+                        .tells("maxWait must be from 0s to 365d", "PT-1S"),
+
+                // Attributes
+                Mistake.of("a burst of zero", NoBurst.class).tells("burst must be at least 1: 0"),
+                Mistake.of("more permits than the burst", Greedy.class)
+                        .tells("permits = 6", "at most 5")
+                        .and("raise the limit"),
+                Mistake.of("more permits than the burst of a tier", Tiered.class)
+                        .with(
+                                "rate-limit.limits.tiered.permits=8",
+                                "rate-limit.limits.tiered.tiers.free.rate=5/s",
+                                "rate-limit.limits.tiered.rate=10/s")
+                        .tells("permits = 8", "at most 5", "tier 'free'"),
+                Mistake.of("permits of zero", NoPermits.class).tells("permits must be a whole number", ": 0"),
+                Mistake.of("a part of a permit", HalfPermit.class).tells("permits must be a whole number", ": 1.5"),
+                Mistake.of("permits beyond all numbers", TooManyPermits.class)
+                        .tells("permits must be a whole number", "99999999999999999999"),
+                Mistake.of("a burst for a warm-up", BurstOfWarmUp.class)
+                        .tells("burst has no meaning for WARM_UP: 5; remove it"),
+                Mistake.of("a warm-up without WARM_UP", WarmBucket.class)
+                        .tells("warmup has no meaning for TOKEN_BUCKET"),
+                Mistake.of("maxConcurrent without CONCURRENCY", ConcurrentBucket.class)
+                        .tells("maxConcurrent has no meaning for TOKEN_BUCKET: 5"),
+                Mistake.of("a rate for CONCURRENCY", RateOfConcurrency.class)
+                        .tells("rate has no meaning for CONCURRENCY: 5/s"),
+                Mistake.of("CONCURRENCY without maxConcurrent", NoConcurrency.class)
+                        .tells("its maxConcurrent"),
+                Mistake.of("slots of a token bucket", Good.class)
+                        .with("rate-limit.limits[Good.call].slots=5")
+                        .tells("'Good.call'", "rate-limit.limits[Good.call]", "slots has no meaning"),
+                Mistake.of("two algorithms", TwoAlgorithms.class).tells("algorithm must be one", "TOKEN_BUCKET"),
+                Mistake.of("two policies", TwoPolicies.class).tells("policy must be one", "REJECT"),
+                Mistake.of("maxWait without WAIT", WaitWithoutPolicy.class)
+                        .tells("'WaitWithoutPolicy.call'", "maxWait has no meaning under policy REJECT: PT2S")
+                        .and("Set the policy to WAIT"),
+                Mistake.of("max-wait without wait in the properties", Good.class)
+                        .with("rate-limit.limits[Good.call].max-wait=2s")
+                        .tells("rate-limit.limits[Good.call]", "maxWait has no meaning under policy REJECT"),
+                Mistake.of("an overshoot that is no percentage", Good.class)
+                        .with("rate-limit.limits[Good.call].max-overshoot=lots")
+                        .tells("maxOvershoot must be from 0% to 100%", "\"lots\""),
+                Mistake.of("a backend that is not there", Good.class)
+                        .with("rate-limit.backend=redis")
+                        .tells("'Good.call'", "backend is redis")
+                        .and("rate-limit-redis"),
+
+                // Expressions
+                Mistake.of("an unknown parameter in key", UnknownInKey.class)
+                        .tells("'UnknownInKey.call'", "key names the unknown parameter #usr", "#user"),
+                Mistake.of("an unknown parameter in permits", UnknownInPermits.class)
+                        .tells("permits names the unknown parameter #n"),
+                Mistake.of("an unknown parameter in when", UnknownInWhen.class)
+                        .tells("when names the unknown parameter #on"),
+                Mistake.of("an unknown parameter in tier", Tiered.class)
+                        .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.rate=9/s")
+                        .with(
+                                "rate-limit.limits.tiered.rate=5/s",
+                                "rate-limit.limits.tiered.tiers.gold.rate=9/s",
+                                "rate-limit.limits.tiered.tier=#plan")
+                        .tells("tier names the unknown parameter #plan"),
+                Mistake.of("an unknown parameter deep inside", UnknownDeep.class)
+                        .tells("key names the unknown parameter #it"),
+                Mistake.of("no expression", NoExpression.class)
+                        .tells("'NoExpression.call'", "key is not a SpEL expression", "\"#user.\""),
+                Mistake.of("a forgotten #", ForgottenHash.class).tells("unknown word user in \"user\"", "#user"),
+                Mistake.of("an unknown function of the root", UnknownCall.class)
+                        .tells("unknown word heder() in \"heder('X')\""),
+                Mistake.of("an unknown bean", UnknownBean.class).tells("names the unknown bean @plans"),
+                Mistake.of("a key without equals", KeyWithoutEquals.class)
+                        .tells("equals of its own", "KeyWithoutEquals$FinalLock")
+                        .and("its id"),
+
+                // Fallbacks
+                Mistake.of("an unknown fallback", NoFallback.class)
+                        .tells("'NoFallback.call'", "there is no fallback method instead(java.lang.String)")
+                        .and("optionally followed by a RateLimitExceededException"),
+                Mistake.of("a fallback with other parameters", OtherParameters.class)
+                        .tells("there is no fallback"),
+                Mistake.of("a fallback that returns something else", OtherReturn.class)
+                        .tells("fallback method instead returns int, not java.lang.String"),
+                Mistake.of("the method as its own fallback", OwnFallback.class).tells("the limited method itself"),
+                Mistake.of("two fallbacks", TwoFallbacks.class).tells("two fallbacks: one and two"),
+
+                // Tiers
+                Mistake.of("a tier expression without tiers", TierWithoutTiers.class)
+                        .tells("'TierWithoutTiers.call'", "tier expression but no tiers", "#plan")
+                        .and("rate-limit.limits[TierWithoutTiers.call].tiers"),
+                Mistake.of("tiers without an expression", Good.class)
+                        .with("rate-limit.limits[Good.call].tiers.gold.rate=9/s")
+                        .tells("'Good.call'", "the tiers [gold] but no tier expression"),
+                Mistake.of("a policy of a tier", Tiered.class)
+                        .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.policy=wait")
+                        .tells("tier 'gold'", "a tier cannot say policy: WAIT"),
+                Mistake.of("an unparsable rate of a tier", Tiered.class)
+                        .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.rate=fast")
+                        .tells("'tiered'", "tier 'gold'", "\"fast\""),
+
+                // What proxies cannot limit
+                Mistake.of("a private method", PrivateMethod.class)
+                        .tells("'PrivateMethod.call'", "method call is private")
+                        .and("woven"),
+                Mistake.of("a static method", StaticMethod.class).tells("method call is static"),
+                Mistake.of("a final method", FinalMethod.class).tells("method call is final"),
+                Mistake.of("a final method of a limited class", FinalMethodOfClass.class)
+                        .tells("'FinalMethodOfClass'", "method call is final")
+                        .and("@RateLimitExempt"),
+                Mistake.of("a final class", FinalClass.class)
+                        .tells(here + "$FinalClass", "is final")
+                        .and("woven"),
+                Mistake.of("a method that makes a bean", MakesBean.class).tells("method call makes a bean"),
+
+                // Properties
+                Mistake.of("an unknown property of a limit", Good.class)
+                        .with("rate-limit.limits[Good.call].bursts=5")
+                        .tells("no property rate-limit.limits[Good.call].bursts: 5", "did you mean 'burst'?"),
+                Mistake.of("an unknown property of a tier", Tiered.class)
+                        .with("rate-limit.limits.tiered.tiers.gold.rte=5/s", "rate-limit.limits.tiered.rate=5/s")
+                        .tells("rate-limit.limits.tiered.tiers.gold.rte", "did you mean 'rate'?"),
+                Mistake.of("an unknown property at the top")
+                        .with("rate-limit.limit.search.rate=5/s")
+                        .tells("rate-limit.limit.search.rate", "did you mean 'limits'?"),
+                Mistake.of("an unknown property of a section")
+                        .with("rate-limit.http.header=none")
+                        .tells("rate-limit.http.header: none", "did you mean 'headers'?"),
+                Mistake.of("an unknown property of the defaults")
+                        .with("rate-limit.defaults.polcy=wait")
+                        .tells("rate-limit.defaults.polcy", "did you mean 'policy'?"),
+                Mistake.of("a name with a dot without brackets", Good.class)
+                        .with("rate-limit.limits.Good.call.rate=5/s")
+                        .tells("rate-limit.limits.Good.call.rate", "5/s")
+                        .and("rate-limit.limits[OrderController.place].rate"),
+                Mistake.of("an unknown algorithm", Good.class)
+                        .with("rate-limit.limits[Good.call].algorithm=buckets")
+                        .tells("algorithm", "buckets"),
+                Mistake.of("a status that refuses nothing")
+                        .with("rate-limit.http.status=200")
+                        .tells("rate-limit.http.status must be from 400 to 599: 200"),
+                Mistake.of("no keys")
+                        .with("rate-limit.memory.maximum-keys=0")
+                        .tells("rate-limit.memory.maximum-keys must be at least 1: 0"),
+                Mistake.of("no nodes")
+                        .with("rate-limit.redis.expected-nodes=0")
+                        .tells("rate-limit.redis.expected-nodes must be at least 1: 0"),
+                Mistake.of("no time for Redis")
+                        .with("rate-limit.redis.timeout=0ms")
+                        .tells("rate-limit.redis.timeout must be longer than 0"),
+                Mistake.of("an impossible prefix of addresses")
+                        .with("rate-limit.http.ipv6-prefix-length=129")
+                        .tells("rate-limit.http.ipv6-prefix-length must be from 1 to 128: 129"));
+    }
+
+    @Test
+    @ExtendWith(OutputCaptureExtension.class)
+    void theApplicationSaysWhatIsWrongAndWhatToDo(CapturedOutput output) {
+        SpringApplication application = new SpringApplication(Application.class);
+        application.setWebApplicationType(WebApplicationType.NONE);
+        try {
+            application.run();
+        } catch (RuntimeException expected) {
+            assertThat(output)
+                    .contains("APPLICATION FAILED TO START")
+                    .contains("Limit 'BadRate.call' (@RateLimited on " + BadRate.class.getName() + ".call())")
+                    .contains("Action:")
+                    .doesNotContain("at io.ratelimited");
+            return;
+        }
+        throw new AssertionError("started");
+    }
+
+    @Test
+    void lazyAndPrototypeBeansAreCheckedWithoutBeingMade() {
+        Contexts.runner()
+                .withBean(BadRate.class, BadRate::new, definition -> definition.setLazyInit(true))
+                .run(context -> assertThat(context).getFailure().hasMessageContaining("'BadRate.call'"));
+        Contexts.runner()
+                .withBean(BadRate.class, BadRate::new, definition -> definition.setScope("prototype"))
+                .run(context -> assertThat(context).getFailure().hasMessageContaining("'BadRate.call'"));
+        Contexts.runner()
+                .withBean(NeverMade.class, NeverMade::new, definition -> definition.setLazyInit(true))
+                .run(context -> assertThat(context).hasNotFailed());
+    }
+
+    @Test
+    void aClosedLimitIsNoMistake() {
+        Contexts.runner().withBean(Closed.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(context.getBean(RateLimits.class).tryAcquire("Closed.call", null))
+                    .isFalse();
+        });
+    }
+
+    @Test
+    void aMethodMayNameALimitThatALaterBeanDefines() {
+        Contexts.with(Contexts.runner(new ManualTicker()), NamesShared.class, DefinesShared.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    context.getBean(NamesShared.class).call();
+                    assertThat(context.getBean(RateLimits.class)
+                                    .peek("shared", null)
+                                    .remaining())
+                            .isEqualTo(4);
+                });
+    }
+
+    @Test
+    void aMethodMayNameSuchALimitEvenWhileTheApplicationStarts() {
+        Contexts.with(Contexts.runner(new ManualTicker()), NamesShared.class, CallsOnStart.class, DefinesShared.class)
+                .withPropertyValues("rate-limit.limits.shared.burst=7")
+                .run(context -> assertThat(context.getBean(RateLimits.class)
+                                .peek("shared", null)
+                                .remaining())
+                        .isEqualTo(6));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ImportAutoConfiguration({RateLimitAutoConfiguration.class, AopAutoConfiguration.class})
+    static class Application {
+
+        @Bean
+        BadRate badRate() {
+            return new BadRate();
+        }
+    }
+
+    static class Good {
+        @RateLimited(rate = "5/s")
+        public void call() {}
+    }
+
+    static class Misspelt {
+        @RateLimited("serach")
+        public void call() {}
+    }
+
+    static class Empty {
+        @RateLimited
+        public void call() {}
+    }
+
+    static class Twins {
+        @RateLimited(name = "twin", rate = "5/s")
+        public void one() {}
+
+        @RateLimited(name = "twin", rate = "6/s")
+        public void two() {}
+    }
+
+    static class One {
+        static class Same {
+            @RateLimited(rate = "5/s")
+            public void call() {}
+        }
+    }
+
+    static class Other {
+        static class Same {
+            @RateLimited(rate = "5/s")
+            public void call() {}
+        }
+    }
+
+    static class Twice {
+        @RateLimited(name = "twice", rate = "5/s")
+        @RateLimited(name = "twice", rate = "5/s")
+        public void call() {}
+    }
+
+    static class Both {
+        @RateLimited(rate = "5/s")
+        @RateLimitExempt
+        public void call() {}
+    }
+
+    static class Unresolved {
+        @RateLimited(rate = "${no.such}")
+        public void call() {}
+    }
+
+    static class UnresolvedName {
+        @RateLimited(name = "${no.such}", rate = "5/s")
+        public void call() {}
+    }
+
+    static class BadRate {
+        @RateLimited(rate = "5 per s")
+        public void call() {}
+    }
+
+    static class NeverMade {
+        NeverMade() {
+            throw new AssertionError("made");
+        }
+
+        @RateLimited(rate = "5/s")
+        public void call() {}
+    }
+
+    static class NegativeRate {
+        @RateLimited(rate = "-1/s")
+        public void call() {}
+    }
+
+    static class BadWarmup {
+        @RateLimited(algorithm = WARM_UP, rate = "5/s", warmup = "a while")
+        public void call() {}
+    }
+
+    static class BadMaxWait {
+        @RateLimited(rate = "5/s", policy = WAIT, maxWait = "soon")
+        public void call() {}
+    }
+
+    static class NegativeMaxWait {
+        @RateLimited(rate = "5/s", policy = WAIT, maxWait = "-1s")
+        public void call() {}
+    }
+
+    static class NoBurst {
+        @RateLimited(rate = "5/s", burst = 0)
+        public void call() {}
+    }
+
+    static class Greedy {
+        @RateLimited(rate = "5/s", permits = "6")
+        public void call() {}
+    }
+
+    static class Tiered {
+        @RateLimited(value = "tiered", tier = "#user")
+        public void call(String user) {}
+    }
+
+    static class NoPermits {
+        @RateLimited(rate = "5/s", permits = "0")
+        public void call() {}
+    }
+
+    static class HalfPermit {
+        @RateLimited(rate = "5/s", permits = "1.5")
+        public void call() {}
+    }
+
+    static class TooManyPermits {
+        @RateLimited(rate = "5/s", permits = "99999999999999999999")
+        public void call() {}
+    }
+
+    static class BurstOfWarmUp {
+        @RateLimited(algorithm = WARM_UP, rate = "5/s", warmup = "1s", burst = 5)
+        public void call() {}
+    }
+
+    static class WarmBucket {
+        @RateLimited(rate = "5/s", warmup = "1s")
+        public void call() {}
+    }
+
+    static class ConcurrentBucket {
+        @RateLimited(rate = "5/s", maxConcurrent = 5)
+        public void call() {}
+    }
+
+    static class RateOfConcurrency {
+        @RateLimited(algorithm = CONCURRENCY, rate = "5/s", maxConcurrent = 5)
+        public void call() {}
+    }
+
+    static class NoConcurrency {
+        @RateLimited(algorithm = CONCURRENCY)
+        public void call() {}
+    }
+
+    static class TwoAlgorithms {
+        @RateLimited(
+                algorithm = {TOKEN_BUCKET, FIXED_WINDOW},
+                rate = "5/s")
+        public void call() {}
+    }
+
+    static class TwoPolicies {
+        @RateLimited(
+                rate = "5/s",
+                policy = {REJECT, WAIT})
+        public void call() {}
+    }
+
+    static class WaitWithoutPolicy {
+        @RateLimited(rate = "5/s", maxWait = "2s")
+        public void call() {}
+    }
+
+    static class UnknownInKey {
+        @RateLimited(rate = "5/s", key = "#usr")
+        public void call(String user) {}
+    }
+
+    static class UnknownInPermits {
+        @RateLimited(rate = "5/s", permits = "#n * 2")
+        public void call(int number) {}
+    }
+
+    static class UnknownInWhen {
+        @RateLimited(rate = "5/s", when = "!#on")
+        public void call(boolean active) {}
+    }
+
+    static class UnknownDeep {
+        @RateLimited(rate = "5/s", key = "#users.?[name == 'x'].![id + #it]")
+        public void call(List<String> users) {}
+    }
+
+    static class NoExpression {
+        @RateLimited(rate = "5/s", key = "#user.")
+        public void call(String user) {}
+    }
+
+    static class ForgottenHash {
+        @RateLimited(rate = "5/s", key = "user")
+        public void call(String user) {}
+    }
+
+    static class UnknownCall {
+        @RateLimited(rate = "5/s", key = "heder('X')")
+        public void call() {}
+    }
+
+    static class UnknownBean {
+        @RateLimited(rate = "5/s", key = "@plans.of(#user)")
+        public void call(String user) {}
+    }
+
+    static class KeyWithoutEquals {
+        @RateLimited(rate = "5/s", key = "#lock")
+        public void call(FinalLock lock) {}
+
+        static final class FinalLock extends Semaphore {
+
+            private static final long serialVersionUID = 1L;
+
+            FinalLock() {
+                super(1);
+            }
+        }
+    }
+
+    static class NoFallback {
+        @RateLimited(rate = "5/s", fallback = "instead")
+        public String call(String user) {
+            return user;
+        }
+    }
+
+    static class OtherParameters {
+        @RateLimited(rate = "5/s", fallback = "instead")
+        public String call(String user) {
+            return user;
+        }
+
+        String instead(int user, RateLimitExceededException refusal) {
+            return refusal.limit() + user;
+        }
+    }
+
+    static class OtherReturn {
+        @RateLimited(rate = "5/s", fallback = "instead")
+        public String call(String user) {
+            return user;
+        }
+
+        int instead(String user) {
+            return user.length();
+        }
+    }
+
+    static class OwnFallback {
+        @RateLimited(rate = "5/s", fallback = "call")
+        public void call() {}
+    }
+
+    static class TwoFallbacks {
+        @RateLimited(rate = "5/s", fallback = "one")
+        @RateLimited(rate = "50/m", fallback = "two")
+        public void call() {}
+
+        void one() {}
+
+        void two() {}
+    }
+
+    static class TierWithoutTiers {
+        @RateLimited(rate = "5/s", tier = "#plan")
+        public void call(String plan) {}
+    }
+
+    static class PrivateMethod {
+        @RateLimited(rate = "5/s")
+        private void call() {}
+
+        public void use() {
+            call();
+        }
+    }
+
+    static class StaticMethod {
+        @RateLimited(rate = "5/s")
+        public static void call() {}
+    }
+
+    static class FinalMethod {
+        @RateLimited(rate = "5/s")
+        public final void call() {}
+    }
+
+    @RateLimited(rate = "5/s")
+    static class FinalMethodOfClass {
+        public final void call() {}
+    }
+
+    static final class FinalClass {
+        @RateLimited(rate = "5/s")
+        public void call() {}
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class MakesBean {
+        @Bean
+        @RateLimited(rate = "5/s")
+        public String call() {
+            return "bean";
+        }
+    }
+
+    static class Closed {
+        @RateLimited(rate = "0/s")
+        public void call() {}
+    }
+
+    static class NamesShared {
+        @RateLimited("shared")
+        public void call() {}
+    }
+
+    static class DefinesShared {
+        @RateLimited(name = "shared", rate = "5/s")
+        public void call() {}
+    }
+
+    static class CallsOnStart {
+        CallsOnStart(NamesShared other) {
+            other.call();
+        }
+    }
+}

@@ -1,0 +1,200 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.BeanFactoryAware;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.support.GenericApplicationContext;
+import org.springframework.core.PriorityOrdered;
+
+/** Nothing is silently unlimited: what no limit can see is warned of, once, and what is seen is not. */
+@ExtendWith(OutputCaptureExtension.class)
+class UnlimitedCallsTest {
+
+    private final ApplicationContextRunner runner = Contexts.runner(new ManualTicker());
+
+    @Test
+    void aSelfCallIsWarnedOfOnce(CapturedOutput output) {
+        runner.withBean(SelfCalling.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            context.getBean(SelfCalling.class).several();
+            context.getBean(SelfCalling.class).several();
+            assertThat(output)
+                    .containsOnlyOnce("$SelfCalling.several calls place of the same object")
+                    .contains("woven");
+        });
+    }
+
+    @Test
+    void selfCallsFromLambdasReferencesAndSuperclassesAreWarnedOf(CapturedOutput output) {
+        runner.withBean(Roundabout.class)
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("$Roundabout.byLambda calls place")
+                        .containsOnlyOnce("$Roundabout.byReference calls place")
+                        .containsOnlyOnce("$Roundabout.inherited calls place"));
+    }
+
+    @Test
+    void callsThroughTheProxyOrUnderTheSameLimitAreNotWarnedOf(CapturedOutput output) {
+        Contexts.with(runner, ThroughProxy.class, SharedByClass.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output).doesNotContain("of the same object");
+        });
+    }
+
+    @Test
+    void aBeanMadeBeforeTheProxiesIsWarnedOf(CapturedOutput output) {
+        runner.withBean("early", Early.class)
+                .withBean(EarlyProcessor.class)
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("Bean 'early' is not limited: nothing stands before")
+                        .contains("$Early.place()"));
+    }
+
+    @Test
+    void anInstanceRegisteredAsABeanIsWarnedOf(CapturedOutput output) {
+        runner.withInitializer(context -> ((GenericApplicationContext) context)
+                        .getBeanFactory()
+                        .registerSingleton("instance", new Early()))
+                .run(context -> assertThat(output).containsOnlyOnce("Bean 'instance' is not limited"));
+    }
+
+    @Test
+    void proxiedBeansOfEveryScopeAreNotWarnedOf(CapturedOutput output) {
+        runner.withBean("one", Early.class)
+                .withBean("lazy", Early.class, Early::new, definition -> definition.setLazyInit(true))
+                .withBean("prototype", Early.class, Early::new, definition -> definition.setScope("prototype"))
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output).doesNotContain("is not limited");
+                });
+    }
+
+    @Test
+    void aMethodThatALimitedClassHidesIsWarnedOf(CapturedOutput output) {
+        runner.withBean(PartlyHidden.class)
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce("$PartlyHidden limits public methods only, and not [handle]"));
+    }
+
+    @Test
+    void aPropertyThatAlmostNamesALimitIsWarnedOf(CapturedOutput output) {
+        runner.withBean(Early.class)
+                .withPropertyValues("rate-limit.limits[Early.plaec].rate=1/s")
+                .run(context -> assertThat(output)
+                        .containsOnlyOnce(
+                                "'Early.plaec' (rate-limit.limits[Early.plaec]) is not named by any annotation")
+                        .contains("did you mean 'Early.place'?"));
+    }
+
+    @Test
+    void disabledEverythingGoesAndOneLineSaysSo(CapturedOutput output) {
+        runner.withBean(Early.class)
+                .withPropertyValues("rate-limit.enabled=false")
+                .run(context -> {
+                    assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitAspect.class);
+                    Early bean = context.getBean(Early.class);
+                    bean.place();
+                    bean.place();
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.tryAcquire("Early.place", null)).isTrue();
+                    assertThat(limits.<String>execute("whatever", "key", () -> "done"))
+                            .isEqualTo("done");
+                    assertThat(output).containsOnlyOnce("Nothing is rate limited: rate-limit.enabled is false");
+                });
+    }
+
+    static class SelfCalling {
+        @RateLimited(rate = "1/h")
+        public void place() {}
+
+        public void several() {
+            place();
+            place();
+        }
+    }
+
+    static class Base {
+        @RateLimited(rate = "1/h")
+        public String place() {
+            return "placed";
+        }
+
+        public String inherited() {
+            return place();
+        }
+    }
+
+    static class Roundabout extends Base {
+        public Supplier<String> byLambda() {
+            return () -> place() + "!";
+        }
+
+        public Supplier<String> byReference() {
+            return this::place;
+        }
+    }
+
+    static class ThroughProxy {
+        private final ObjectProvider<ThroughProxy> self;
+
+        ThroughProxy(ObjectProvider<ThroughProxy> self) {
+            this.self = self;
+        }
+
+        @RateLimited(rate = "1/h")
+        public void place() {}
+
+        public void several() {
+            self.getObject().place();
+        }
+    }
+
+    @RateLimited(rate = "1/h")
+    static class SharedByClass {
+        public void one() {
+            other();
+        }
+
+        public void other() {}
+    }
+
+    static class Early {
+        @RateLimited(rate = "1/h")
+        public void place() {}
+    }
+
+    static class EarlyProcessor implements BeanPostProcessor, PriorityOrdered, BeanFactoryAware {
+        @Override
+        public void setBeanFactory(BeanFactory beans) {
+            beans.getBean("early", Early.class).place();
+        }
+
+        @Override
+        public int getOrder() {
+            return 0;
+        }
+    }
+
+    @RateLimited(rate = "1/h")
+    static class PartlyHidden {
+        public void place() {}
+
+        void handle() {}
+
+        @RateLimitExempt
+        void meant() {}
+
+        @RateLimited(rate = "2/h")
+        void own() {}
+    }
+}
