@@ -16,7 +16,9 @@ final class Applications {
         TestPropertyValues.of(properties).applyTo(context);
         context.registerBean(Ticker.class, () -> ticker);
         context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class);
-        context.register(beans);
+        if (beans.length > 0) {
+            context.register(beans);
+        }
         context.refresh();
         return context;
     }

@@ -30,7 +30,6 @@ final class WovenModeTests {
                         "mono 2",
                         "override 2",
                         "interface 2",
-                        "remaining 2",
                         "remaining 1",
                         "closed 3");
     }

@@ -7,6 +7,7 @@ import io.ratelimited.spring.RateLimits;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.test.util.TestPropertyValues;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
@@ -35,8 +36,6 @@ public final class WovenApplication {
             Sub sub = context.getBean(Sub.class);
             count("override", sub::overridden);
             count("interface", context.getBean(Limited.class)::onInterface);
-            System.out.println("remaining "
-                    + context.getBean(RateLimits.class).peek("twice", null).remaining());
             service.once();
             System.out.println("remaining "
                     + context.getBean(RateLimits.class).peek("twice", null).remaining());
@@ -52,9 +51,17 @@ public final class WovenApplication {
                 admitted++;
             } catch (RateLimitExceededException ex) {
                 // Counted by what is missing.
+            } catch (CompletionException ex) {
+                refused(ex.getCause());
             }
         }
         System.out.println(kind + " " + admitted);
+    }
+
+    private static void refused(Throwable cause) {
+        if (!(cause instanceof RateLimitExceededException)) {
+            throw new IllegalStateException(cause);
+        }
     }
 
     @Retention(RetentionPolicy.RUNTIME)
