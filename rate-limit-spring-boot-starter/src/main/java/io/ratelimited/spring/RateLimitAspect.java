@@ -82,7 +82,7 @@ public final class RateLimitAspect implements Ordered {
             return call.proceed();
         }
         Call adapted = new JoinPointCall(call);
-        return method.invoke(method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
+        return method.invoke(this != WOVEN && method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
     }
 
     /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.micrometer.context.ContextRegistry;
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
@@ -142,6 +143,16 @@ final class AsyncCallsTests {
     }
 
     @Test
+    void nextCallFindsThePlaceOfTheLastOneFree() {
+        Service service = start();
+        CompletableFuture<String> first = new CompletableFuture<>();
+        CompletableFuture<String> both =
+                service.inFlight(first).thenCompose(done -> service.inFlight(CompletableFuture.completedFuture("b")));
+        first.complete("a");
+        assertThat(both).isCompletedWithValue("b");
+    }
+
+    @Test
     void failingExpressionIsAFailedFuture() {
         Service service = start();
         assertThat(service.failingKey(null)).isCompletedExceptionally();
@@ -180,6 +191,11 @@ final class AsyncCallsTests {
         public CompletableFuture<String> context() {
             calls++;
             return CompletableFuture.completedFuture("trace " + MDC.get("trace") + ", user " + USER.get());
+        }
+
+        @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> inFlight(CompletableFuture<String> future) {
+            return future;
         }
 
         @RateLimited(rate = "1/s", key = "#id.bytes")
