@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,13 +37,28 @@ public final class InMemoryRateLimiter implements RateLimiter {
      *     state, so that a flood of keys gives nobody more than the limit
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        this(limit, ticker, maximumKeys, false);
+    }
+
+    private InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.clock = new SteadyClock(ticker);
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
+        if (empty) {
+            terms.startEmpty();
+        }
         this.single = terms.fresh(clock.now(terms));
+    }
+
+    /**
+     * A limiter whose buckets hold nothing at first, for one that takes over from another whose budgets it cannot know:
+     * the change gives nobody a burst. Windows and queues start as always.
+     */
+    public static InMemoryRateLimiter startingEmpty(Limit limit, Ticker ticker, long maximumKeys) {
+        return new InMemoryRateLimiter(limit, ticker, maximumKeys, true);
     }
 
     @Override
@@ -140,7 +156,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     @Override
-    public synchronized void update(Limit limit) {
+    public void update(Limit limit) {
+        replaceTerms(limit);
+        Cell cell = single;
+        cell.serve(clock.now(cell.terms()));
+        Cells cells = keyed;
+        if (cells != null) {
+            cells.serve();
+        }
+    }
+
+    private synchronized void replaceTerms(Limit limit) {
         Limit old = limit();
         if (!limit.name().equals(old.name())) {
             throw new IllegalArgumentException(
@@ -179,13 +205,21 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return waiting.get();
     }
 
+    @Override
+    public Stream<Object> knownKeys() {
+        Cells cells = keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Decision.Source source() {
+        return Decision.Source.MEMORY;
+    }
+
     /** Takes a place among the sleepers; false when there is none. */
     boolean enter() {
-        if (waiting.incrementAndGet() <= limit().maxWaiting()) {
-            return true;
-        }
-        waiting.decrementAndGet();
-        return false;
+        int most = limit().maxWaiting();
+        return waiting.getAndUpdate(sleepers -> sleepers < most ? sleepers + 1 : sleepers) < most;
     }
 
     void leave() {

@@ -76,9 +76,14 @@ final class PermitTime {
         return nanosUntil(units, base);
     }
 
-    /** The smallest wait from now, in nanoseconds, after which the time in units has reached the target. */
-    long nanosUntil(long target, long nanos) {
-        long units = target - at(nanos);
+    /**
+     * The smallest wait from now, in nanoseconds, after which the time in units has reached the target; a target more
+     * than {@link #FAR} units ahead counts as that far.
+     */
+    long nanosUntil(long distantTarget, long nanos) {
+        long start = at(nanos);
+        long units = Math.min(FAR, distantTarget - start);
+        long target = start + units;
         if (units <= 0) {
             return 0;
         }

@@ -93,6 +93,16 @@ public final class RateLimitAutoConfiguration {
                 "rate-limit.aspect.order", Integer.class, RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
+    @Bean
+    LimitLog limitLog(RateLimits rateLimits) {
+        return new LimitLog(rateLimits);
+    }
+
+    @Bean
+    ConfigurationRefresh rateLimitConfigurationRefresh(RateLimits rateLimits, Environment environment) {
+        return new ConfigurationRefresh(rateLimits, environment);
+    }
+
     private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
 
         @Override
