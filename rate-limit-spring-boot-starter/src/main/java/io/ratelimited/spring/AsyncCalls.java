@@ -138,6 +138,10 @@ final class AsyncCalls {
 
         private CompletableFuture<T> start(Executor later) {
             entered.whenComplete((pass, failure) -> {
+                if (isDone()) {
+                    giveBack(pass);
+                    return;
+                }
                 try {
                     later.execute(() -> decided(pass, failure));
                 } catch (RuntimeException ex) {
