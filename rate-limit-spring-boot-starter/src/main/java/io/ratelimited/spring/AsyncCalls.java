@@ -59,16 +59,21 @@ final class AsyncCalls {
         return start(pass, body);
     }
 
-    /** Makes an admitted call; throws what it throws, and returns the very stage that it returns. */
+    /**
+     * Makes an admitted call; throws what it throws, and returns the very stage that it returns, unless the call counts
+     * as long as it is in flight: then one that completes when it no longer does.
+     */
     private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Gate.Pass pass, Body<T> body)
             throws Throwable {
         CompletionStage<T> stage = null;
         try {
             stage = body.start();
-            return stage;
         } finally {
-            pass.endWith(stage);
+            if (stage == null || !pass.countsInFlight()) {
+                pass.end();
+            }
         }
+        return stage == null || !pass.countsInFlight() ? stage : new Result<T>().follow(stage, pass::end);
     }
 
     private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
@@ -96,8 +101,30 @@ final class AsyncCalls {
         return failure instanceof CompletionException && cause != null ? cause : failure;
     }
 
-    /** A call that was not decided at once. Its future stands for that of the method: cancelling it cancels the call. */
-    private static final class Waiting<T extends @Nullable Object> extends CompletableFuture<T> {
+    /** Stands for the future of the method: cancelling it cancels that. */
+    private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
+
+        /** Ends with the stage, after what has to come before any reaction to its end. */
+        CompletableFuture<T> follow(CompletionStage<T> stage, Runnable before) {
+            stage.whenComplete((value, failure) -> {
+                before.run();
+                if (failure != null) {
+                    completeExceptionally(unwrap(failure));
+                } else {
+                    complete(value);
+                }
+            });
+            whenComplete((value, failure) -> {
+                if (isCancelled()) {
+                    stage.toCompletableFuture().cancel(true);
+                }
+            });
+            return this;
+        }
+    }
+
+    /** A call that was not decided at once. */
+    private static final class Waiting<T extends @Nullable Object> extends Result<T> {
 
         private final CompletableFuture<Gate.Pass> entered;
         private final Body<T> body;
@@ -111,6 +138,10 @@ final class AsyncCalls {
 
         private CompletableFuture<T> start(Executor later) {
             entered.whenComplete((pass, failure) -> {
+                if (isDone()) {
+                    giveBack(pass);
+                    return;
+                }
                 try {
                     later.execute(() -> decided(pass, failure));
                 } catch (RuntimeException ex) {
@@ -138,26 +169,11 @@ final class AsyncCalls {
                 if (stage == null) {
                     complete(null);
                 } else {
-                    follow(stage);
+                    follow(stage, () -> {});
                 }
             } catch (Throwable ex) {
                 completeExceptionally(ex);
             }
-        }
-
-        private void follow(CompletionStage<T> stage) {
-            stage.whenComplete((value, failure) -> {
-                if (failure != null) {
-                    completeExceptionally(unwrap(failure));
-                } else {
-                    complete(value);
-                }
-            });
-            whenComplete((value, failure) -> {
-                if (isCancelled()) {
-                    stage.toCompletableFuture().cancel(true);
-                }
-            });
         }
 
         private static void giveBack(Gate.@Nullable Pass pass) {

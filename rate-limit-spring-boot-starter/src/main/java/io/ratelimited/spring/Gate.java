@@ -239,7 +239,7 @@ final class Gate {
             }
         }
 
-        private boolean countsInFlight() {
+        boolean countsInFlight() {
             return Stream.concat(enforced.stream(), shadows.stream())
                     .anyMatch(ask -> ask.limit().countsInFlight());
         }

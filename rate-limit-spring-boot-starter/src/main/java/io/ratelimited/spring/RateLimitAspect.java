@@ -18,6 +18,9 @@ import org.springframework.core.Ordered;
 @Aspect
 public final class RateLimitAspect implements Ordered {
 
+    private static final String LIMITED =
+            "(io.ratelimited.spring.RateLimited || io.ratelimited.spring.RateLimited.List)";
+
     private static final RateLimitAspect WOVEN = new RateLimitAspect();
 
     private final int order;
@@ -60,15 +63,12 @@ public final class RateLimitAspect implements Ordered {
         return order;
     }
 
-    /** Around every call that an annotation on the method or its class limits. */
-    @Around("execution(* *(..)) && (@annotation(io.ratelimited.spring.RateLimited)"
-            + " || @annotation(io.ratelimited.spring.RateLimited.List)"
-            + " || @within(io.ratelimited.spring.RateLimited)"
-            + " || @within(io.ratelimited.spring.RateLimited.List)"
-            + " || execution(@(@io.ratelimited.spring.RateLimited *) * *(..))"
-            + " || execution(@(@io.ratelimited.spring.RateLimited.List *) * *(..))"
-            + " || within(@(@io.ratelimited.spring.RateLimited *) *)"
-            + " || within(@(@io.ratelimited.spring.RateLimited.List *) *))")
+    /**
+     * Around every call that an annotation on the method or its class limits. Only patterns of signatures, which match
+     * or do not once and for all: {@code @annotation} and {@code @within} are matched again at every call.
+     */
+    @Around("execution(@" + LIMITED + " * *(..)) || execution(@(@" + LIMITED + " *) * *(..))"
+            + " || (execution(* *(..)) && (within(@" + LIMITED + " *) || within(@(@" + LIMITED + " *) *)))")
     public @Nullable Object limit(ProceedingJoinPoint call) throws Throwable {
         Supplier<LimitedMethods> configured = methods;
         if (configured == null) {
@@ -82,7 +82,7 @@ public final class RateLimitAspect implements Ordered {
             return call.proceed();
         }
         Call adapted = new JoinPointCall(call);
-        return method.invoke(method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
+        return method.invoke(this != WOVEN && method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
     }
 
     /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */

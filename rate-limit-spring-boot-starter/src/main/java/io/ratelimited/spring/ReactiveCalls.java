@@ -84,6 +84,7 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
         private final Call call;
         private final CompletableFuture<Gate.Pass> entered;
         private volatile boolean started;
+        private volatile boolean ended;
 
         private Subscription(LimitedMethod method, Call call, @Nullable CurrentRequest caller, ContextView context) {
             this.method = method;
@@ -104,7 +105,12 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
 
         /** Goes on where Reactor's own delays do, off the thread that keeps time. */
         private Mono<Publisher<?>> later() {
-            CompletableFuture<Boolean> decided = entered.handle((pass, failure) -> true);
+            CompletableFuture<Boolean> decided = new CompletableFuture<>();
+            entered.whenComplete((pass, failure) -> {
+                if (!ended) {
+                    decided.complete(true);
+                }
+            });
             return Mono.fromFuture(decided, true)
                     .publishOn(Schedulers.parallel())
                     .map(done -> admitted());
@@ -137,6 +143,7 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
 
         /** Before the subscriber is told of the end, so that its next call finds the place of this one free. */
         private void end() {
+            ended = true;
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }

@@ -1,0 +1,25 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Ticker;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.util.TestPropertyValues;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+
+/** Small applications with limits. */
+final class Applications {
+
+    private Applications() {}
+
+    /** An application of beans, under a ticker, with properties as in {@code name=value}. */
+    static AnnotationConfigApplicationContext start(Ticker ticker, Class<?>[] beans, String... properties) {
+        AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+        TestPropertyValues.of(properties).applyTo(context);
+        context.registerBean(Ticker.class, () -> ticker);
+        context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class);
+        if (beans.length > 0) {
+            context.register(beans);
+        }
+        context.refresh();
+        return context;
+    }
+}

@@ -1,0 +1,56 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/** Applications in a process of their own, for what the class path or an agent decides. */
+final class Fork {
+
+    private Fork() {}
+
+    /** The jar of the class path whose name begins so. */
+    static String jar(String name) {
+        return classPath()
+                .filter(entry -> Path.of(entry).getFileName().toString().startsWith(name))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    private static Stream<String> classPath() {
+        return Stream.of(System.getProperty("java.class.path").split(File.pathSeparator));
+    }
+
+    /**
+     * Runs a main class on part of this class path, and returns the facts that it printed, as in {@code word 1}.
+     *
+     * @param jars which entries of the class path it gets
+     */
+    static List<String> run(Path directory, Class<?> main, Predicate<String> jars, String... options)
+            throws IOException, InterruptedException {
+        String classPath = classPath().filter(jars).collect(Collectors.joining(File.pathSeparator));
+        Path arguments =
+                Files.writeString(directory.resolve("arguments"), "-cp \"" + classPath.replace("\\", "\\\\") + "\"");
+        Path output = directory.resolve("output");
+        List<String> command = new ArrayList<>();
+        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.addAll(List.of(options));
+        command.addAll(List.of("@" + arguments, main.getName()));
+        Process process = new ProcessBuilder(command)
+                .redirectErrorStream(true)
+                .redirectOutput(output.toFile())
+                .start();
+        int status = process.waitFor();
+        List<String> lines = Files.readAllLines(output);
+        assertThat(status).as(String.join("\n", lines)).isZero();
+        return lines.stream().filter(line -> line.matches("\\w+ \\d+")).toList();
+    }
+}

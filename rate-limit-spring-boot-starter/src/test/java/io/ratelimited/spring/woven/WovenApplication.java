@@ -1,0 +1,133 @@
+package io.ratelimited.spring.woven;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.util.TestPropertyValues;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import reactor.core.publisher.Mono;
+
+/** Runs in a process whose classes are woven, and prints what it sees: for each kind of call how many of three went. */
+public final class WovenApplication {
+
+    private WovenApplication() {}
+
+    public static void main(String[] args) {
+        try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
+            TestPropertyValues.of("rate-limit.aspect.mode=woven", "rate-limit.defaults.rate=2/h")
+                    .applyTo(context);
+            context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class, Sub.class);
+            context.refresh();
+            Service service = context.getBean("wovenApplication.Service", Service.class);
+            count("public", service::open);
+            count("self", service::callsItself);
+            count("private", service::callsPrivate);
+            count("static", Service::shared);
+            count("new", () -> new Service().fresh());
+            count("meta", service::meta);
+            count("future", () -> service.future().join());
+            count("mono", () -> service.mono().block());
+            Sub sub = context.getBean(Sub.class);
+            count("override", sub::overridden);
+            count("interface", context.getBean(Limited.class)::onInterface);
+            service.once();
+            System.out.println("remaining "
+                    + context.getBean(RateLimits.class).peek("twice", null).remaining());
+        }
+        count("closed", new Service()::open);
+    }
+
+    private static void count(String kind, Runnable call) {
+        int admitted = 0;
+        for (int i = 0; i < 3; i++) {
+            try {
+                call.run();
+                admitted++;
+            } catch (RateLimitExceededException ex) {
+                // Counted by what is missing.
+            } catch (CompletionException ex) {
+                refused(ex.getCause());
+            }
+        }
+        System.out.println(kind + " " + admitted);
+    }
+
+    private static void refused(Throwable cause) {
+        if (!(cause instanceof RateLimitExceededException)) {
+            throw new IllegalStateException(cause);
+        }
+    }
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @RateLimited
+    @interface Few {}
+
+    interface Limited {
+
+        @RateLimited
+        void onInterface();
+    }
+
+    public static class Service {
+
+        @RateLimited
+        public void open() {}
+
+        public void callsItself() {
+            self();
+        }
+
+        @RateLimited
+        public void self() {}
+
+        public void callsPrivate() {
+            hidden();
+        }
+
+        @RateLimited
+        private void hidden() {}
+
+        @RateLimited
+        static void shared() {}
+
+        @RateLimited
+        public void fresh() {}
+
+        @Few
+        public void meta() {}
+
+        @RateLimited
+        public CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("future").thenApply(value -> value);
+        }
+
+        @RateLimited
+        public Mono<String> mono() {
+            return Mono.just("mono");
+        }
+
+        @RateLimited("twice")
+        public void once() {}
+
+        @RateLimited("overridden")
+        public void overridden() {}
+    }
+
+    public static class Sub extends Service implements Limited {
+
+        @Override
+        @RateLimited("overridden")
+        public void overridden() {
+            super.overridden();
+        }
+
+        @Override
+        public void onInterface() {}
+    }
+}
