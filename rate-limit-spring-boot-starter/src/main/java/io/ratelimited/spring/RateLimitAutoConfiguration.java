@@ -4,6 +4,7 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
@@ -55,6 +56,11 @@ public final class RateLimitAutoConfiguration {
                 value -> beanFactory.resolveEmbeddedValue(value),
                 new CallStyles(),
                 requests.getIfAvailable());
+    }
+
+    @Bean
+    RouteLimits routeLimits(RateLimits rateLimits, RateLimitProperties properties, BeanFactory beanFactory) {
+        return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
     }
 
     @Bean

@@ -50,7 +50,7 @@ public final class RateLimits {
         boolean admitted = limit.limiter().tryAcquire(key, permits);
         if (!gate.isUnobserved()) {
             Supplier<Decision> decision = () -> limit.limiter().peek(key, permits, 0);
-            gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision, null);
+            gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision);
         }
         return admitted;
     }
