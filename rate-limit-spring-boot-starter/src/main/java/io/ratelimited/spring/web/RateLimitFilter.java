@@ -32,13 +32,13 @@ public final class RateLimitFilter implements Filter, Ordered {
 
     private final RoutePatterns routes;
     private final RouteLimits limits;
-    private final ServletCalls calls;
+    private final ServletRequests requests;
     private final ServletRefusals refusals;
 
-    RateLimitFilter(RouteLimits limits, ServletCalls calls, ServletRefusals refusals) {
+    RateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
-        this.calls = calls;
+        this.requests = requests;
         this.refusals = refusals;
     }
 
@@ -51,7 +51,7 @@ public final class RateLimitFilter implements Filter, Ordered {
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
         if (request instanceof HttpServletRequest httpRequest && response instanceof HttpServletResponse httpResponse) {
-            ServletCall call = calls.of(httpRequest, httpResponse);
+            ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
             Admission admission;
             try {
                 admission = enter(httpRequest, call);
@@ -65,7 +65,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         }
     }
 
-    private @Nullable Admission enter(HttpServletRequest request, ServletCall call) {
+    private @Nullable Admission enter(HttpServletRequest request, ServletCurrentRequest call) {
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
             return null;
         }
@@ -88,7 +88,7 @@ public final class RateLimitFilter implements Filter, Ordered {
     }
 
     /** What has to be done when the request has ended, on whichever thread it does. */
-    private record End(ServletCall call, @Nullable Admission admission) implements AsyncListener {
+    private record End(ServletCurrentRequest call, @Nullable Admission admission) implements AsyncListener {
 
         private boolean follow(HttpServletRequest request) {
             try {

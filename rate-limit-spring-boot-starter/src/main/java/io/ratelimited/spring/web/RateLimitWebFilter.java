@@ -27,13 +27,13 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     private final RoutePatterns routes;
     private final RouteLimits limits;
-    private final ReactiveCalls calls;
+    private final ReactiveRequests requests;
     private final ReactiveRefusals refusals;
 
-    RateLimitWebFilter(RouteLimits limits, ReactiveCalls calls, ReactiveRefusals refusals) {
+    RateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
-        this.calls = calls;
+        this.requests = requests;
         this.refusals = refusals;
     }
 
@@ -44,12 +44,12 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     @Override
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
-        return calls.of(exchange)
+        return requests.of(exchange)
                 .flatMap(call ->
-                        enter(exchange, chain, call).contextWrite(context -> context.put(ReactiveCalls.KEY, call)));
+                        enter(exchange, chain, call).contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
     }
 
-    private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCall call) {
+    private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
         ServerHttpRequest request = exchange.getRequest();
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
             return chain.filter(exchange);
@@ -60,7 +60,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     }
 
     private Mono<Void> limited(
-            ServerWebExchange exchange, WebFilterChain chain, List<Route> matching, ReactiveCall call) {
+            ServerWebExchange exchange, WebFilterChain chain, List<Route> matching, ReactiveCurrentRequest call) {
         CompletableFuture<Admission> entered = limits.enterAsync(matching, call);
         Mono<Admission> turn = Mono.fromFuture(entered);
         if (!entered.isDone()) {

@@ -24,8 +24,8 @@ import org.springframework.web.reactive.DispatcherHandler;
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
-    ReactiveCalls rateLimitReactiveCalls(RateLimitProperties properties) {
-        return new ReactiveCalls(properties.http());
+    ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties) {
+        return new ReactiveRequests(properties.http());
     }
 
     @Bean
@@ -40,8 +40,8 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
-    RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveCalls calls, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(limits, calls, refusals);
+    RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(limits, requests, refusals);
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -50,7 +50,7 @@ public final class ReactiveRateLimitAutoConfiguration {
 
         @Bean
         InitializingBean rateLimitContextPropagation() {
-            return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveCalls.Accessor());
+            return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
         }
     }
 }

@@ -48,7 +48,7 @@ final class ReactiveRefusals implements WebExceptionHandler, Ordered {
         if (refusal == null || response.isCommitted()) {
             return Mono.error(failure);
         }
-        tellOf(refusal.exception(), ReactiveCall.in(exchange));
+        tellOf(refusal.exception(), ReactiveCurrentRequest.in(exchange));
         byte[] body = refusal.body(status.value());
         response.setStatusCode(status);
         HttpHeaders headers = response.getHeaders();
@@ -63,7 +63,7 @@ final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     }
 
     /** A refusal that was decided without the request has not told it. */
-    private void tellOf(RateLimitExceededException refusal, @Nullable ReactiveCall call) {
+    private void tellOf(RateLimitExceededException refusal, @Nullable ReactiveCurrentRequest call) {
         if (call != null && !call.knows(refusal.limit())) {
             limits.all().stream()
                     .filter(limit -> limit.name().equals(refusal.limit()))

@@ -22,21 +22,21 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 public final class ServletRateLimitAutoConfiguration {
 
     @Bean
-    ServletCalls rateLimitServletCalls(RateLimitProperties properties) {
-        return new ServletCalls(properties.http());
+    ServletRequests rateLimitServletRequests(RateLimitProperties properties) {
+        return new ServletRequests(properties.http());
     }
 
     @Bean
     ServletRefusals rateLimitServletRefusals(
             RateLimitProperties properties,
-            ServletCalls calls,
+            ServletRequests requests,
             RateLimits limits,
             ObjectProvider<HandlerExceptionResolver> resolvers) {
-        return new ServletRefusals(properties.http().status(), calls, limits, resolvers::orderedStream);
+        return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
     }
 
     @Bean
-    RateLimitFilter rateLimitFilter(RouteLimits limits, ServletCalls calls, ServletRefusals refusals) {
-        return new RateLimitFilter(limits, calls, refusals);
+    RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        return new RateLimitFilter(limits, requests, refusals);
     }
 }

@@ -22,15 +22,18 @@ import org.springframework.web.servlet.ModelAndView;
 final class ServletRefusals implements HandlerExceptionResolver, Ordered {
 
     private final int status;
-    private final ServletCalls calls;
+    private final ServletRequests requests;
     private final RateLimits limits;
     private final Supplier<Stream<HandlerExceptionResolver>> resolvers;
 
     /** @param resolvers all of the application, in their order */
     ServletRefusals(
-            int status, ServletCalls calls, RateLimits limits, Supplier<Stream<HandlerExceptionResolver>> resolvers) {
+            int status,
+            ServletRequests requests,
+            RateLimits limits,
+            Supplier<Stream<HandlerExceptionResolver>> resolvers) {
         this.status = status;
-        this.calls = calls;
+        this.requests = requests;
         this.limits = limits;
         this.resolvers = resolvers;
     }
@@ -71,7 +74,7 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
     }
 
     private void write(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
-        tellOf(refusal.exception(), calls.of(request, response));
+        tellOf(refusal.exception(), requests.of(request, response));
         byte[] body = refusal.body(status);
         response.setStatus(status);
         String retryAfter = refusal.retryAfter();
@@ -84,7 +87,7 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
     }
 
     /** A refusal on another thread has not told the request. */
-    private void tellOf(RateLimitExceededException refusal, ServletCall call) {
+    private void tellOf(RateLimitExceededException refusal, ServletCurrentRequest call) {
         if (!call.knows(refusal.limit())) {
             limits.all().stream()
                     .filter(limit -> limit.name().equals(refusal.limit()))

@@ -18,9 +18,9 @@ import org.jspecify.annotations.Nullable;
  * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
  * nothing has to be wrapped, and streams have them too.
  */
-final class ServletCall implements CurrentRequest {
+final class ServletCurrentRequest implements CurrentRequest {
 
-    private static final String ATTRIBUTE = ServletCall.class.getName();
+    private static final String ATTRIBUTE = ServletCurrentRequest.class.getName();
 
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
@@ -29,7 +29,7 @@ final class ServletCall implements CurrentRequest {
     private final Told told;
 
     /** @param response null if nobody knows it, so that no fields can be set */
-    ServletCall(
+    ServletCurrentRequest(
             HttpServletRequest request, @Nullable HttpServletResponse response, ClientAddress clients, Headers style) {
         this.request = request;
         this.response = response;

@@ -10,12 +10,12 @@ import org.springframework.web.context.request.RequestContextHolder;
 import org.springframework.web.context.request.ServletRequestAttributes;
 
 /** Finds the servlet request of the calling thread where Spring keeps it. */
-final class ServletCalls implements CurrentRequest.Source {
+final class ServletRequests implements CurrentRequest.Source {
 
     private final ClientAddress clients;
     private final Headers style;
 
-    ServletCalls(Http http) {
+    ServletRequests(Http http) {
         this.clients = new ClientAddress(http.ipv6PrefixLength());
         this.style = http.headers();
     }
@@ -33,7 +33,7 @@ final class ServletCalls implements CurrentRequest.Source {
         }
     }
 
-    ServletCall of(HttpServletRequest request, @Nullable HttpServletResponse response) {
-        return new ServletCall(request, response, clients, style);
+    ServletCurrentRequest of(HttpServletRequest request, @Nullable HttpServletResponse response) {
+        return new ServletCurrentRequest(request, response, clients, style);
     }
 }

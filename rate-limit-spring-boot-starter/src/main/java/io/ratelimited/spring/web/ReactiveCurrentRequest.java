@@ -18,9 +18,9 @@ import reactor.core.publisher.Mono;
  * A WebFlux request. The principal and the session, which WebFlux finds asynchronously, have been found before. Fields
  * are set when the response is committed, on the thread that does so.
  */
-final class ReactiveCall implements CurrentRequest {
+final class ReactiveCurrentRequest implements CurrentRequest {
 
-    private static final String ATTRIBUTE = ReactiveCall.class.getName();
+    private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
 
     private final ServerWebExchange exchange;
     private final ClientAddress clients;
@@ -29,7 +29,7 @@ final class ReactiveCall implements CurrentRequest {
     private final Found<String> session;
     private final LimitFields fields = new LimitFields();
 
-    private ReactiveCall(
+    private ReactiveCurrentRequest(
             ServerWebExchange exchange,
             ClientAddress clients,
             Headers style,
@@ -43,10 +43,10 @@ final class ReactiveCall implements CurrentRequest {
     }
 
     /** Finds out what an exchange only tells asynchronously, and sets the fields of its response in the end. */
-    static Mono<ReactiveCall> of(ServerWebExchange exchange, ClientAddress clients, Headers style) {
+    static Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange, ClientAddress clients, Headers style) {
         Mono<Principal> principal = exchange.getPrincipal();
         return Mono.zip(Found.of(principal), Found.of(session(exchange)), (caller, session) -> {
-            ReactiveCall call = new ReactiveCall(exchange, clients, style, caller, session);
+            ReactiveCurrentRequest call = new ReactiveCurrentRequest(exchange, clients, style, caller, session);
             exchange.getAttributes().put(ATTRIBUTE, call);
             exchange.getResponse().beforeCommit(call::write);
             return call;
@@ -62,7 +62,7 @@ final class ReactiveCall implements CurrentRequest {
     }
 
     /** The call of an exchange; null before the filter has seen it. */
-    static @Nullable ReactiveCall in(ServerWebExchange exchange) {
+    static @Nullable ReactiveCurrentRequest in(ServerWebExchange exchange) {
         return exchange.getAttribute(ATTRIBUTE);
     }
 

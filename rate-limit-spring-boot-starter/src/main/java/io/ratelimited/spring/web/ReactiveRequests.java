@@ -12,7 +12,7 @@ import reactor.core.publisher.Mono;
  * Finds the WebFlux request of a call in the Reactor context. Methods that return plain values have none: for them the
  * request is on the thread, if {@code spring.reactor.context-propagation} is {@code auto}.
  */
-final class ReactiveCalls implements CurrentRequest.Source {
+final class ReactiveRequests implements CurrentRequest.Source {
 
     /** Key of the request in the Reactor context. */
     static final String KEY = CurrentRequest.class.getName();
@@ -22,7 +22,7 @@ final class ReactiveCalls implements CurrentRequest.Source {
     private final Http http;
     private final ClientAddress clients;
 
-    ReactiveCalls(Http http) {
+    ReactiveRequests(Http http) {
         this.http = http;
         this.clients = new ClientAddress(http.ipv6PrefixLength());
     }
@@ -37,8 +37,8 @@ final class ReactiveCalls implements CurrentRequest.Source {
         return reactorContext.apply(KEY) instanceof CurrentRequest request ? request : current();
     }
 
-    Mono<ReactiveCall> of(ServerWebExchange exchange) {
-        return ReactiveCall.of(exchange, clients, http.headers());
+    Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
+        return ReactiveCurrentRequest.of(exchange, clients, http.headers());
     }
 
     /** Puts the request on the thread wherever Reactor restores thread locals. */
