@@ -4,7 +4,7 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The instants of the last permits, at most as many as the limit has. A call may go when the permit that would be one
+ * The instants of the permits in the window and of those granted in advance. A call may go when the permit that would be one
  * too many has left the window, and never before a call that was granted earlier. An instant leaves the window exactly
  * one period later.
  *
@@ -15,7 +15,7 @@ final class SlidingLog extends Cell {
     private static final int FIRST_CAPACITY = 8;
 
     private final Terms terms;
-    /** A ring of instants in order, one a permit; grows up to the permits of the limit. */
+    /** A ring of instants in order, one a permit; grows beyond the permits of the limit only for calls that wait. */
     private long[] instants;
 
     private int oldest;
@@ -72,14 +72,15 @@ final class SlidingLog extends Cell {
         return instants[index < instants.length ? index : index - instants.length];
     }
 
-    /** Appends an instant; one that has left the window, or is older than the limit can count, makes room. */
+    /** Appends an instant; those that have left the window make room. A cancel needs all others. */
     private void add(long instant, long now) {
-        while (size > 0 && (size == terms.permits || instant(0) + terms.period - now <= 0)) {
+        while (size > 0 && instant(0) + terms.period - now <= 0) {
             oldest = oldest + 1 == instants.length ? 0 : oldest + 1;
             size--;
         }
         if (size == instants.length) {
-            instants = toArray((int) Math.min(terms.permits, Math.max(FIRST_CAPACITY, size * 2L)));
+            long doubled = Math.max(FIRST_CAPACITY, size * 2L);
+            instants = toArray((int) (size < terms.permits ? Math.min(terms.permits, doubled) : doubled));
             oldest = 0;
         }
         int index = oldest + size;

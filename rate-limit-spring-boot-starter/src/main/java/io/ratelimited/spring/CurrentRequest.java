@@ -52,9 +52,9 @@ public interface CurrentRequest {
         CurrentRequest current();
 
         /**
-         * Finds the request of a reactive call.
+         * Finds the request of a subscription to a reactive type.
          *
-         * @param reactorContext looks a key up in the context of the subscription; null if absent
+         * @param reactorContext looks up a key in the context of the subscription; null if it is absent
          * @return null outside a web request
          */
         default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {

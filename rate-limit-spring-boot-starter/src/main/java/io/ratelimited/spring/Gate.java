@@ -6,12 +6,15 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -21,9 +24,18 @@ import org.jspecify.annotations.Nullable;
 final class Gate {
 
     private final List<DecisionObserver> observers;
+    private final Ticker ticker;
+    private final LateStart lateStart;
 
-    Gate(List<DecisionObserver> observers) {
+    /** @param lateStart where calls go on that had to wait without a thread */
+    Gate(List<DecisionObserver> observers, Ticker ticker, LateStart lateStart) {
         this.observers = List.copyOf(observers);
+        this.ticker = ticker;
+        this.lateStart = lateStart;
+    }
+
+    LateStart lateStart() {
+        return lateStart;
     }
 
     /** Whether nobody wants to know of decisions, so that none has to be described. */
@@ -46,11 +58,15 @@ final class Gate {
         Reservation reservation = AllOf.reserve(pass.claims());
         long waited = 0;
         try {
-            long before = reservation.mayWait() ? System.nanoTime() : 0;
-            if (!reservation.await()) {
+            if (reservation.mayWait()) {
+                long before = ticker.nanos();
+                if (!reservation.await()) {
+                    throw pass.refused(reservation.decision());
+                }
+                waited = ticker.nanos() - before;
+            } else if (reservation.isRefused()) {
                 throw pass.refused(reservation.decision());
             }
-            waited = before == 0 ? 0 : System.nanoTime() - before;
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
             throw interrupted(pass, ex);
@@ -83,25 +99,11 @@ final class Gate {
         AllOf.reserveAsync(pass.claims()).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
-                return;
+            } else if (reservation.mayWait()) {
+                pass.await(reservation, entered);
+            } else {
+                pass.decided(reservation, !reservation.isRefused(), 0, entered);
             }
-            long before = reservation.mayWait() ? System.nanoTime() : 0;
-            CompletableFuture<Boolean> turn = reservation.awaitAsync();
-            entered.whenComplete((ignored, cancellation) -> {
-                if (cancellation != null) {
-                    turn.cancel(false);
-                    reservation.cancel();
-                }
-            });
-            turn.whenComplete((admitted, interruption) -> {
-                if (interruption != null) {
-                    entered.completeExceptionally(interruption);
-                } else if (!admitted) {
-                    entered.completeExceptionally(pass.refused(reservation.decision()));
-                } else {
-                    entered.complete(pass.admitted(reservation, before == 0 ? 0 : System.nanoTime() - before));
-                }
-            });
         });
         return entered;
     }
@@ -149,6 +151,35 @@ final class Gate {
             return enforced.stream().map(Ask::claim).toList();
         }
 
+        private void await(Reservation reservation, CompletableFuture<Pass> entered) {
+            long before = ticker.nanos();
+            CompletableFuture<Boolean> turn = reservation.awaitAsync();
+            entered.whenComplete((ignored, cancellation) -> {
+                if (cancellation != null) {
+                    turn.cancel(false);
+                    reservation.cancel();
+                }
+            });
+            turn.whenComplete((admitted, interruption) -> {
+                if (interruption != null) {
+                    entered.completeExceptionally(interruption);
+                } else {
+                    decided(reservation, admitted, ticker.nanos() - before, entered);
+                }
+            });
+        }
+
+        private void decided(
+                Reservation reservation, boolean admitted, long waitedNanos, CompletableFuture<Pass> entered) {
+            if (entered.isCancelled()) {
+                reservation.cancel();
+            } else if (!admitted) {
+                entered.completeExceptionally(refused(reservation.decision()));
+            } else if (!entered.complete(admitted(reservation, waitedNanos))) {
+                cancel();
+            }
+        }
+
         private Pass admitted(@Nullable Reservation reservation, long waitedNanos) {
             if (reservation != null) {
                 held.add(reservation);
@@ -194,6 +225,20 @@ final class Gate {
         /** The call has ended: calls in flight no longer count. */
         void end() {
             held.forEach(Reservation::release);
+        }
+
+        /** The call has returned: it ends now, or with the stage that it returned. */
+        void endWith(@Nullable Object result) {
+            if (result instanceof CompletionStage<?> stage && countsInFlight()) {
+                stage.whenComplete((value, failure) -> end());
+            } else {
+                end();
+            }
+        }
+
+        private boolean countsInFlight() {
+            return Stream.concat(enforced.stream(), shadows.stream())
+                    .anyMatch(ask -> ask.limit().countsInFlight());
         }
 
         /** The call will not be made: gives back what can be given back. */

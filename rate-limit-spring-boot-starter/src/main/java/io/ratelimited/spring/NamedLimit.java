@@ -46,7 +46,7 @@ public final class NamedLimit {
     }
 
     /** Where the limit is declared, for messages. */
-    String place() {
+    public String place() {
         return place;
     }
 

@@ -4,8 +4,11 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -15,6 +18,8 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
+import org.springframework.util.function.SingletonSupplier;
 
 /** Wires limits, their aspect, and limits in memory. */
 @AutoConfiguration
@@ -38,11 +43,15 @@ public final class RateLimitAutoConfiguration {
     RateLimits rateLimits(
             RateLimitProperties properties,
             ObjectProvider<LimiterFactory> factories,
-            ObjectProvider<DecisionObserver> observers) {
+            ObjectProvider<DecisionObserver> observers,
+            Ticker ticker,
+            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
+        LateStart lateStart =
+                new LateStart(SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool)));
         return new RateLimits(
                 properties,
                 factories.orderedStream().toList(),
-                new Gate(observers.orderedStream().toList()));
+                new Gate(observers.orderedStream().toList(), ticker, lateStart));
     }
 
     @Bean
@@ -63,17 +72,41 @@ public final class RateLimitAutoConfiguration {
         return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
     }
 
-    @Bean
-    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    RateLimitAspect rateLimitAspect(LimitedMethods methods, RateLimitProperties properties) {
-        return new RateLimitAspect(methods, properties.aspect().order());
-    }
+    // What proxies are made from depends on no other bean, so that none is made before its time.
 
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, RateLimitProperties properties) {
-        return new RateLimitAdvisor(methods::getObject, properties.aspect().order());
+    static RateLimitAspect rateLimitAspect(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        return new RateLimitAspect(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        return new RateLimitAdvisor(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "woven")
+    static WovenMode rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
+        return new WovenMode(SingletonSupplier.of(methods::getObject));
+    }
+
+    private static int aspectOrder(Environment environment) {
+        return environment.getProperty(
+                "rate-limit.aspect.order", Integer.class, RateLimitProperties.Aspect.DEFAULT_ORDER);
+    }
+
+    @Bean
+    LimitLog limitLog(RateLimits rateLimits) {
+        return new LimitLog(rateLimits);
+    }
+
+    @Bean
+    ConfigurationRefresh rateLimitConfigurationRefresh(RateLimits rateLimits, Environment environment) {
+        return new ConfigurationRefresh(rateLimits, environment);
     }
 
     private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {

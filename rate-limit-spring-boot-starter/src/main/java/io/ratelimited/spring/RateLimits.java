@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
@@ -24,7 +25,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RateLimits {
 
-    private final RateLimitProperties properties;
+    private volatile RateLimitProperties properties;
     private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
     private final Gate gate;
@@ -102,22 +103,46 @@ public final class RateLimits {
      * @return the new limit
      * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
      */
-    public Limit update(String name, UnaryOperator<Limit.Builder> change) {
+    public synchronized Limit update(String name, UnaryOperator<Limit.Builder> change) {
         NamedLimit limit = get(name);
-        synchronized (limit) {
-            limit.limiter().update(change.apply(limit.limit().toBuilder()).build());
-            return limit.limit();
-        }
+        limit.limiter().update(change.apply(limit.limit().toBuilder()).build());
+        return limit.limit();
     }
 
-    /** Changes a limit by what the properties say, its policy included. */
-    Limit update(String name, LimitProperties changes) {
+    /**
+     * Changes a limit while it is in use, its policy and its tiers included; what was spent stays spent.
+     *
+     * @param changes what to change; null is left as it is
+     * @return the new limit
+     * @throws InvalidRateLimitException when the new limit is not a valid one, or something is to change that is fixed
+     *     at start-up; nothing has changed
+     */
+    public synchronized Limit update(String name, LimitProperties changes) {
         NamedLimit limit = get(name);
-        synchronized (limit) {
-            update(name, builder -> LimitSettings.apply(changes, builder));
-            limit.properties(changes.over(limit.properties()));
-            return limit.limit();
+        LimitUpdate.of(limit, changes).apply();
+        return limit.limit();
+    }
+
+    /**
+     * Goes over to other properties: what differs from those before is changed in the limits in use, and what was
+     * changed by {@link #update} stays unless it differs too.
+     *
+     * @return the names of the limits that were changed
+     * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
+     */
+    synchronized List<String> refresh(RateLimitProperties changed) {
+        RateLimitProperties before = properties;
+        List<LimitUpdate> updates = new ArrayList<>();
+        for (NamedLimit limit : all()) {
+            LimitProperties old = merged(before, limit.name(), limit.definition());
+            LimitProperties next = merged(changed, limit.name(), limit.definition());
+            if (!next.equals(old)) {
+                updates.add(LimitUpdate.between(limit, old, next));
+            }
         }
+        updates.forEach(LimitUpdate::apply);
+        properties = changed;
+        return updates.stream().map(LimitUpdate::name).toList();
     }
 
     /** All limits, by name. */
@@ -148,6 +173,10 @@ public final class RateLimits {
 
     /** What is said about each use of a limit: the properties win over what is declared, the defaults come last. */
     LimitProperties merged(String name, LimitProperties declared) {
+        return merged(properties, name, declared);
+    }
+
+    private static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
         LimitProperties own = properties.limit(name);
         LimitProperties defaults = properties.orDefaults();
         Algorithm algorithm = LimitSettings.algorithm(own.over(declared).over(defaults));
@@ -184,9 +213,7 @@ public final class RateLimits {
         if (all.tiers() != null) {
             all.tiers().forEach((tier, tierProperties) -> {
                 LimitProperties ofTier = tierProperties.over(all.asBaseOf(tierProperties));
-                tiers.put(
-                        tier,
-                        factory.create(LimitSettings.limit(name, place + ", tier '" + tier + "'", ofTier), ofTier));
+                tiers.put(tier, factory.create(LimitSettings.tier(name, place, tier, ofTier), ofTier));
             });
         }
         return new NamedLimit(name, place, declared.definition(), all, limiter, tiers);

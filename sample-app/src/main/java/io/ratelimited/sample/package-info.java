@@ -1,4 +1,4 @@
-/** A small shop whose calls are limited, and one endpoint for each algorithm to try it. */
+/** Starts the sample: a small shop whose calls are limited, and a page that shows what each algorithm does. */
 @NullMarked
 package io.ratelimited.sample;
 
