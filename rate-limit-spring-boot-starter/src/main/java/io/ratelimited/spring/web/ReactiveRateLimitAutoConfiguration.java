@@ -11,7 +11,6 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication.Type;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.web.reactive.DispatcherHandler;
@@ -19,7 +18,7 @@ import org.springframework.web.reactive.DispatcherHandler;
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @ConditionalOnClass(DispatcherHandler.class)
-@ConditionalOnWebApplication(type = Type.REACTIVE)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
 @ConditionalOnBean(RateLimits.class)
 public final class ReactiveRateLimitAutoConfiguration {
 
