@@ -3,17 +3,16 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
-import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.springframework.boot.WebApplicationType;
@@ -23,7 +22,10 @@ import org.springframework.context.ConfigurableApplicationContext;
 /** An application on a server of one kind, on a port of its own, and a client of it. */
 final class RunningServer implements AutoCloseable {
 
-    private static final HttpClient CLIENT = HttpClient.newHttpClient();
+    /** Of HTTP/1.1: the client's offer to upgrade now and then leaves Reactor Netty without an answer. */
+    private static final HttpClient CLIENT =
+            HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
+
     private static final String BOOT = "org.springframework.boot.";
 
     final ConfigurableApplicationContext context;
@@ -77,11 +79,9 @@ final class RunningServer implements AutoCloseable {
         if (headers.length > 0) {
             request.headers(headers);
         }
-        try {
-            return CLIENT.send(request.build(), BodyHandlers.ofString());
-        } catch (IOException | InterruptedException ex) {
-            throw new IllegalStateException(ex);
-        }
+        return CLIENT.sendAsync(request.build(), BodyHandlers.ofString())
+                .orTimeout(20, TimeUnit.SECONDS)
+                .join();
     }
 
     CompletableFuture<HttpResponse<String>> getAsync(String path) {
