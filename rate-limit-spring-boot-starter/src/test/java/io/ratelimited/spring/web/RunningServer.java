@@ -22,10 +22,6 @@ import org.springframework.context.ConfigurableApplicationContext;
 /** An application on a server of one kind, on a port of its own, and a client of it. */
 final class RunningServer implements AutoCloseable {
 
-    /** Of HTTP/1.1: the client's offer to upgrade now and then leaves Reactor Netty without an answer. */
-    private static final HttpClient CLIENT =
-            HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
-
     private static final String BOOT = "org.springframework.boot.";
 
     final ConfigurableApplicationContext context;
@@ -79,13 +75,18 @@ final class RunningServer implements AutoCloseable {
         if (headers.length > 0) {
             request.headers(headers);
         }
-        return CLIENT.sendAsync(request.build(), BodyHandlers.ofString())
+        return client().sendAsync(request.build(), BodyHandlers.ofString())
                 .orTimeout(20, TimeUnit.SECONDS)
                 .join();
     }
 
     CompletableFuture<HttpResponse<String>> getAsync(String path) {
-        return CLIENT.sendAsync(HttpRequest.newBuilder(uri(path)).build(), BodyHandlers.ofString());
+        return client().sendAsync(HttpRequest.newBuilder(uri(path)).build(), BodyHandlers.ofString());
+    }
+
+    /** One for each request: a connection used before now and then gets no answer of Reactor Netty, limits or not. */
+    private static HttpClient client() {
+        return HttpClient.newHttpClient();
     }
 
     private URI uri(String path) {
