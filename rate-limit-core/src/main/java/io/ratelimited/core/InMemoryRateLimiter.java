@@ -37,13 +37,28 @@ public final class InMemoryRateLimiter implements RateLimiter {
      *     state, so that a flood of keys gives nobody more than the limit
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        this(limit, ticker, maximumKeys, false);
+    }
+
+    private InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.clock = new SteadyClock(ticker);
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
+        if (empty) {
+            terms.startEmpty();
+        }
         this.single = terms.fresh(clock.now(terms));
+    }
+
+    /**
+     * A limiter whose buckets hold nothing at first, for one that takes over from another whose budgets it cannot know:
+     * the change gives nobody a burst. Windows and queues start as always.
+     */
+    public static InMemoryRateLimiter startingEmpty(Limit limit, Ticker ticker, long maximumKeys) {
+        return new InMemoryRateLimiter(limit, ticker, maximumKeys, true);
     }
 
     @Override

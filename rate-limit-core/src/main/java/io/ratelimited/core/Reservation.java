@@ -18,7 +18,9 @@ public interface Reservation {
     long waitNanos();
 
     /** Whether {@link #await} may have to wait, for time to pass or for other calls to end. */
-    boolean mayWait();
+    default boolean mayWait() {
+        return waitNanos() > 0;
+    }
 
     /** What was decided, with the budget as it was left. */
     Decision decision();

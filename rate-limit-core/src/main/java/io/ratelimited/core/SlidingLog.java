@@ -4,9 +4,9 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The instants of the permits in the window and of those granted in advance. A call may go when the permit that would be one
- * too many has left the window, and never before a call that was granted earlier. An instant leaves the window exactly
- * one period later.
+ * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when
+ * the permit that would be one too many has left the window, and never before a call that was granted earlier. An
+ * instant leaves the window exactly one period later.
  *
  * <p>Guarded by the cell's monitor, which is never held while waiting.
  */
@@ -15,7 +15,7 @@ final class SlidingLog extends Cell {
     private static final int FIRST_CAPACITY = 8;
 
     private final Terms terms;
-    /** A ring of instants in order, one a permit; grows beyond the permits of the limit only for calls that wait. */
+    /** A ring of instants in order, one a permit. */
     private long[] instants;
 
     private int oldest;
@@ -72,7 +72,10 @@ final class SlidingLog extends Cell {
         return instants[index < instants.length ? index : index - instants.length];
     }
 
-    /** Appends an instant; those that have left the window make room. A cancel needs all others. */
+    /**
+     * Appends an instant; one that has left the window makes room. Others stay, even if the limit does not look that
+     * far back now: when a call that waits is cancelled, it does again.
+     */
     private void add(long instant, long now) {
         while (size > 0 && instant(0) + terms.period - now <= 0) {
             oldest = oldest + 1 == instants.length ? 0 : oldest + 1;

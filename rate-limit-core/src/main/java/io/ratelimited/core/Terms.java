@@ -56,6 +56,9 @@ abstract class Terms {
      */
     void inherit(Cell.Budget untouched, long now) {}
 
+    /** Called once, before use: fresh cells have no stored permits, where the algorithm stores any. */
+    void startEmpty() {}
+
     /** A cell that goes on where a cell of other terms has left. */
     abstract Cell resume(Cell.Budget budget, long now);
 

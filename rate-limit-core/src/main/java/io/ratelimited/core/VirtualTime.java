@@ -219,6 +219,11 @@ final class VirtualTime extends Cell {
         }
 
         @Override
+        void startEmpty() {
+            emptyAt = 0;
+        }
+
+        @Override
         void inherit(Budget untouched, long now) {
             if (!paysFirst) {
                 emptyAt = cell(untouched, now).zeroAt;

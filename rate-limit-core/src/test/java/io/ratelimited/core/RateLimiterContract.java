@@ -1,0 +1,483 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * What every limiter does, wherever its cells live. Durations are whole microseconds, the finest that all of them
+ * count.
+ */
+public abstract class RateLimiterContract {
+
+    private static final long PATIENCE = 20;
+
+    protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
+
+    /** A limiter on {@link #ticker} and nothing else of time. */
+    protected abstract RateLimiter limiter(Limit limit);
+
+    /** A limit of ten permits a second that admits five calls at once, whatever the algorithm. */
+    static Limit limit(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("contract-" + algorithm, algorithm);
+        return switch (algorithm) {
+            case TOKEN_BUCKET, GCRA -> limit.rate("10/s").burst(5).build();
+            case SMOOTH_BURSTY -> limit.rate("10/s").burst(5).build();
+            case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(1)).build();
+            case LEAKY_BUCKET -> limit.rate("10/s").burst(5).build();
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> limit.rate("5/s").build();
+            case CONCURRENCY -> limit.maxConcurrent(5).build();
+        };
+    }
+
+    /** How many calls go at once at the start. */
+    private static int burst(Algorithm algorithm) {
+        return switch (algorithm) {
+            case SMOOTH_BURSTY, WARM_UP, LEAKY_BUCKET -> 1;
+            default -> 5;
+        };
+    }
+
+    private static boolean hasCapacity(Algorithm algorithm) {
+        return algorithm != Algorithm.SMOOTH_BURSTY && algorithm != Algorithm.WARM_UP;
+    }
+
+    private static List<Reservation> exhaust(RateLimiter limiter, Object key) {
+        List<Reservation> admitted = new ArrayList<>();
+        for (Reservation next = limiter.reserve(key, 1, 0); !next.isRefused(); next = limiter.reserve(key, 1, 0)) {
+            admitted.add(next);
+        }
+        return admitted;
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void admitsTheBurstAndNoMore(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertThat(exhaust(limiter, "k")).hasSize(burst(algorithm));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        assertThat(limiter.reserve("k", 1, 0).decision().admitted()).isFalse();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void admitsALoneRetryAtRetryAfterAndNotEarlier(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        for (int round = 0; round < 5; round++) {
+            exhaust(limiter, "k");
+            Duration retryAfter = limiter.reserve("k", 1, 0).decision().retryAfter();
+            assertThat(retryAfter).isPositive();
+            ticker.advance(retryAfter.minusNanos(1000));
+            assertThat(limiter.tryAcquire("k", 1)).isFalse();
+            ticker.advance(Duration.ofNanos(1000));
+            assertThat(limiter.tryAcquire("k", 1)).isTrue();
+            ticker.advance(Duration.ofMillis(round * 7L));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void refusesWithoutChangingAnything(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        Decision before = limiter.peek("k", 1, 0);
+        for (int i = 0; i < 10; i++) {
+            assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        }
+        assertThat(limiter.peek("k", 1, 0)).isEqualTo(before);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void peekSaysWhatReserveWouldDecide(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertThat(limiter.peek("k", 1, 0).admitted()).isTrue();
+        exhaust(limiter, "k");
+        Decision peeked = limiter.peek("k", 1, 0);
+        Decision decided = limiter.reserve("k", 1, 0).decision();
+        assertThat(peeked.admitted()).isFalse();
+        assertThat(peeked.retryAfter()).isEqualTo(decided.retryAfter());
+        assertThat(peeked.remaining()).isEqualTo(algorithm == Algorithm.LEAKY_BUCKET ? 4 : 0);
+        assertThat(limiter.peek("other", 1, 0).admitted()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void tellsWhatIsLeft(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        if (burst(algorithm) == 1) {
+            return;
+        }
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(5);
+        assertThat(limiter.peek("k", 1, 0).reset()).isZero();
+        assertThat(limiter.reserve("k", 2, 0).decision().remaining()).isEqualTo(3);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givesEachKeyABudgetOfItsOwn(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "a");
+        assertThat(exhaust(limiter, "b")).hasSize(burst(algorithm));
+        assertThat(exhaust(limiter, null)).hasSize(burst(algorithm));
+        assertThat(limiter.reserve("a", 1, 0).isRefused()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void refusesForeverWhatIsMoreThanItsCapacity(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Decision decision = limiter.reserve("k", 6, 0).decision();
+        if (hasCapacity(algorithm)) {
+            assertThat(decision.never()).isTrue();
+            assertThat(decision.retryAfter()).isNull();
+            assertThat(limiter.peek("k", 6, 0).never()).isTrue();
+            assertThat(limiter.reserve("k", Long.MAX_VALUE, Long.MAX_VALUE)
+                            .decision()
+                            .never())
+                    .isTrue();
+        } else {
+            assertThat(decision.admitted()).isTrue();
+        }
+        assertThat(exhaust(limiter, "other")).hasSize(burst(algorithm));
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void rejectsLessThanOnePermit(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve("k", 0, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserveAsync("k", -1, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.peek("k", 0, 0));
+        if (algorithm != Algorithm.CONCURRENCY) {
+            assertThatIllegalArgumentException().isThrownBy(() -> limiter.tryAcquire("k", 0));
+        } else {
+            assertThatThrownBy(() -> limiter.tryAcquire("k", 1)).isInstanceOf(UnsupportedOperationException.class);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void resetForgetsTheKey(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        ticker.advance(Duration.ofSeconds(10));
+        int fresh = algorithm == Algorithm.SMOOTH_BURSTY ? 6 : burst(algorithm);
+        assertThat(exhaust(limiter, "k")).hasSize(fresh);
+        limiter.reset("k");
+        assertThat(exhaust(limiter, "k")).hasSize(fresh);
+        exhaust(limiter, null);
+        limiter.reset(null);
+        assertThat(exhaust(limiter, null)).hasSize(fresh);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void cancelGivesBackTheLastReservation(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<Reservation> admitted = exhaust(limiter, "k");
+        Reservation last = admitted.get(admitted.size() - 1);
+        last.cancel();
+        last.cancel();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void waitsExactlyAsLongAsPromised(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        long needed = limiter.peek("k", 1, 0).retryAfter().toNanos();
+        assertThat(limiter.reserve("k", 1, needed - 1000).isRefused()).isTrue();
+        Reservation waiting = limiter.reserve("k", 1, needed);
+        assertThat(waiting.isRefused()).isFalse();
+        assertThat(waiting.waitNanos()).isEqualTo(needed);
+        CompletableFuture<Boolean> turn = waiting.awaitAsync();
+        assertThat(limiter.waiting()).isOne();
+        ticker.advanceNanos(needed - 1000);
+        assertThat(turn).isNotDone();
+        ticker.advanceNanos(1000);
+        assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void interruptingASleeperGivesItsPermitsBack(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        Decision before = limiter.peek("k", 1, 0);
+        Reservation waiting = limiter.reserve("k", 1, Duration.ofSeconds(30).toNanos());
+        AtomicReference<Throwable> thrown = new AtomicReference<>();
+        Thread sleeper = new Thread(() -> {
+            try {
+                waiting.await();
+            } catch (InterruptedException ex) {
+                thrown.set(ex);
+            }
+        });
+        sleeper.start();
+        while (ticker.sleeping() == 0) {
+            Thread.onSpinWait();
+        }
+        sleeper.interrupt();
+        sleeper.join();
+        assertThat(thrown.get()).isInstanceOf(InterruptedException.class);
+        assertThat(limiter.waiting()).isZero();
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(before.retryAfter());
+    }
+
+    @Test
+    void crowdsOutWhoWouldBeOneSleeperTooMany() {
+        RateLimiter limiter =
+                limiter(limit(Algorithm.TOKEN_BUCKET).toBuilder().maxWaiting(1).build());
+        exhaust(limiter, "k");
+        Reservation first = limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos());
+        Reservation second = limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Boolean> sleeping = first.awaitAsync();
+        assertThat(second.awaitAsync()).isCompletedWithValue(false);
+        assertThat(second.isRefused()).isTrue();
+        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos()).isRefused())
+                .isTrue();
+        sleeping.cancel(false);
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void acquireThrowsARefusalThatNamesTheLimitAndNotTheKey(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "secret");
+        assertThatThrownBy(() -> limiter.acquire("secret", 1, 0))
+                .isInstanceOf(RateLimitExceededException.class)
+                .hasMessageContaining("contract-" + algorithm)
+                .hasMessageNotContaining("secret");
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void decidesWithoutAThreadAsWithOne(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<CompletableFuture<Reservation>> calls = new ArrayList<>();
+        for (int i = 0; i < 20; i++) {
+            calls.add(limiter.reserveAsync("k", 1, 0).toCompletableFuture());
+        }
+        int admitted = 0;
+        for (CompletableFuture<Reservation> call : calls) {
+            admitted += call.get(PATIENCE, TimeUnit.SECONDS).isRefused() ? 0 : 1;
+        }
+        assertThat(admitted).isEqualTo(burst(algorithm));
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void admitsTheExactTotalUnderThreads(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        int threads = 8;
+        CountDownLatch gate = new CountDownLatch(1);
+        ExecutorService pool = Executors.newFixedThreadPool(threads);
+        try {
+            List<Future<Integer>> totals = new ArrayList<>();
+            for (int i = 0; i < threads; i++) {
+                totals.add(pool.submit(() -> {
+                    gate.await();
+                    int admitted = 0;
+                    for (int call = 0; call < 25; call++) {
+                        admitted += limiter.reserve("k", 1, 0).isRefused() ? 0 : 1;
+                    }
+                    return admitted;
+                }));
+            }
+            gate.countDown();
+            int total = 0;
+            for (Future<Integer> part : totals) {
+                total += part.get(PATIENCE, TimeUnit.SECONDS);
+            }
+            assertThat(total).isEqualTo(burst(algorithm));
+        } finally {
+            pool.shutdownNow();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "SMOOTH_BURSTY", "WARM_UP", "LEAKY_BUCKET"})
+    void aChangeKeepsTheShareThatIsLeft(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        limiter.reserve("k", 4, 0);
+        limiter.update(ten(algorithm));
+        assertThat(limiter.limit()).isEqualTo(ten(algorithm));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        limiter.update(limit(algorithm));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(1);
+        assertThat(exhaust(limiter, "k")).hasSize(1);
+    }
+
+    private static Limit ten(Algorithm algorithm) {
+        Limit.Builder limit = limit(algorithm).toBuilder();
+        return algorithm.uses(Algorithm.Attribute.BURST)
+                ? limit.burst(10).build()
+                : limit.rate("10/s").build();
+    }
+
+    @Test
+    void aChangeKeepsDebtInPermits() {
+        RateLimiter limiter = limiter(
+                Limit.of("debt", Algorithm.TOKEN_BUCKET).rate("1/s").burst(1).build());
+        limiter.reserve("k", 1, 0);
+        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(1).toNanos()).waitNanos())
+                .isEqualTo(1_000_000_000);
+        limiter.update(limiter.limit().toBuilder().rate("10/s").build());
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(200));
+    }
+
+    @Test
+    void aChangeOfAlgorithmKeepsTheShareThatIsLeft() {
+        Limit before = Limit.of("change", Algorithm.TOKEN_BUCKET)
+                .rate("10/s")
+                .burst(10)
+                .build();
+        RateLimiter limiter = limiter(before);
+        limiter.reserve("k", 6, 0);
+        for (Algorithm algorithm :
+                List.of(Algorithm.SLIDING_LOG, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.GCRA)) {
+            limiter.update(Limit.of("change", algorithm).rate("10/s").build());
+            assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(4);
+            assertThat(limiter.tryAcquire("k", 5)).isFalse();
+        }
+        assertThat(limiter.tryAcquire("k", 4)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void refusesAChangeItCannotMake() {
+        RateLimiter limiter = limiter(limit(Algorithm.GCRA));
+        Limit renamed = Limit.of("other", Algorithm.GCRA).rate("1/s").build();
+        Limit inFlight = Limit.of(limiter.limit().name(), Algorithm.CONCURRENCY)
+                .maxConcurrent(1)
+                .build();
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.update(renamed));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.update(inFlight));
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aClosedLimitAdmitsNobodyAndAnUnlimitedOneEverybody(Algorithm algorithm) {
+        RateLimiter closed = limiter(limit(algorithm).toBuilder().rate("0/s").build());
+        assertThat(closed.tryAcquire("k", 1)).isFalse();
+        assertThat(closed.reserve("k", 1, Long.MAX_VALUE).decision().never()).isTrue();
+        assertThat(closed.peek("k", 1, 0).never()).isTrue();
+        RateLimiter open =
+                limiter(limit(algorithm).toBuilder().rate(Rate.UNLIMITED).build());
+        assertThat(open.tryAcquire("k", 1_000_000)).isTrue();
+        assertThat(open.reserve("k", 1, 0).waitNanos()).isZero();
+        assertThat(open.peek("k", 1, 0).admitted()).isTrue();
+    }
+
+    @Test
+    void aFixedWindowBeginsWithTheDayOfItsZone() {
+        RateLimiter limiter = limiter(Limit.of("daily", Algorithm.FIXED_WINDOW)
+                .rate("5/d")
+                .zone(java.time.ZoneId.of("Europe/Berlin"))
+                .build());
+        exhaust(limiter, "k");
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofHours(23));
+        // From 2026-01-01T00:00Z to the day of 23 hours, 2026-03-29.
+        ticker.advance(Duration.ofDays(87));
+        exhaust(limiter, "k");
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofHours(22));
+    }
+
+    @Test
+    void endedCallsMakeRoom() {
+        RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
+        List<Reservation> calls = exhaust(limiter, "k");
+        assertThat(limiter.reserve("k", 1, 0).decision().retryAfter()).isNull();
+        calls.get(0).release();
+        calls.get(0).release();
+        calls.get(0).cancel();
+        assertThat(exhaust(limiter, "k")).hasSize(1);
+        limiter.reset("k");
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    @Test
+    void callsWaitForOthersToEndInOrder() throws Exception {
+        RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
+        List<Reservation> calls = exhaust(limiter, "k");
+        long patience = Duration.ofSeconds(10).toNanos();
+        Reservation first = limiter.reserve("k", 1, patience);
+        Reservation second = limiter.reserve("k", 1, patience);
+        assertThat(first.isRefused()).isFalse();
+        CompletableFuture<Boolean> firstTurn = first.awaitAsync();
+        CompletableFuture<Boolean> secondTurn = second.awaitAsync();
+        assertThat(limiter.waiting()).isEqualTo(2);
+        calls.get(0).release();
+        assertThat(firstTurn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        assertThat(secondTurn).isNotDone();
+        first.release();
+        assertThat(secondTurn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        Reservation third = limiter.reserve("k", 1, patience);
+        CompletableFuture<Boolean> thirdTurn = third.awaitAsync();
+        ticker.advance(Duration.ofSeconds(10));
+        assertThat(thirdTurn.get(PATIENCE, TimeUnit.SECONDS)).isFalse();
+        assertThat(third.isRefused()).isTrue();
+        assertThat(limiter.waiting()).isZero();
+    }
+
+    @Test
+    void aCallNoLongerCountsWhenItsLeaseHasPassed() {
+        RateLimiter limiter = limiter(Limit.of("lease", Algorithm.CONCURRENCY)
+                .maxConcurrent(1)
+                .lease(Duration.ofSeconds(5))
+                .build());
+        Reservation lost = limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofSeconds(5).minusNanos(1000));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        ticker.advance(Duration.ofNanos(1000));
+        Reservation next = limiter.reserve("k", 1, 0);
+        assertThat(next.isRefused()).isFalse();
+        lost.release();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    @Test
+    void severalLimitsAreTakenTogetherOrNotAtAll() {
+        RateLimiter wide =
+                limiter(Limit.of("wide", Algorithm.SLIDING_LOG).rate("10/s").build());
+        RateLimiter narrow = limiter(
+                Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/s").burst(3).build());
+        List<Claim> claims = List.of(new Claim(wide, "k", 1, 0), new Claim(narrow, "k", 1, 0));
+        for (int i = 0; i < 3; i++) {
+            assertThat(AllOf.reserve(claims).isRefused()).isFalse();
+        }
+        Reservation refused = AllOf.reserve(claims);
+        assertThat(refused.isRefused()).isTrue();
+        assertThat(refused.decision().limit()).isEqualTo("narrow");
+        assertThat(wide.peek("k", 1, 0).remaining()).isEqualTo(7);
+        narrow.reset("k");
+        Reservation both = AllOf.reserve(claims);
+        both.cancel();
+        assertThat(wide.peek("k", 1, 0).remaining()).isEqualTo(7);
+        assertThat(narrow.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+}

@@ -1,0 +1,75 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Ticker;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.time.zone.ZoneOffsetTransition;
+import java.time.zone.ZoneRules;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * What the script of {@code FIXED_WINDOW} must know of a time zone: the offset from UTC before, and after, each change
+ * of the clocks in the years around now. The script picks by the server's time, so that a wrong clock here does no harm.
+ * Windows shorter than a day are counted from the zone's standard offset.
+ */
+final class Calendar {
+
+    private static final Duration AROUND = Duration.ofDays(400);
+    private static final Duration REFRESH = Duration.ofHours(1);
+
+    private final ZoneRules rules;
+    private final boolean wholeDays;
+    private final Duration ahead;
+    private final Ticker ticker;
+    private volatile Known known;
+
+    private record Known(List<String> arguments, long until) {}
+
+    Calendar(Limit limit, Ticker ticker) {
+        ZoneId zone = limit.zone();
+        Duration period = limit.rate().period();
+        this.rules = zone.getRules();
+        this.wholeDays = period.toNanos() % Duration.ofDays(1).toNanos() == 0;
+        this.ahead = AROUND.plus(period.multipliedBy(2));
+        this.ticker = ticker;
+        this.known = read();
+    }
+
+    List<String> arguments() {
+        Known current = known;
+        if (current.until - ticker.nanos() < 0) {
+            current = read();
+            known = current;
+        }
+        return current.arguments;
+    }
+
+    private Known read() {
+        List<String> arguments = new ArrayList<>();
+        arguments.add(wholeDays ? "1" : "0");
+        if (wholeDays) {
+            long nanos = ticker.epochNanos();
+            Instant now =
+                    Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
+            Instant at = now.minus(ahead);
+            arguments.add(micros(rules.getOffset(at).getTotalSeconds()));
+            ZoneOffsetTransition next = rules.nextTransition(at);
+            while (next != null && next.getInstant().isBefore(now.plus(ahead))) {
+                arguments.add(micros(next.toEpochSecond()));
+                arguments.add(micros(next.getOffsetAfter().getTotalSeconds()));
+                next = rules.nextTransition(next.getInstant());
+            }
+        } else {
+            arguments.add(micros(rules.getStandardOffset(Instant.EPOCH).getTotalSeconds()));
+        }
+        arguments.add("");
+        return new Known(List.copyOf(arguments), ticker.nanos() + REFRESH.toNanos());
+    }
+
+    private static String micros(long seconds) {
+        return Long.toString(seconds * 1_000_000);
+    }
+}

@@ -1,0 +1,89 @@
+package io.ratelimited.redis;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Ticker;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Refusals remembered until their retry-after, counted from when the question was sent: until then Redis would refuse
+ * again, so that an exhausted key costs it nothing. A refusal is remembered for one second at the most, because a
+ * permit given back, a reset or a new limit on another node may end it sooner. Bounded in number; thread-safe.
+ */
+final class Denials {
+
+    private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
+
+    private final Cache<String, Denial> denials;
+    private final Ticker ticker;
+
+    private record Denial(
+            RedisTerms terms, long permits, long maxWait, long until, long due, long remaining, long wholeAt) {}
+
+    Denials(Ticker ticker, long maximumKeys) {
+        this.ticker = ticker;
+        this.denials = Caffeine.newBuilder()
+                .maximumSize(maximumKeys)
+                .expireAfterWrite(LONGEST, TimeUnit.NANOSECONDS)
+                .ticker(ticker::nanos)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    /** The refusal that Redis would give now, if that is known. */
+    @Nullable
+    Verdict find(String key, RedisTerms terms, long permits, long maxWaitMicros) {
+        Denial denial = denials.getIfPresent(key);
+        if (denial == null || denial.terms != terms || denial.maxWait != maxWaitMicros || denial.permits > permits) {
+            return null;
+        }
+        long now = ticker.nanos();
+        if (now - denial.until >= 0) {
+            return null;
+        }
+        long due = denial.due;
+        if (permits > denial.permits) {
+            Algorithm algorithm = terms.limit().algorithm();
+            if (algorithm == Algorithm.SLIDING_WINDOW || algorithm == Algorithm.SLIDING_LOG) {
+                return null;
+            }
+            if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
+                long more = terms.cost(permits).micros()
+                        - terms.cost(denial.permits).micros();
+                due += (more + 1) * 1000;
+            }
+        }
+        return new Verdict(
+                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
+    }
+
+    /** Remembers a refusal with a retry-after. */
+    void add(String key, Call call, Verdict verdict, long sentAt) {
+        long retry = ~verdict.outcome();
+        denials.put(
+                key,
+                new Denial(
+                        verdict.terms(),
+                        call.permits(),
+                        call.maxWaitMicros(),
+                        sentAt + Math.min(LONGEST, retry),
+                        sentAt + retry,
+                        verdict.remaining(),
+                        sentAt + verdict.reset()));
+    }
+
+    void forget(String key) {
+        denials.invalidate(key);
+    }
+
+    void clear() {
+        denials.invalidateAll();
+    }
+
+    long size() {
+        return denials.estimatedSize();
+    }
+}

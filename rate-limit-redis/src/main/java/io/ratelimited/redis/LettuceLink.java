@@ -1,0 +1,112 @@
+package io.ratelimited.redis;
+
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisFuture;
+import io.lettuce.core.RedisNoScriptException;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.api.StatefulConnection;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.SlotHash;
+import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
+import io.lettuce.core.cluster.api.async.RedisClusterAsyncCommands;
+import io.lettuce.core.codec.StringCodec;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+
+/** A dedicated connection of a Lettuce client: standalone, Sentinel or Cluster. */
+final class LettuceLink implements RedisLink {
+
+    /** Slots of a cluster that share a circuit breaker: small enough that a primary is a whole number of parts or so. */
+    private static final int SLOTS_PER_PART = 256;
+
+    private final StatefulConnection<String, String> connection;
+    private final RedisClusterAsyncCommands<String, String> commands;
+    private final boolean cluster;
+
+    private LettuceLink(
+            StatefulConnection<String, String> connection,
+            RedisClusterAsyncCommands<String, String> commands,
+            boolean cluster) {
+        this.connection = connection;
+        this.commands = commands;
+        this.cluster = cluster;
+    }
+
+    static LettuceLink to(RedisClient client) {
+        StatefulRedisConnection<String, String> connection = client.connect(StringCodec.UTF8);
+        return new LettuceLink(connection, connection.async(), false);
+    }
+
+    static LettuceLink to(RedisClusterClient client) {
+        StatefulRedisClusterConnection<String, String> connection = client.connect(StringCodec.UTF8);
+        return new LettuceLink(connection, connection.async(), true);
+    }
+
+    @Override
+    public CompletionStage<List<Object>> eval(Script script, String[] keys, String... args) {
+        Evaluation result = new Evaluation();
+        result.watch(commands.evalsha(script.digest(), ScriptOutputType.MULTI, keys, args), failure -> {
+            if (isNoScript(failure) && !result.isDone()) {
+                result.watch(commands.eval(script.text(), ScriptOutputType.MULTI, keys, args), null);
+                return true;
+            }
+            return false;
+        });
+        return result;
+    }
+
+    private static boolean isNoScript(Throwable failure) {
+        return failure instanceof RedisNoScriptException
+                || (failure instanceof CompletionException && failure.getCause() instanceof RedisNoScriptException);
+    }
+
+    @Override
+    public CompletionStage<Long> delete(String key) {
+        return commands.del(key);
+    }
+
+    @Override
+    public int part(String key) {
+        return cluster ? SlotHash.getSlot(key) / SLOTS_PER_PART : 0;
+    }
+
+    @Override
+    public int parts() {
+        return cluster ? SlotHash.SLOT_COUNT / SLOTS_PER_PART : 1;
+    }
+
+    @Override
+    public void close() {
+        connection.close();
+    }
+
+    /** A script call; giving it up also takes back the command if it has not been sent, so that it cannot run later. */
+    private static final class Evaluation extends CompletableFuture<List<Object>> {
+
+        private volatile @Nullable RedisFuture<?> command;
+
+        private void watch(RedisFuture<List<Object>> sent, java.util.function.@Nullable Predicate<Throwable> retry) {
+            command = sent;
+            sent.whenComplete((reply, failure) -> {
+                if (failure == null) {
+                    complete(reply);
+                } else if (retry == null || !retry.test(failure)) {
+                    completeExceptionally(failure);
+                }
+            });
+        }
+
+        @Override
+        public boolean cancel(boolean mayInterruptIfRunning) {
+            RedisFuture<?> sent = command;
+            if (sent != null) {
+                sent.cancel(mayInterruptIfRunning);
+            }
+            return super.cancel(mayInterruptIfRunning);
+        }
+    }
+}

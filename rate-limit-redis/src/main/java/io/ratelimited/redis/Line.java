@@ -1,0 +1,115 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.Ticker;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * The calls of one key on this node: at most one script call is under way, and the calls that arrive meanwhile are
+ * decided together by the next one, in order. Exact, and nobody waits for company. A line exists while there are calls.
+ */
+final class Line {
+
+    /** Calls decided by one script call at the most, so that it stays short. */
+    private static final int MOST = 256;
+
+    private final RedisRateLimiter limiter;
+    private final ConcurrentHashMap<String, Line> lines;
+    private final String key;
+    /** Guarded by this. */
+    private List<Call> waiting = new ArrayList<>(4);
+    /** A script call is under way. Guarded by this. */
+    private boolean busy;
+    /** Out of {@link #lines}, and of no more use. Guarded by this. */
+    private boolean ended;
+
+    Line(RedisRateLimiter limiter, ConcurrentHashMap<String, Line> lines, String key) {
+        this.limiter = limiter;
+        this.lines = lines;
+        this.key = key;
+    }
+
+    /** Joins the line; false when it has ended: look the key up again. */
+    boolean add(Call call) {
+        synchronized (this) {
+            if (ended) {
+                return false;
+            }
+            waiting.add(call);
+            if (busy) {
+                return true;
+            }
+            busy = true;
+        }
+        next();
+        return true;
+    }
+
+    /** Sends what waits, or ends the line. */
+    private void next() {
+        while (true) {
+            List<Call> batch;
+            synchronized (this) {
+                if (waiting.isEmpty()) {
+                    ended = true;
+                    lines.remove(key, this);
+                    return;
+                }
+                if (waiting.size() <= MOST) {
+                    batch = waiting;
+                    waiting = new ArrayList<>(4);
+                } else {
+                    batch = new ArrayList<>(waiting.subList(0, MOST));
+                    waiting = new ArrayList<>(waiting.subList(MOST, waiting.size()));
+                }
+            }
+            batch.removeIf(Call::isDone);
+            RedisTerms terms = limiter.terms();
+            batch.removeIf(call -> terms.isNever(call.permits())
+                    && call.completeExceptionally(new IllegalStateException("the limit has just become smaller")));
+            if (!batch.isEmpty()) {
+                send(batch, terms);
+                return;
+            }
+        }
+    }
+
+    private void send(List<Call> batch, RedisTerms terms) {
+        Ticker ticker = limiter.backend().ticker();
+        long sentAt = ticker.nanos();
+        String[] args = limiter.arguments("take", terms, batch);
+        limiter.eval(terms.script(), key, args).whenComplete((reply, failure) -> {
+            if (failure != null) {
+                fail(batch, failure);
+            } else {
+                for (int i = 0; i < batch.size(); i++) {
+                    Call call = batch.get(i);
+                    Verdict verdict = Verdict.of(reply, 4 * i, terms);
+                    if (verdict.hasRetry()) {
+                        limiter.denials().add(key, call, verdict, sentAt);
+                    }
+                    if (!call.complete(verdict) && verdict.admitted()) {
+                        // Whoever asked has given up and was decided otherwise; nobody else could give it back.
+                        limiter.giveBack(key, call.permits(), verdict);
+                    }
+                }
+            }
+            next();
+        });
+    }
+
+    /** Whoever waits behind an unanswered call would wait in vain too. */
+    private void fail(List<Call> batch, Throwable failure) {
+        List<Call> behind = List.of();
+        if (failure instanceof TimeoutException) {
+            synchronized (this) {
+                behind = waiting;
+                waiting = new ArrayList<>(4);
+            }
+        }
+        batch.forEach(call -> call.completeExceptionally(failure));
+        behind.forEach(call -> call.completeExceptionally(failure));
+    }
+}

@@ -1,0 +1,13 @@
+package io.ratelimited.redis;
+
+/** What becomes of a call while Redis does not answer. The decision's source is then {@code FALLBACK}. */
+public enum OnFailure {
+    /** This process decides alone, with its share of the limit: the limit divided by the number of nodes. */
+    LOCAL,
+    /** Every call goes: the limit does not protect while Redis is away. */
+    ALLOW,
+    /** No call goes: for limits that guard against abuse, such as of passwords. */
+    DENY,
+    /** The call fails with {@link RedisUnavailableException}. */
+    THROW
+}

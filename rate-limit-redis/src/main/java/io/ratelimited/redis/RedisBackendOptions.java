@@ -1,0 +1,62 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.Ticker;
+import java.time.Duration;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
+
+/**
+ * How an application uses Redis for its limits. Immutable.
+ *
+ * @param keyPrefix first part of every key
+ * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a question is never repeated
+ * @param expectedNodes nodes of the cluster, among whom a limit is divided while Redis is away; 0 to count them
+ * @param ticker time, and waiting for it
+ * @param executor runs what callers have attached to asynchronous decisions, so that it does not run on Lettuce's
+ *     threads
+ */
+public record RedisBackendOptions(
+        String keyPrefix, Duration timeout, int expectedNodes, Ticker ticker, Executor executor) {
+
+    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the system's clock, the common pool. */
+    public static final RedisBackendOptions DEFAULTS =
+            new RedisBackendOptions("rl", Duration.ofMillis(50), 0, Ticker.system(), ForkJoinPool.commonPool());
+
+    /** @throws IllegalArgumentException when a value is out of range; the message names it */
+    public RedisBackendOptions {
+        if (keyPrefix.isBlank()) {
+            throw new IllegalArgumentException("keyPrefix must not be blank: \"" + keyPrefix + "\"");
+        }
+        if (timeout.compareTo(Duration.ofMillis(1)) < 0 || timeout.compareTo(Duration.ofMinutes(1)) > 0) {
+            throw new IllegalArgumentException("timeout must be from 1ms to 1m: " + timeout);
+        }
+        if (expectedNodes < 0) {
+            throw new IllegalArgumentException("expectedNodes must be 0 (counted) or more: " + expectedNodes);
+        }
+    }
+
+    /** These options with another prefix. */
+    public RedisBackendOptions keyPrefix(String value) {
+        return new RedisBackendOptions(value, timeout, expectedNodes, ticker, executor);
+    }
+
+    /** These options with another timeout. */
+    public RedisBackendOptions timeout(Duration value) {
+        return new RedisBackendOptions(keyPrefix, value, expectedNodes, ticker, executor);
+    }
+
+    /** These options with another number of nodes. */
+    public RedisBackendOptions expectedNodes(int value) {
+        return new RedisBackendOptions(keyPrefix, timeout, value, ticker, executor);
+    }
+
+    /** These options with another clock. */
+    public RedisBackendOptions ticker(Ticker value) {
+        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, value, executor);
+    }
+
+    /** These options with another executor. */
+    public RedisBackendOptions executor(Executor value) {
+        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, ticker, value);
+    }
+}

@@ -1,0 +1,29 @@
+package io.ratelimited.redis;
+
+import java.time.Instant;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How the backend is doing.
+ *
+ * @param state whether Redis decides
+ * @param since when it has become so
+ * @param lastError the last failure; null if there was none
+ * @param calls scripts sent to Redis
+ * @param timeouts calls that Redis did not answer in time
+ * @param errors calls that failed otherwise
+ * @param nodes nodes of this cluster, counted or as expected; 0 when not known yet
+ */
+public record RedisHealth(
+        State state, Instant since, @Nullable String lastError, long calls, long timeouts, long errors, int nodes) {
+
+    /** Whether Redis decides. */
+    public enum State {
+        /** All limits are decided by Redis. */
+        UP,
+        /** Part of a Redis Cluster does not answer; its keys are decided as {@link OnFailure} says. */
+        DEGRADED,
+        /** Redis does not answer; limits are decided as {@link OnFailure} says. */
+        DOWN
+    }
+}

@@ -1,0 +1,74 @@
+package io.ratelimited.redis;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.List;
+
+/**
+ * A Lua script, assembled from the files beside this class: time and constants, one or all of the algorithms, and the
+ * decision. A script with one algorithm is short to run; the one with all serves several limits at once and budgets
+ * that another algorithm has stored.
+ *
+ * @param text the source
+ * @param digest its SHA-1, by which Redis knows it
+ */
+record Script(String text, String digest) {
+
+    static final Script VIRTUAL_TIME = of("virtual_time");
+    static final Script WARM_UP = of("warm_up");
+    static final Script FIXED_WINDOW = of("fixed_window");
+    static final Script SLIDING_WINDOW = of("sliding_window");
+    static final Script SLIDING_LOG = of("sliding_log");
+    static final Script CONCURRENCY = of("concurrency");
+    static final Script ALL =
+            of("virtual_time", "warm_up", "fixed_window", "sliding_window", "sliding_log", "concurrency");
+    static final Script HEARTBEAT = new Script(read("heartbeat"));
+    static final Script PROBE = new Script(read("probe"));
+
+    static final List<Script> EVERY = List.of(
+            VIRTUAL_TIME, WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY, ALL, HEARTBEAT, PROBE);
+
+    private Script(String text) {
+        this(text, sha1(text));
+    }
+
+    private static Script of(String... families) {
+        StringBuilder text = new StringBuilder(read("common"));
+        for (String family : families) {
+            text.append(read(family));
+        }
+        return new Script(text.append(read("decide")).toString());
+    }
+
+    /** The file without its comments and indentation: Redis keeps what it is sent. */
+    private static String read(String name) {
+        try (InputStream in = Script.class.getResourceAsStream(name + ".lua")) {
+            if (in == null) {
+                throw new IllegalStateException("missing from the class path: " + name + ".lua");
+            }
+            StringBuilder code = new StringBuilder();
+            new String(in.readAllBytes(), StandardCharsets.UTF_8)
+                    .lines()
+                    .map(String::strip)
+                    .filter(line -> !line.isEmpty() && !line.startsWith("--"))
+                    .forEach(line -> code.append(line).append('\n'));
+            return code.toString();
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+    }
+
+    private static String sha1(String text) {
+        try {
+            MessageDigest digest = MessageDigest.getInstance("SHA-1");
+            return HexFormat.of().formatHex(digest.digest(text.getBytes(StandardCharsets.UTF_8)));
+        } catch (NoSuchAlgorithmException ex) {
+            throw new IllegalStateException("every Java platform has SHA-1", ex);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+-- Beginning of every script: time, constants, and the frame that the algorithms fill in.
+--
+-- Time is the server's own, in microseconds; it stands still while the script runs. All numbers are integers below 2^53,
+-- which a Lua number holds exactly; they are written with %.0f because tostring() keeps 14 digits only.
+--
+-- A family is a table of functions over the state s of one key:
+--   open(key, meta, p)   reads the state; p is where the parameters begin in ARGV; nil when other parameters stored it
+--   decide(s, permits, a, b, wait)  the wait granted, or minus the retry-after, NEVER or UNKNOWN; changes nothing
+--   take(s, permits, a)  takes what was decided last; returns the mark that cancel needs
+--   cancel(s, permits, a, b, mark)
+--   remaining(s), reset(s)
+--   save(s)              writes the state, to expire when it equals that of a key never seen
+--   leave(key, meta)     what is left of a budget stored under other parameters
+--   resume(key, meta, p, budget)  the state that goes on with it
+
+if redis.replicate_commands then redis.replicate_commands() end
+
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local format, match = string.format, string.match
+
+-- The longest time anyone waits, and the two refusals that have no retry-after.
+local FAR = 1152921504606846
+local NEVER = -9007199254740991
+local UNKNOWN = -9007199254740990
+
+local families = {}
+local now
+-- Only tests set the time; what they store outlives the seconds that the test takes.
+local padding = 0
+if ARGV[1] == '' then
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+else
+  now = tonumber(ARGV[1])
+  padding = 3600000
+end
+
+local function millis(micros)
+  return max(1, ceil(micros / 1000)) + padding
+end
+
+local function text(number)
+  return format('%.0f', number)
+end
+
+-- The value of a key that holds a string; nil if there is none, false if it holds something else.
+local function get(key)
+  local value = redis.pcall('GET', key)
+  if type(value) == 'string' then return value end
+  if type(value) == 'table' and value.err then
+    if match(value.err, 'WRONGTYPE') then return false end
+    error(value.err, 0)
+  end
+  return nil
+end
+
+-- The parameters under which a key was stored: the first word, whatever the type.
+local function meta_of(key)
+  local kind = redis.call('TYPE', key).ok
+  local first
+  if kind == 'string' then
+    first = redis.call('GET', key)
+  elseif kind == 'hash' then
+    first = redis.call('HGET', key, 'm')
+  elseif kind == 'list' then
+    first = redis.call('LINDEX', key, 0)
+  end
+  return first and match(first, '^%S+') or ''
+end
+

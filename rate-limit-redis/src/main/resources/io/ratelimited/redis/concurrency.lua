@@ -1,0 +1,64 @@
+-- Calls in flight.
+--
+-- KEYS   ZSET one member a permit -> when it stops counting, in microseconds since 1970
+-- ARGV   permits   in flight at once
+--        lease     microseconds after which a call no longer counts, unless its node says that it still runs
+-- call   a         a name of the call, unique in the cluster
+--
+-- A refusal is UNKNOWN: nobody can tell when other calls end. Cancelling is the same as ending.
+
+local concurrency = {}
+
+function concurrency.open(key, meta, p)
+  local removed = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', text(now))
+  if type(removed) == 'table' then
+    if not match(removed.err, 'WRONGTYPE') then error(removed.err, 0) end
+    -- Permits spent over time cannot be counted as calls in flight.
+    redis.call('DEL', key)
+  end
+  return { key = key, permits = tonumber(ARGV[p]), lease = tonumber(ARGV[p + 1]), used = redis.call('ZCARD', key) }
+end
+
+function concurrency.decide(s, permits, a, b, longest)
+  return s.used + permits <= s.permits and 0 or UNKNOWN
+end
+
+function concurrency.take(s, permits, a)
+  for i = 1, permits do
+    redis.call('ZADD', s.key, text(now + s.lease), a .. '#' .. i)
+  end
+  s.used = s.used + permits
+  return 0
+end
+
+function concurrency.cancel(s, permits, a)
+  for i = 1, permits do
+    redis.call('ZREM', s.key, a .. '#' .. i)
+  end
+  return false
+end
+
+-- The node says that the call still runs.
+function concurrency.renew(s, permits, a)
+  for i = 1, permits do
+    redis.call('ZADD', s.key, 'XX', text(now + s.lease), a .. '#' .. i)
+  end
+end
+
+function concurrency.remaining(s)
+  return max(0, s.permits - s.used)
+end
+
+function concurrency.reset(s)
+  return 0
+end
+
+function concurrency.save(s)
+  local last = redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')
+  if last[2] then
+    redis.call('PEXPIRE', s.key, millis(last[2] - now))
+  end
+end
+
+families.c = concurrency
+

@@ -1,0 +1,84 @@
+-- End of every script: decides calls in order, each under all limits or under none, and writes each state once.
+--
+-- KEYS   one a limit; all of one caller, and so in one hash slot
+-- ARGV   1  the time, or nothing for the server's
+--        2  take | peek | cancel | renew
+--        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
+--           number of parameters, parameters
+--        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark)
+-- reply  for each call and limit: outcome, remaining, reset, mark; times in microseconds; an outcome is the wait, or minus
+--        the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
+
+local op = ARGV[2]
+local limits = {}
+local at = 4
+
+for i = 1, tonumber(ARGV[3]) do
+  local key, meta, p = KEYS[i], ARGV[at + 1], at + 3
+  local family = families[ARGV[at]]
+  at = p + tonumber(ARGV[at + 2])
+  local s = family.open(key, meta, p)
+  if not s and op ~= 'cancel' then
+    local stored = meta_of(key)
+    if stored == '' then
+      -- Calls in flight cannot be counted as permits over time.
+      if op == 'take' then redis.call('DEL', key) end
+      s = family.resume(key, meta, p, { left = 1, of = 1, debt = 0, time = 0 })
+    else
+      local before = families[string.sub(stored, 1, 1)]
+      if not before then return { -1 } end
+      s = family.resume(key, meta, p, before.leave(key, stored))
+    end
+    s.replace = true
+    s.changed = op == 'take'
+  end
+  limits[i] = { family = family, state = s }
+end
+
+local reply = {}
+local calls = tonumber(ARGV[at])
+at = at + 1
+
+for call = 1, calls do
+  local first = at
+  local refused = false
+  for i = 1, #limits do
+    local family, s = limits[i].family, limits[i].state
+    local permits, a = tonumber(ARGV[at]), ARGV[at + 1]
+    local b, last = tonumber(ARGV[at + 2]), ARGV[at + 3]
+    if op == 'take' or op == 'peek' then
+      local outcome = family.decide(s, permits, tonumber(a) or a, b, tonumber(last))
+      limits[i].outcome = outcome
+      refused = refused or outcome < 0
+    elseif op == 'renew' then
+      family.renew(s, permits, a)
+      s.changed = true
+    elseif s and family.cancel(s, permits, tonumber(a) or a, b, last) then
+      s.changed = true
+    end
+    at = at + 4
+  end
+  if op == 'take' or op == 'peek' then
+    for i = 1, #limits do
+      local family, s = limits[i].family, limits[i].state
+      local mark = 0
+      if op == 'take' and not refused then
+        mark = family.take(s, tonumber(ARGV[first + 4 * (i - 1)]), ARGV[first + 4 * (i - 1) + 1])
+        s.changed = true
+      end
+      local n = #reply
+      reply[n + 1] = limits[i].outcome
+      reply[n + 2] = family.remaining(s)
+      reply[n + 3] = family.reset(s)
+      reply[n + 4] = mark
+    end
+  end
+end
+
+if op ~= 'peek' then
+  for i = 1, #limits do
+    local s = limits[i].state
+    if s and s.changed then limits[i].family.save(s) end
+  end
+end
+return reply

@@ -1,0 +1,140 @@
+-- A counter per window of the calendar.
+--
+-- KEYS   STRING "<meta> <start> <taken> <end> <written>": the last window anyone has a permit in; times in microseconds
+--        since 1970; written as in virtual_time.lua
+-- ARGV   permits   of one window
+--        period    microseconds
+--        days      1 if windows are whole days of the calendar, else 0
+--        offset, transition, offset, ...   microseconds east of UTC before the first transition, the instant of the
+--                  transition, the offset from then on, and so forth; ended by an empty argument
+
+local fixed_window = {}
+local DAY = 86400000000
+
+local function fw_params(key, meta, p)
+  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), days = ARGV[p + 2] == '1',
+    zone = p + 3 }
+end
+
+local function fw_offset(s, time)
+  local at = s.zone
+  while ARGV[at + 1] ~= '' and tonumber(ARGV[at + 1]) <= time do
+    at = at + 2
+  end
+  return tonumber(ARGV[at])
+end
+
+local function fw_index(s, time)
+  return floor((time + fw_offset(s, time)) / s.period)
+end
+
+local function fw_start(s, index)
+  local at = s.zone
+  local midnight = index * s.period
+  if not s.days then return midnight - tonumber(ARGV[at]) end
+  while true do
+    local start = midnight - tonumber(ARGV[at])
+    local transition = tonumber(ARGV[at + 1])
+    if not transition or start < transition then return start end
+    -- A midnight that the clocks leave out is the moment at which they are moved.
+    if midnight - tonumber(ARGV[at + 2]) < transition then return transition end
+    at = at + 2
+  end
+end
+
+function fixed_window.open(key, meta, p)
+  local value = get(key)
+  if value == false then return nil end
+  local s = fw_params(key, meta, p)
+  local index = fw_index(s, now)
+  s.current = fw_start(s, index)
+  s.start, s.taken, s.index = s.current, 0, index
+  if value then
+    local stored, start, taken, _, written = match(value, '^(%S+) (%d+) (%d+) (%d+) (%d+)$')
+    if stored ~= meta then return nil end
+    start, taken, written = tonumber(start), tonumber(taken), tonumber(written)
+    if start >= s.current then
+      s.found = true
+      s.taken = taken
+      if start > now and written == 0 and start - now > s.period then
+        -- The clock has stepped back by more than a window: go on counting in this one.
+      else
+        s.start = start
+        s.index = fw_index(s, start)
+        if start > now and written == 0 then
+          -- The clock has stepped back a little: time stands still.
+          s.current = start
+        end
+      end
+    end
+  end
+  return s
+end
+
+function fixed_window.decide(s, permits, a, b, longest)
+  s.next, s.next_taken, s.next_index = s.start, s.taken + permits, s.index
+  if s.next_taken > s.permits then
+    s.next_index = s.index + 1
+    s.next, s.next_taken = fw_start(s, s.next_index), permits
+  end
+  if s.next == s.current then return 0 end
+  local wait = s.next - now
+  return wait > longest and -(wait - longest) or wait
+end
+
+function fixed_window.take(s)
+  s.start, s.taken, s.index = s.next, s.next_taken, s.next_index
+  return s.start
+end
+
+-- Permits of the last window are given back; windows behind it are closed.
+function fixed_window.cancel(s, permits, a, b, mark)
+  if not s.found or s.start ~= tonumber(mark) then return false end
+  s.taken = s.taken - permits
+  return true
+end
+
+function fixed_window.remaining(s)
+  return s.start == s.current and s.permits - s.taken or 0
+end
+
+function fixed_window.reset(s)
+  return s.taken == 0 and 0 or fw_start(s, s.index + 1) - now
+end
+
+function fixed_window.save(s)
+  local finish = fw_start(s, s.index + 1)
+  redis.call('SET', s.key,
+    s.meta .. ' ' .. text(s.start) .. ' ' .. text(s.taken) .. ' ' .. text(finish) .. ' '
+      .. (s.start > s.current and text(now) or '0'),
+    'PX', millis(finish - now))
+end
+
+function fixed_window.leave(key, meta)
+  local permits, period = match(meta, '^f(%d+)/(%d+)/')
+  local start, taken, finish = match(redis.call('GET', key), '^%S+ (%d+) (%d+) (%d+)')
+  permits, start, taken, finish = tonumber(permits), tonumber(start), tonumber(taken), tonumber(finish)
+  if start <= now then
+    return { left = now < finish and permits - taken or permits, of = permits, debt = 0, time = 0 }
+  end
+  local ahead = ceil((start - now) / (period / 1000))
+  return { left = 0, of = 1, debt = (ahead - 1) * permits + taken, time = finish - now }
+end
+
+function fixed_window.resume(key, meta, p, budget)
+  local s = fw_params(key, meta, p)
+  s.index = fw_index(s, now)
+  s.current = fw_start(s, s.index)
+  if budget.debt == 0 then
+    s.taken = s.permits - floor(s.permits * budget.left / budget.of)
+  else
+    local debt = ceil(budget.debt)
+    s.index = s.index + 1 + floor((debt - 1) / s.permits)
+    s.taken = (debt - 1) % s.permits + 1
+  end
+  s.start = fw_start(s, s.index)
+  return s
+end
+
+families.f = fixed_window
+

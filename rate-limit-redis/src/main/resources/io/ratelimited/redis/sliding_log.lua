@@ -1,0 +1,145 @@
+-- The instants of the last permits: at most as many as the limit has, and those granted in advance.
+--
+-- KEYS   LIST "<meta> <shift> <written>", then one instant a permit in order, in microseconds since 1970; shift is added
+--        to the clock after it has stepped back, so that instants need not be rewritten; written as in virtual_time.lua
+-- ARGV   permits   of one period
+--        period    microseconds
+
+local sliding_log = {}
+
+local function sl_params(key, meta, p)
+  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0,
+    stored = 0, shift = 0, inside = 0, now = now }
+end
+
+local function sl_instant(s, position)
+  if position >= s.stored then return s.added[position - s.stored + 1] end
+  return tonumber(redis.call('LINDEX', s.key, position + 1))
+end
+
+local function sl_read(s, header)
+  local shift, written = match(header, '^%S+ (%d+) (%d+)$')
+  s.stored = redis.call('LLEN', s.key) - 1
+  s.size = s.stored
+  s.shift, written = tonumber(shift), tonumber(written)
+  s.now = now + s.shift
+  local newest = s.size > 0 and sl_instant(s, s.size - 1) or 0
+  local held = written == 0 and newest or written
+  if held > s.now then
+    s.shift = s.shift + held - s.now
+    s.now = held
+  end
+  s.newest = newest
+  -- The first instant that is still in the window.
+  local low, high = 0, s.size
+  if high > 0 and sl_instant(s, 0) + s.period > s.now then high = 0 end
+  while low < high do
+    local middle = floor((low + high) / 2)
+    if sl_instant(s, middle) + s.period <= s.now then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  s.gone = low
+  s.inside = s.size - low
+  s.found = true
+end
+
+function sliding_log.open(key, meta, p)
+  local header = redis.pcall('LINDEX', key, 0)
+  if type(header) == 'table' then
+    if match(header.err, 'WRONGTYPE') then return nil end
+    error(header.err, 0)
+  end
+  local s = sl_params(key, meta, p)
+  if header then
+    if match(header, '^%S+') ~= meta then return nil end
+    sl_read(s, header)
+  end
+  return s
+end
+
+function sliding_log.decide(s, permits, a, b, longest)
+  local wait = s.size == 0 and 0 or max(0, s.newest - s.now)
+  local last = s.size - 1 - (s.permits - permits)
+  if last >= 0 then
+    wait = max(wait, sl_instant(s, last) + s.period - s.now)
+  end
+  s.wait = wait
+  return wait > longest and -(wait - longest) or wait
+end
+
+local function sl_add(s, instant, permits)
+  local value = text(instant)
+  for i = 1, permits do s.added[#s.added + 1] = value end
+  s.size = s.size + permits
+  s.inside = s.inside + permits
+  s.newest = instant
+end
+
+function sliding_log.take(s, permits)
+  sl_add(s, s.now + s.wait, permits)
+  return s.newest
+end
+
+-- All permits that are still remembered are given back: whoever goes later was counted beside them.
+function sliding_log.cancel(s, permits, a, b, mark)
+  if not s.found then return false end
+  redis.call('LREM', s.key, -permits, mark)
+  return false
+end
+
+function sliding_log.remaining(s)
+  return max(0, s.permits - s.inside)
+end
+
+function sliding_log.reset(s)
+  return s.size == 0 and 0 or max(0, s.newest + s.period - s.now)
+end
+
+function sliding_log.save(s)
+  local header = s.meta .. ' ' .. text(s.shift) .. ' ' .. (s.newest > s.now and text(s.now) or '0')
+  if s.replace then redis.call('DEL', s.key) end
+  for i = 1, #s.added, 1000 do
+    redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
+  end
+  local drop = s.gone or 0
+  if s.stored == 0 and not s.found then
+    redis.call('LPUSH', s.key, header)
+  elseif drop > 0 then
+    redis.call('LTRIM', s.key, drop, -1)
+    redis.call('LSET', s.key, 0, header)
+  else
+    redis.call('LSET', s.key, 0, header)
+  end
+  redis.call('PEXPIRE', s.key, millis(s.newest + s.period - s.now))
+end
+
+function sliding_log.leave(key, meta)
+  local permits, period = match(meta, '^q(%d+)/(%d+)$')
+  local s = { key = key, permits = tonumber(permits), period = tonumber(period), added = {} }
+  sl_read(s, redis.call('LINDEX', key, 0))
+  local ahead = 0
+  while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
+    ahead = ahead + 1
+  end
+  if ahead == 0 then return { left = sliding_log.remaining(s), of = s.permits, debt = 0, time = 0 } end
+  return { left = 0, of = 1, debt = ahead, time = s.newest - s.now }
+end
+
+-- What was spent is spent now, the latest to leave the window; debt in later windows.
+function sliding_log.resume(key, meta, p, budget)
+  local s = sl_params(key, meta, p)
+  local spent = s.permits - floor(s.permits * budget.left / budget.of)
+  local debt = ceil(budget.debt)
+  local count = min(s.permits, spent + debt)
+  for i = 0, count - 1 do
+    local position = spent + debt - count + i
+    sl_add(s, now + (position < spent and 0 or (1 + floor((position - spent) / s.permits)) * s.period), 1)
+  end
+  return s
+end
+
+families.q = sliding_log
+

@@ -1,0 +1,203 @@
+-- Permits counted in slots. The window is the slot of the call and as many slots before it as the period has: the
+-- oldest, partly covered slot counts in full.
+--
+-- KEYS   HASH number of a slot -> permits taken in it; m: meta; w: written, as in virtual_time.lua
+-- ARGV   permits   of one window
+--        slot      microseconds of a slot
+--        slots     in a window, one more than in the period
+
+local sliding_window = {}
+
+local function sw_params(key, meta, p)
+  return { key = key, meta = meta, permits = tonumber(ARGV[p]), slot = tonumber(ARGV[p + 1]), slots = tonumber(ARGV[p + 2]),
+    taken = {}, order = {}, total = 0 }
+end
+
+-- Reads the slots that still count; returns the meta.
+local function sw_read(s)
+  local fields = redis.pcall('HGETALL', s.key)
+  if fields.err then
+    if match(fields.err, 'WRONGTYPE') then return false end
+    error(fields.err, 0)
+  end
+  local here = floor(now / s.slot)
+  local meta, written = nil, 0
+  s.head = here
+  for i = 1, #fields, 2 do
+    local field = fields[i]
+    if field == 'm' then
+      meta = fields[i + 1]
+    elseif field == 'w' then
+      written = tonumber(fields[i + 1])
+    else
+      local slot = tonumber(field)
+      s.taken[slot] = tonumber(fields[i + 1])
+      s.order[#s.order + 1] = slot
+    end
+  end
+  if not meta then return nil end
+  s.found = true
+  table.sort(s.order)
+  s.head = s.order[#s.order] or here
+  local back = 0
+  if written > now then
+    back = floor(written / s.slot) - here
+  elseif written == 0 and s.head > here then
+    back = s.head - here
+  end
+  if back > 0 then
+    -- The clock has stepped back; so do the slots.
+    local taken, order = s.taken, s.order
+    s.taken, s.order, s.head, s.replace = {}, {}, s.head - back, true
+    for i = 1, #order do
+      s.order[i] = order[i] - back
+      s.taken[order[i] - back] = taken[order[i]]
+    end
+  end
+  s.gone = {}
+  local kept = {}
+  for i = 1, #s.order do
+    local slot = s.order[i]
+    if slot > s.head - s.slots then
+      kept[#kept + 1] = slot
+      s.total = s.total + s.taken[slot]
+    else
+      s.gone[#s.gone + 1] = text(slot)
+    end
+  end
+  s.order = kept
+  return meta
+end
+
+function sliding_window.open(key, meta, p)
+  local s = sw_params(key, meta, p)
+  local stored = sw_read(s)
+  if stored == false or (stored and stored ~= meta) then return nil end
+  s.dirty = {}
+  return s
+end
+
+-- The first slot, not before now or the head, whose window has room.
+function sliding_window.decide(s, permits, a, b, longest)
+  local slot = max(s.head, floor(now / s.slot))
+  local inside = s.total
+  for i = 1, #s.order do
+    local oldest = s.order[i]
+    local counts = oldest + s.slots > slot
+    if counts and inside + permits <= s.permits then break end
+    inside = inside - s.taken[oldest]
+    slot = max(slot, oldest + s.slots)
+  end
+  s.next = slot
+  local wait = max(0, slot * s.slot - now)
+  return wait > longest and -(wait - longest) or wait
+end
+
+local function sw_add(s, slot, permits)
+  if slot > s.head then
+    s.head = slot
+    local kept = {}
+    for i = 1, #s.order do
+      local oldest = s.order[i]
+      if oldest > slot - s.slots then
+        kept[#kept + 1] = oldest
+      else
+        s.total = s.total - s.taken[oldest]
+        s.gone[#s.gone + 1] = text(oldest)
+        s.dirty[oldest] = nil
+      end
+    end
+    s.order = kept
+  end
+  if s.order[#s.order] ~= slot then
+    s.order[#s.order + 1] = slot
+    s.taken[slot] = 0
+  end
+  s.taken[slot] = s.taken[slot] + permits
+  s.total = s.total + permits
+  s.dirty[slot] = true
+end
+
+function sliding_window.take(s, permits)
+  s.gone = s.gone or {}
+  sw_add(s, s.next, permits)
+  return s.next
+end
+
+-- All permits are given back while their slot is remembered: whoever goes later was counted beside them.
+function sliding_window.cancel(s, permits, a, b, mark)
+  local slot = tonumber(mark)
+  if not s.found or slot <= s.head - s.slots or not s.taken[slot] then return false end
+  s.taken[slot] = s.taken[slot] - permits
+  s.dirty[slot] = true
+  return true
+end
+
+function sliding_window.remaining(s)
+  local slot = floor(now / s.slot)
+  if slot < s.head then return 0 end
+  local inside = s.total
+  for i = 1, #s.order do
+    if s.order[i] + s.slots > slot then break end
+    inside = inside - s.taken[s.order[i]]
+  end
+  return max(0, s.permits - inside)
+end
+
+function sliding_window.reset(s)
+  for i = #s.order, 1, -1 do
+    if s.taken[s.order[i]] > 0 then return max(0, (s.order[i] + s.slots) * s.slot - now) end
+  end
+  return 0
+end
+
+function sliding_window.save(s)
+  if s.replace then
+    redis.call('DEL', s.key)
+    for i = 1, #s.order do s.dirty[s.order[i]] = true end
+  elseif s.gone and #s.gone > 0 then
+    for i = 1, #s.gone, 1000 do
+      redis.call('HDEL', s.key, unpack(s.gone, i, min(i + 999, #s.gone)))
+    end
+  end
+  local ahead = s.head * s.slot > now
+  redis.call('HSET', s.key, 'm', s.meta, 'w', ahead and text(now) or '0')
+  for slot in pairs(s.dirty) do
+    redis.call('HSET', s.key, text(slot), text(s.taken[slot]))
+  end
+  redis.call('PEXPIRE', s.key, millis((s.head + s.slots) * s.slot - now))
+end
+
+function sliding_window.leave(key, meta)
+  local permits, slot, slots = match(meta, '^r(%d+)/(%d+)/(%d+)$')
+  local s = { key = key, permits = tonumber(permits), slot = tonumber(slot), slots = tonumber(slots), taken = {}, order = {},
+    total = 0 }
+  sw_read(s)
+  local here = floor(now / s.slot)
+  if s.head <= here then
+    return { left = sliding_window.remaining(s), of = s.permits, debt = 0, time = 0 }
+  end
+  local debt = 0
+  for i = 1, #s.order do
+    if s.order[i] > here then debt = debt + s.taken[s.order[i]] end
+  end
+  return { left = 0, of = 1, debt = debt, time = s.head * s.slot - now }
+end
+
+-- What was spent is spent in the current slot, the latest to leave the window; debt in the next ones.
+function sliding_window.resume(key, meta, p, budget)
+  local s = sw_params(key, meta, p)
+  s.dirty, s.gone, s.head = {}, {}, floor(now / s.slot)
+  sw_add(s, s.head, s.permits - floor(s.permits * budget.left / budget.of))
+  local debt = ceil(budget.debt)
+  while debt > 0 do
+    local part = min(s.permits, debt)
+    sliding_window.decide(s, part, 0, 0, FAR)
+    sw_add(s, s.next, part)
+    debt = debt - s.permits
+  end
+  return s
+end
+
+families.r = sliding_window
+

@@ -1,0 +1,183 @@
+-- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
+--
+-- KEYS   STRING "<meta> <V> <part> <written>": V in microseconds since 1970 and part/one of a microsecond; written is the
+--        time of the last call if V was ahead of it, else 0
+-- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
+--        depth, depth part         what the bucket holds, as a time
+--        queue, queue part         a wait of so much is refused; -1 for none
+--        pays      1 if a call waits for its own permits, 0 if for those of its predecessors
+--        age       how long the limit has existed: a bucket that starts empty was empty then; -1 if it starts full
+--        step      parts that one permit takes
+--        burst     the most that remaining can be
+-- call   a, b      cost in microseconds and parts
+
+local virtual_time = {}
+
+local function vt_params(key, meta, p)
+  local s = {
+    key = key, meta = meta, one = tonumber(ARGV[p]), depth = tonumber(ARGV[p + 1]), depth_part = tonumber(ARGV[p + 2]),
+    queue = tonumber(ARGV[p + 3]), queue_part = tonumber(ARGV[p + 4]), pays = ARGV[p + 5] == '1',
+    age = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8])
+  }
+  s.low, s.low_part = now - s.depth, 0
+  if s.depth_part > 0 then
+    s.low, s.low_part = s.low - 1, s.one - s.depth_part
+  end
+  return s
+end
+
+function virtual_time.open(key, meta, p)
+  local value = get(key)
+  if value == false then return nil end
+  local s = vt_params(key, meta, p)
+  if value then
+    local stored, v, part, written = match(value, '^(%S+) (%d+) (%d+) (%d+)$')
+    if stored ~= meta then return nil end
+    s.v, s.part, written = tonumber(v), tonumber(part), tonumber(written)
+    if written > now then
+      -- The clock has stepped back; so does V.
+      s.v = s.v - (written - now)
+    elseif written == 0 and s.v >= now then
+      s.v, s.part = now, 0
+    end
+    s.found = true
+  elseif s.age >= 0 and now - s.age > s.low then
+    s.v, s.part = now - s.age, 0
+  else
+    s.v, s.part = s.low, s.low_part
+  end
+  if s.v < s.low or (s.v == s.low and s.part < s.low_part) then
+    s.v, s.part = s.low, s.low_part
+  end
+  return s
+end
+
+function virtual_time.decide(s, permits, a, b, longest)
+  local v, part = s.v + a, s.part + b
+  if part >= s.one then
+    v, part = v + 1, part - s.one
+  end
+  s.next, s.next_part = v, part
+  if not s.pays then
+    v, part = s.v, s.part
+  end
+  local wait = v - now
+  if part > 0 then wait = wait + 1 end
+  if wait <= 0 then return 0 end
+  if wait > FAR then return UNKNOWN end
+  local late = wait - longest
+  if s.queue >= 0 then
+    local room = v - s.queue - now + 1
+    if part < s.queue_part then room = room - 1 end
+    late = max(late, room)
+  end
+  return late > 0 and -late or wait
+end
+
+function virtual_time.take(s)
+  s.v, s.part = s.next, s.next_part
+  return s.part == 0 and s.v or text(s.v) .. '+' .. text(s.part)
+end
+
+-- The last reservation is undone exactly; behind a call that paid for itself the rest that nobody has reserved is free.
+function virtual_time.cancel(s, permits, a, b, mark)
+  if not s.found then return false end
+  local v, part = match(mark, '^(%d+)%+?(%d*)$')
+  v, part = tonumber(v), tonumber(part) or 0
+  if s.v ~= v or s.part ~= part then
+    if not s.pays then return false end
+    local gone = s.v < now or (s.v == now and s.part == 0)
+    local counts = v > s.low or (v == s.low and part > s.low_part)
+    if not (gone and counts) then
+      a, b = a - (s.v - v), b - (s.part - part)
+      if b < 0 then
+        a, b = a - 1, b + s.one
+      elseif b >= s.one then
+        a, b = a + 1, b - s.one
+      end
+    end
+  end
+  if a < 0 or (a == 0 and b == 0) then return false end
+  s.v, s.part = s.v - a, s.part - b
+  if s.part < 0 then
+    s.v, s.part = s.v - 1, s.part + s.one
+  end
+  return true
+end
+
+-- Permits in a time, rounded down, or up if asked to.
+local function vt_permits(s, micros, part, up)
+  local parts = micros * s.one + part
+  if parts < 9007199254740992 then
+    return up and ceil(parts / s.step) or floor(parts / s.step)
+  end
+  local permits = (micros + part / s.one) / (s.step / s.one)
+  return up and ceil(permits * (1 + 1e-15)) or floor(permits * (1 - 1e-15))
+end
+
+function virtual_time.remaining(s)
+  local ahead = s.v > now or (s.v == now and s.part > 0)
+  if s.queue >= 0 then
+    return ahead and max(0, s.burst - vt_permits(s, s.v - now, s.part, true)) or s.burst
+  end
+  if ahead then return 0 end
+  local left, part = now - s.v, 0
+  if s.part > 0 then
+    left, part = left - 1, s.one - s.part
+  end
+  return min(s.burst, vt_permits(s, left, part, false))
+end
+
+function virtual_time.reset(s)
+  local left = s.v + s.depth - now
+  local part = s.part + s.depth_part
+  if part > s.one then
+    left = left + 2
+  elseif part > 0 then
+    left = left + 1
+  end
+  return max(0, left)
+end
+
+function virtual_time.save(s)
+  local reset = virtual_time.reset(s)
+  if reset == 0 then
+    redis.call('DEL', s.key)
+    return
+  end
+  local ahead = s.v > now or (s.v == now and s.part > 0)
+  redis.call('SET', s.key, s.meta .. ' ' .. text(s.v) .. ' ' .. text(s.part) .. ' ' .. (ahead and text(now) or '0'),
+    'PX', millis(reset))
+end
+
+function virtual_time.leave(key, meta)
+  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/(%d+)/(%d+)$')
+  local v, part, written = match(redis.call('GET', key), '^%S+ (%d+) (%d+) (%d+)$')
+  v = tonumber(v) - max(0, tonumber(written) - now)
+  local step = period / 1000 / permits
+  local depth = kind == 'l' and 0 or burst * step
+  if v > now or (v == now and part ~= '0') then
+    local debt = v - now + (part ~= '0' and 1 or 0)
+    return { left = 0, of = 1, debt = debt / step, time = debt }
+  end
+  if depth == 0 then return { left = 1, of = 1, debt = 0, time = 0 } end
+  return { left = min(depth, now - v), of = depth, debt = 0, time = 0 }
+end
+
+function virtual_time.resume(key, meta, p, budget)
+  local s = vt_params(key, meta, p)
+  s.part = 0
+  if budget.debt == 0 then
+    s.v = now - floor((s.depth + s.depth_part / s.one) * budget.left / budget.of)
+  else
+    local keeps_time = string.sub(meta, 1, 1) == 's'
+    s.v = now + min(FAR, keeps_time and budget.time or ceil(budget.debt * s.step / s.one))
+  end
+  return s
+end
+
+families.t = virtual_time
+families.g = virtual_time
+families.s = virtual_time
+families.l = virtual_time
+

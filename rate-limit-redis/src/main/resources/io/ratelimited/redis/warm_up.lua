@@ -1,0 +1,143 @@
+-- Guava's warm-up: stored permits, which are dearer the more there are, and the time N at which the next call may go.
+--
+-- KEYS   STRING "<meta> <N> <rest> <stored> <written>": N in microseconds since 1970 and rest nanoseconds (with their
+--        fraction), stored permits as of N, written as in virtual_time.lua
+-- ARGV   interval  nanoseconds of a fresh permit
+--        threshold, most, slope, refill  permits, permits, nanoseconds per permit squared, nanoseconds per stored permit
+--
+-- Nanoseconds as doubles, in the order of the Java step, so that both agree to the last bit.
+
+local warm_up = {}
+
+local function wu_params(key, meta, p)
+  return {
+    key = key, meta = meta, interval = tonumber(ARGV[p]), threshold = tonumber(ARGV[p + 1]), most = tonumber(ARGV[p + 2]),
+    slope = tonumber(ARGV[p + 3]), refill = tonumber(ARGV[p + 4])
+  }
+end
+
+local function wu_read(s, value)
+  local n, nanos, fraction, stored, written = match(value, '^%S+ (%d+) (%d+) (%S+) (%S+) (%d+)$')
+  s.n, s.nanos, s.fraction, s.stored = tonumber(n), tonumber(nanos), tonumber(fraction), tonumber(stored)
+  written = tonumber(written)
+  if written > now then
+    s.n = s.n - (written - now)
+  elseif written == 0 and s.n > now then
+    s.n, s.nanos, s.fraction = now, 0, 0
+  end
+  return s
+end
+
+function warm_up.open(key, meta, p)
+  local value = get(key)
+  if value == false then return nil end
+  local s = wu_params(key, meta, p)
+  if value then
+    if match(value, '^%S+') ~= meta then return nil end
+    wu_read(s, value)
+    s.found = true
+  else
+    s.n, s.nanos, s.fraction, s.stored = now, 0, 0, s.most
+  end
+  return s
+end
+
+-- N less now, in nanoseconds.
+local function wu_ahead(s)
+  return (s.n - now) * 1000 + s.nanos
+end
+
+local function wu_refilled(s)
+  local idle = -wu_ahead(s)
+  if idle < 0 or (idle == 0 and s.fraction > 0) then
+    return s.stored, s.n, s.nanos, s.fraction
+  end
+  local stored = s.most == 0 and 0 or min(s.most, s.stored + (idle - s.fraction) / s.refill)
+  return stored, now, 0, 0
+end
+
+-- Nanoseconds until N, rounded up.
+local function wu_due(s)
+  return wu_ahead(s) + (s.fraction > 0 and 1 or 0)
+end
+
+function warm_up.decide(s, permits, a, b, longest)
+  local wait = max(0, ceil(wu_due(s) / 1000))
+  if wait > FAR then return UNKNOWN end
+  return wait > longest and -(wait - longest) or wait
+end
+
+local function wu_text(n, nanos, fraction, stored)
+  return text(n) .. ' ' .. text(nanos) .. ' ' .. format('%.17g', fraction) .. ' ' .. format('%.17g', stored)
+end
+
+function warm_up.take(s, permits)
+  local stored, n, nanos, fraction = wu_refilled(s)
+  local before = wu_text(n, nanos, fraction, stored)
+  local taken = min(permits, stored)
+  local above = min(taken, max(0, stored - s.threshold))
+  local top = s.interval + s.slope * (stored - s.threshold)
+  local bottom = s.interval + s.slope * (stored - s.threshold - above)
+  local area = (above == 0 and 0 or above * (top + bottom) / 2) + (taken - above) * s.interval
+  local cost = area + (permits - taken) * s.interval + fraction
+  local whole = floor(cost)
+  s.stored, s.fraction = stored - taken, cost - whole
+  nanos = nanos + whole % 1000
+  n = n + floor(whole / 1000)
+  if nanos >= 1000 then
+    n, nanos = n + 1, nanos - 1000
+  end
+  s.n, s.nanos = n, nanos
+  return before .. ' > ' .. wu_text(n, nanos, s.fraction, s.stored)
+end
+
+-- Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free.
+function warm_up.cancel(s, permits, a, b, mark)
+  local before, after = match(mark, '^(.*) > (.*)$')
+  if not s.found or wu_text(s.n, s.nanos, s.fraction, s.stored) ~= after then return false end
+  wu_read(s, s.meta .. ' ' .. before .. ' ' .. text(now))
+  return true
+end
+
+function warm_up.remaining(s)
+  if wu_due(s) > 0 then return 0 end
+  local stored = wu_refilled(s)
+  return max(1, floor(stored))
+end
+
+function warm_up.reset(s)
+  return max(0, ceil((wu_due(s) + ceil((s.most - s.stored) * s.refill)) / 1000))
+end
+
+function warm_up.save(s)
+  local reset = warm_up.reset(s)
+  if reset == 0 then
+    redis.call('DEL', s.key)
+    return
+  end
+  redis.call('SET', s.key,
+    s.meta .. ' ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' ' .. (s.n >= now and text(now) or '0'),
+    'PX', millis(reset))
+end
+
+function warm_up.leave(key, meta)
+  local permits, period, warmup, cold = match(meta, '^w(%d+)/(%d+)/(%d+)/(%S+)$')
+  local interval = period / permits
+  local threshold = 0.5 * warmup / interval
+  local s = { most = threshold + 2.0 * warmup / (interval + interval * cold) }
+  s.refill = s.most > 0 and warmup / s.most or 0
+  wu_read(s, redis.call('GET', key))
+  local stored = wu_refilled(s)
+  local debt = max(0, wu_due(s))
+  return { left = s.most == 0 and 1 or stored, of = s.most == 0 and 1 or s.most, debt = debt / interval,
+    time = ceil(debt / 1000) }
+end
+
+function warm_up.resume(key, meta, p, budget)
+  local s = wu_params(key, meta, p)
+  s.n, s.nanos, s.fraction, s.stored = now + budget.time, 0, 0, s.most * budget.left / budget.of
+  return s
+end
+
+families.w = warm_up
+

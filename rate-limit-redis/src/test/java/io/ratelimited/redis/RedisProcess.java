@@ -1,0 +1,223 @@
+package io.ratelimited.redis;
+
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.api.sync.RedisCommands;
+import java.io.File;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import redis.embedded.core.ExecutableProvider;
+
+/**
+ * A real server, started and stopped by a test. The binary is the one named by the system property or environment
+ * variable {@code redis.server} / {@code REDIS_SERVER}, else {@code redis-server} or {@code valkey-server} on the path,
+ * else the one of the embedded-redis jar ({@code redis.server=embedded} asks for that).
+ */
+final class RedisProcess implements AutoCloseable {
+
+    private final int port;
+    private final List<String> command;
+    private final Path directory;
+    private Process process;
+
+    private RedisProcess(int port, List<String> command, Path directory) {
+        this.port = port;
+        this.command = command;
+        this.directory = directory;
+    }
+
+    static RedisProcess start(String... options) {
+        return start(freePort(), options);
+    }
+
+    static RedisProcess start(int port, String... options) {
+        List<String> command = new ArrayList<>(List.of(binary(), "--port", Integer.toString(port)));
+        command.addAll(List.of("--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--protected-mode", "no"));
+        command.addAll(Arrays.asList(options));
+        return launch(port, command);
+    }
+
+    /** A Sentinel that watches a primary under the name {@code primary}. */
+    static RedisProcess sentinel(int primaryPort, int quorum) {
+        int port = freePort();
+        try {
+            Path file = Files.createTempFile("sentinel", ".conf");
+            Files.writeString(
+                    file,
+                    String.join(
+                            "\n",
+                            "port " + port,
+                            "bind 127.0.0.1",
+                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
+                            "sentinel down-after-milliseconds primary 500",
+                            "sentinel failover-timeout primary 2000",
+                            ""));
+            return launch(port, List.of(binary(), file.toString(), "--sentinel"));
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+    }
+
+    private static RedisProcess launch(int port, List<String> command) {
+        try {
+            RedisProcess server = new RedisProcess(port, command, Files.createTempDirectory("redis-" + port));
+            server.restart();
+            return server;
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+    }
+
+    /** Starts it, again after a kill: empty. */
+    void restart() {
+        try {
+            process = new ProcessBuilder(command)
+                    .directory(directory.toFile())
+                    .redirectErrorStream(true)
+                    .redirectOutput(directory.resolve("log").toFile())
+                    .start();
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+        until(() -> answers(port), "redis on port " + port + " answers", Duration.ofSeconds(20));
+    }
+
+    static boolean answers(int port) {
+        try (java.net.Socket socket = new java.net.Socket(java.net.InetAddress.getLoopbackAddress(), port)) {
+            socket.setSoTimeout(500);
+            socket.getOutputStream().write("PING\r\n".getBytes(java.nio.charset.StandardCharsets.US_ASCII));
+            return socket.getInputStream().read() == '+';
+        } catch (IOException ex) {
+            return false;
+        }
+    }
+
+    static void until(BooleanSupplier condition, String what, Duration patience) {
+        long end = System.nanoTime() + patience.toNanos();
+        while (!condition.getAsBoolean()) {
+            if (System.nanoTime() - end > 0) {
+                throw new AssertionError("not within " + patience + ": " + what);
+            }
+            try {
+                TimeUnit.MILLISECONDS.sleep(5);
+            } catch (InterruptedException ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+    }
+
+    int port() {
+        return port;
+    }
+
+    RedisURI uri() {
+        return RedisURI.create("127.0.0.1", port);
+    }
+
+    /** Talks to the server directly. */
+    <T> T ask(Function<RedisCommands<String, String>, T> question) {
+        RedisClient client = RedisClient.create(uri());
+        try (StatefulRedisConnection<String, String> connection = client.connect()) {
+            return question.apply(connection.sync());
+        } finally {
+            client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
+        }
+    }
+
+    /** SIGSTOP: the server keeps its connections and answers nothing. */
+    void freeze() {
+        signal("STOP");
+    }
+
+    /** SIGCONT. */
+    void thaw() {
+        signal("CONT");
+    }
+
+    /** SIGKILL. */
+    void kill() {
+        process.destroyForcibly();
+        await();
+    }
+
+    private void signal(String name) {
+        try {
+            int status = new ProcessBuilder("kill", "-" + name, Long.toString(process.pid()))
+                    .start()
+                    .waitFor();
+            if (status != 0) {
+                throw new IllegalStateException("kill -" + name + " failed");
+            }
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        } catch (InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    private void await() {
+        try {
+            process.waitFor();
+        } catch (InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    @Override
+    public void close() {
+        kill();
+        try (Stream<Path> files = Files.walk(directory)) {
+            files.sorted(Comparator.reverseOrder()).map(Path::toFile).forEach(File::delete);
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+    }
+
+    static int freePort() {
+        while (true) {
+            try (ServerSocket socket = new ServerSocket(0)) {
+                // A node of a cluster also opens this port + 10000.
+                if (socket.getLocalPort() < 50_000) {
+                    return socket.getLocalPort();
+                }
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
+        }
+    }
+
+    private static String binary() {
+        String named = System.getProperty("redis.server", System.getenv().getOrDefault("REDIS_SERVER", ""));
+        if (!named.isBlank() && !named.equals("embedded")) {
+            return named;
+        }
+        if (named.isBlank()) {
+            for (String directory : System.getenv().getOrDefault("PATH", "").split(File.pathSeparator, -1)) {
+                for (String name : List.of("redis-server", "valkey-server")) {
+                    Path candidate = Path.of(directory, name);
+                    if (Files.isExecutable(candidate)) {
+                        return candidate.toString();
+                    }
+                }
+            }
+        }
+        try {
+            return ExecutableProvider.newJarResourceProvider().get().getAbsolutePath();
+        } catch (IOException ex) {
+            throw new UncheckedIOException("no redis-server: set -Dredis.server=/path/to/redis-server", ex);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+package io.ratelimited.redis;
+
+import io.lettuce.core.RedisClient;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import org.junit.jupiter.api.extension.AfterAllCallback;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeAllCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/** A server for the tests of a class, empty before each; stops whatever a test has opened. */
+final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback {
+
+    private final String[] options;
+    private final Deque<AutoCloseable> opened = new ArrayDeque<>();
+    private RedisProcess server;
+
+    private RedisServers(String... options) {
+        this.options = options;
+    }
+
+    static RedisServers standalone(String... options) {
+        return new RedisServers(options);
+    }
+
+    RedisProcess server() {
+        return server;
+    }
+
+    /** Closed after the test, last first. */
+    <T extends AutoCloseable> T closeLater(T resource) {
+        opened.push(resource);
+        return resource;
+    }
+
+    RedisClient client() {
+        RedisClient client = RedisClient.create(server.uri());
+        opened.push(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
+        return client;
+    }
+
+    RedisBackend backend(RedisBackendOptions backendOptions) {
+        return closeLater(RedisBackend.of(client(), backendOptions));
+    }
+
+    /** A backend on a clock moved by hand, of which Redis has the same time. */
+    RedisBackend backend(ManualTicker ticker) {
+        RedisClient client = client();
+        return closeLater(RedisBackend.of(
+                () -> LettuceLink.to(client),
+                RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
+                () -> ticker.epochNanos() / 1000));
+    }
+
+    static ManualTicker ticker() {
+        return new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
+    }
+
+    @Override
+    public void beforeAll(ExtensionContext context) {
+        server = RedisProcess.start(options);
+    }
+
+    @Override
+    public void beforeEach(ExtensionContext context) {
+        server.ask(commands -> commands.flushall());
+    }
+
+    @Override
+    public void afterEach(ExtensionContext context) throws Exception {
+        while (!opened.isEmpty()) {
+            opened.pop().close();
+        }
+    }
+
+    @Override
+    public void afterAll(ExtensionContext context) {
+        server.close();
+    }
+}
