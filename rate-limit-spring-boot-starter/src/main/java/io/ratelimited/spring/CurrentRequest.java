@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -23,8 +24,21 @@ public interface CurrentRequest {
     @Nullable
     String session();
 
-    /** A limit has decided on a call of this request. */
-    void decided(NamedLimit limit, Outcome outcome, Supplier<Decision> decision);
+    /**
+     * A limit has decided on a call of this request.
+     *
+     * @param limit whose decision
+     * @param applied the limit itself, or that of the caller's tier
+     * @param decision the decision, made on demand
+     */
+    void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision);
+
+    /**
+     * A limit applies to a call of this request, but has not decided: another one refused the call before.
+     *
+     * @param applied the limit itself, or that of the caller's tier
+     */
+    default void applies(NamedLimit limit, Limit applied) {}
 
     /** Finds the request of a call. */
     interface Source {

@@ -109,18 +109,9 @@ final class Gate {
     }
 
     /** Tells of a decision that was made elsewhere. */
-    void tell(
-            NamedLimit limit,
-            Outcome outcome,
-            @Nullable Object key,
-            long waitedNanos,
-            Supplier<Decision> decision,
-            @Nullable CurrentRequest request) {
+    void tell(NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         for (DecisionObserver observer : observers) {
             observer.onDecision(limit, outcome, key, waitedNanos, decision);
-        }
-        if (request != null) {
-            request.decided(limit, outcome, decision);
         }
     }
 
@@ -212,17 +203,23 @@ final class Gate {
         }
 
         private RateLimitExceededException refused(Decision decision) {
+            boolean told = false;
             for (Ask ask : enforced) {
-                if (ask.limiter().limit().name().equals(decision.limit())) {
+                if (!told && ask.limiter().limit().name().equals(decision.limit())) {
                     tellOf(ask, Outcome.REJECTED, 0, () -> decision);
-                    break;
+                    told = true;
+                } else if (request != null) {
+                    request.applies(ask.limit(), ask.limiter().limit());
                 }
             }
             return new RateLimitExceededException(decision);
         }
 
         private void tellOf(Ask ask, Outcome outcome, long waitedNanos, Supplier<Decision> decision) {
-            tell(ask.limit(), outcome, ask.key(), waitedNanos, decision, request);
+            tell(ask.limit(), outcome, ask.key(), waitedNanos, decision);
+            if (request != null) {
+                request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+            }
         }
 
         /** The call has ended: calls in flight no longer count. */

@@ -6,6 +6,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -76,6 +77,11 @@ public final class RateLimitAutoConfiguration {
             RateLimitProperties properties) {
         return new StartupCheck(
                 beanFactory, methods, rateLimits, properties.aspect().mode() == RateLimitProperties.Mode.PROXY);
+    }
+
+    @Bean
+    RouteLimits routeLimits(RateLimits rateLimits, RateLimitProperties properties, BeanFactory beanFactory) {
+        return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
     }
 
     // What proxies are made from depends on no other bean, so that none is made before its time.

@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.InMemoryRateLimiter;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
@@ -18,6 +19,7 @@ import org.springframework.core.Ordered;
  * @param limits Limits by name; a property set here wins over the annotation.
  * @param memory Limits in memory.
  * @param http Answers to HTTP requests.
+ * @param routes Limits on requests by path, without annotations; all routes that match a request apply to it.
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
  * @param actuator The actuator endpoint.
@@ -30,6 +32,7 @@ public record RateLimitProperties(
         @Nullable Map<String, LimitProperties> limits,
         @DefaultValue Memory memory,
         @DefaultValue Http http,
+        @Nullable List<Route> routes,
         @DefaultValue Redis redis,
         @DefaultValue Aspect aspect,
         @DefaultValue Actuator actuator) {
@@ -54,6 +57,20 @@ public record RateLimitProperties(
             @DefaultValue("standard") Headers headers,
             @DefaultValue("429") int status,
             @DefaultValue("64") int ipv6PrefixLength) {}
+
+    /**
+     * Limits on requests by path.
+     *
+     * @param path Path pattern within the application, such as /api/** or /users/{id}.
+     * @param methods HTTP methods, such as GET (which includes HEAD) and POST; all if empty.
+     * @param limits Names of limits under rate-limit.limits; all of them must agree.
+     * @param key SpEL expression for whose budget a request uses: clientIp, principal, session, header('X-Api-Key'); defaults to the key of each limit.
+     */
+    public record Route(
+            @Nullable String path,
+            @Nullable List<String> methods,
+            @Nullable List<String> limits,
+            @Nullable String key) {}
 
     /** Which rate limit headers responses have. */
     public enum Headers {

@@ -71,7 +71,7 @@ public final class RateLimits {
             admitted = !reservation.isRefused();
             decision = reservation::decision;
         }
-        gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision, null);
+        gate.tell(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision);
         return admitted;
     }
 

@@ -1,0 +1,138 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.RateLimitExceededException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.BeanFactory;
+
+/**
+ * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
+ * request to its routes is left to the web filter. A bean of the starter. Immutable.
+ */
+public final class RouteLimits {
+
+    private final List<Route> routes;
+    private final Gate gate;
+
+    private RouteLimits(List<Route> routes, Gate gate) {
+        this.routes = List.copyOf(routes);
+        this.gate = gate;
+    }
+
+    /**
+     * The routes of the properties.
+     *
+     * @throws InvalidRateLimitException when one cannot be meant
+     */
+    static RouteLimits of(
+            @Nullable List<RateLimitProperties.Route> properties, RateLimits rateLimits, BeanFactory beans) {
+        List<RateLimitProperties.Route> all = properties == null ? List.of() : properties;
+        RouteReader reader = new RouteReader(rateLimits, beans);
+        return new RouteLimits(
+                IntStream.range(0, all.size())
+                        .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
+                        .toList(),
+                rateLimits.gate());
+    }
+
+    /** All routes, in the order of the properties. */
+    public List<Route> routes() {
+        return routes;
+    }
+
+    /**
+     * Returns when a request may go, sleeping where a limit says so.
+     *
+     * @param matching the routes of the request
+     * @return to be told when the request has ended
+     * @throws RateLimitExceededException when the request is refused
+     */
+    public Admission enter(List<Route> matching, CurrentRequest request) {
+        return gate.enter(asks(matching, request), request)::end;
+    }
+
+    /**
+     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
+     */
+    public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
+        CompletableFuture<Gate.Pass> entered = gate.enterAsync(asks(matching, request), request);
+        CompletableFuture<Admission> admission = new CompletableFuture<>();
+        entered.whenComplete((pass, refusal) -> {
+            if (refusal != null) {
+                admission.completeExceptionally(refusal);
+            } else if (!admission.complete(pass::end)) {
+                pass.cancel();
+            }
+        });
+        admission.whenComplete((ignored, cancellation) -> {
+            if (cancellation != null) {
+                entered.cancel(false);
+            }
+        });
+        return admission;
+    }
+
+    private static List<Ask> asks(List<Route> matching, CurrentRequest request) {
+        List<Ask> asks = new ArrayList<>();
+        for (Route route : matching) {
+            for (MethodLimit limit : route.limits) {
+                Ask ask = limit.ask(null, new Object[0], request);
+                if (ask != null) {
+                    asks.add(ask);
+                }
+            }
+        }
+        return asks;
+    }
+
+    /** A request on its way. */
+    public interface Admission {
+
+        /** The request has ended: it no longer counts as in flight. May be called more than once. */
+        void end();
+    }
+
+    /** Some requests, and the limits on them. Immutable. */
+    public static final class Route {
+
+        private final String place;
+        private final String path;
+        private final Set<String> methods;
+        private final List<MethodLimit> limits;
+
+        Route(String place, String path, Set<String> methods, List<MethodLimit> limits) {
+            this.place = place;
+            this.path = path;
+            this.methods = methods;
+            this.limits = limits;
+        }
+
+        /** Path pattern within the application. */
+        public String path() {
+            return path;
+        }
+
+        /** Whether a request of this HTTP method is meant. */
+        public boolean hasMethod(String method) {
+            return methods.isEmpty() || methods.contains(method);
+        }
+
+        /**
+         * The failure to start because of the path.
+         *
+         * @param problem what is wrong with it
+         */
+        public RuntimeException invalidPath(String problem, Throwable cause) {
+            return new InvalidRateLimitException(
+                    limits.get(0).limit().name(),
+                    place + ".path",
+                    "\"" + path + "\" is not a path pattern: " + problem,
+                    "Correct the pattern, as in /api/** or /users/{id}.",
+                    cause);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+package io.ratelimited.spring.web;
+
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.UnknownHostException;
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.StringJoiner;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The address of a client, as one text for one client. Takes what the server resolved and never reads a forwarding
+ * header: whether those are believed is for {@code server.forward-headers-strategy} to say.
+ *
+ * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart: a client can pick any of the rest
+ */
+record ClientAddress(int ipv6PrefixLength) {
+
+    /** @throws IllegalArgumentException when the length is not from 1 to 128 */
+    ClientAddress {
+        if (ipv6PrefixLength < 1 || ipv6PrefixLength > 128) {
+            throw new IllegalArgumentException(
+                    "rate-limit.http.ipv6-prefix-length must be from 1 to 128, such as 64: " + ipv6PrefixLength);
+        }
+    }
+
+    /** The client of a socket. */
+    @Nullable
+    String of(@Nullable InetSocketAddress socket) {
+        if (socket == null) {
+            return null;
+        }
+        InetAddress address = socket.getAddress();
+        return address == null ? of(socket.getHostString()) : text(address);
+    }
+
+    /**
+     * The client of an address as servers and proxies write it.
+     *
+     * @param written {@code 192.0.2.1}, {@code 192.0.2.1:8080}, {@code 2001:db8::1}, {@code fe80::1%eth0}, {@code
+     *     [2001:db8::1]:8080}; other text is returned as it is
+     */
+    @Nullable
+    String of(@Nullable String written) {
+        if (written == null || written.isBlank()) {
+            return null;
+        }
+        String text = written.strip();
+        int colon = text.indexOf(':');
+        if (colon < 0) {
+            return text;
+        }
+        if (text.startsWith("[")) {
+            int end = text.indexOf(']');
+            text = end < 0 ? text.substring(1) : text.substring(1, end);
+        } else if (text.indexOf(':', colon + 1) < 0) {
+            return text.substring(0, colon);
+        }
+        int zone = text.indexOf('%');
+        String address = zone < 0 ? text : text.substring(0, zone);
+        try {
+            // In brackets only a literal is accepted, so that no name is ever looked up.
+            return text(InetAddress.getByName("[" + address + "]"));
+        } catch (UnknownHostException ex) {
+            return text;
+        }
+    }
+
+    /** An IPv4 address behind an IPv6 one is an {@link java.net.Inet4Address} already. */
+    private String text(InetAddress address) {
+        if (!(address instanceof Inet6Address)) {
+            return address.getHostAddress();
+        }
+        byte[] bytes = address.getAddress();
+        if (ipv6PrefixLength == 128) {
+            return hex(bytes);
+        }
+        int whole = ipv6PrefixLength / 8;
+        bytes[whole] &= (byte) (0xFF00 >> (ipv6PrefixLength % 8));
+        Arrays.fill(bytes, whole + 1, bytes.length, (byte) 0);
+        return hex(bytes) + "/" + ipv6PrefixLength;
+    }
+
+    /** Groups of four digits, with those at the end that are zero as {@code ::}. */
+    private static String hex(byte[] bytes) {
+        ByteBuffer groups = ByteBuffer.wrap(bytes);
+        int used = 8;
+        while (used > 0 && groups.getShort(2 * used - 2) == 0) {
+            used--;
+        }
+        StringJoiner text = new StringJoiner(":", "", used == 8 ? "" : "::");
+        for (int i = 0; i < used; i++) {
+            text.add(Integer.toHexString(Short.toUnsignedInt(groups.getShort(2 * i))));
+        }
+        return text.toString();
+    }
+}

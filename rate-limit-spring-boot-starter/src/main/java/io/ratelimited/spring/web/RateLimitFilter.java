@@ -1,0 +1,130 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RouteLimits;
+import io.ratelimited.spring.RouteLimits.Admission;
+import io.ratelimited.spring.RouteLimits.Route;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+import org.springframework.http.server.RequestPath;
+import org.springframework.web.cors.CorsUtils;
+
+/**
+ * Limits requests by route, and knows when a request has ended. Placed after the filters of Spring Security, so that a
+ * route can be limited by principal and what is not authorized is not counted; once a request, not on its further
+ * dispatches.
+ */
+public final class RateLimitFilter implements Filter, Ordered {
+
+    /** Where the filter stands; Spring Security's stands at -100. */
+    public static final int ORDER = -90;
+
+    private final RoutePatterns routes;
+    private final RouteLimits limits;
+    private final ServletRequests requests;
+    private final ServletRefusals refusals;
+
+    RateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        this.routes = new RoutePatterns(limits);
+        this.limits = limits;
+        this.requests = requests;
+        this.refusals = refusals;
+    }
+
+    @Override
+    public int getOrder() {
+        return ORDER;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (request instanceof HttpServletRequest httpRequest && response instanceof HttpServletResponse httpResponse) {
+            ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+            Admission admission;
+            try {
+                admission = enter(httpRequest, call);
+            } catch (RateLimitExceededException refusal) {
+                refusals.answer(httpRequest, httpResponse, refusal);
+                return;
+            }
+            proceed(httpRequest, httpResponse, chain, new End(call, admission));
+        } else {
+            chain.doFilter(request, response);
+        }
+    }
+
+    private @Nullable Admission enter(HttpServletRequest request, ServletCurrentRequest call) {
+        if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
+            return null;
+        }
+        RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
+        List<Route> matching = routes.matching(request.getMethod(), path.pathWithinApplication());
+        return matching.isEmpty() ? null : limits.enter(matching, call);
+    }
+
+    private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
+            throws IOException, ServletException {
+        boolean async = false;
+        try {
+            chain.doFilter(request, response);
+            async = request.isAsyncStarted() && end.follow(request);
+        } finally {
+            if (!async) {
+                end.end();
+            }
+        }
+    }
+
+    /** What has to be done when the request has ended, on whichever thread it does. */
+    private record End(ServletCurrentRequest call, @Nullable Admission admission) implements AsyncListener {
+
+        private boolean follow(HttpServletRequest request) {
+            try {
+                request.getAsyncContext().addListener(this);
+                return true;
+            } catch (IllegalStateException ex) {
+                // It has ended meanwhile.
+                return false;
+            }
+        }
+
+        private void end() {
+            call.end();
+            if (admission != null) {
+                admission.end();
+            }
+        }
+
+        @Override
+        public void onComplete(AsyncEvent event) {
+            end();
+        }
+
+        @Override
+        public void onTimeout(AsyncEvent event) {
+            // Completed by whoever handles it.
+        }
+
+        @Override
+        public void onError(AsyncEvent event) {
+            // Completed by whoever handles it.
+        }
+
+        @Override
+        public void onStartAsync(AsyncEvent event) {
+            event.getAsyncContext().addListener(this);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RouteLimits;
+import io.ratelimited.spring.RouteLimits.Admission;
+import io.ratelimited.spring.RouteLimits.Route;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+import org.springframework.core.Ordered;
+import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.web.cors.reactive.CorsUtils;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.WebFilter;
+import org.springframework.web.server.WebFilterChain;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Puts the request where reactive calls find it, and limits requests by route, without blocking. Placed after the filter
+ * of Spring Security, so that the principal is known and what is not authorized is not counted.
+ */
+public final class RateLimitWebFilter implements WebFilter, Ordered {
+
+    /** Where the filter stands; Spring Security's stands at -100. */
+    public static final int ORDER = -90;
+
+    private final RoutePatterns routes;
+    private final RouteLimits limits;
+    private final ReactiveRequests requests;
+    private final ReactiveRefusals refusals;
+
+    RateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        this.routes = new RoutePatterns(limits);
+        this.limits = limits;
+        this.requests = requests;
+        this.refusals = refusals;
+    }
+
+    @Override
+    public int getOrder() {
+        return ORDER;
+    }
+
+    @Override
+    public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
+        return requests.of(exchange)
+                .flatMap(call ->
+                        enter(exchange, chain, call).contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+    }
+
+    private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
+        ServerHttpRequest request = exchange.getRequest();
+        if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
+            return chain.filter(exchange);
+        }
+        List<Route> matching =
+                routes.matching(request.getMethod().name(), request.getPath().pathWithinApplication());
+        return matching.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, matching, call);
+    }
+
+    private Mono<Void> limited(
+            ServerWebExchange exchange, WebFilterChain chain, List<Route> matching, ReactiveCurrentRequest call) {
+        CompletableFuture<Admission> entered = limits.enterAsync(matching, call);
+        Mono<Admission> turn = Mono.fromFuture(entered);
+        if (!entered.isDone()) {
+            // The thread that ends a wait is not there to serve requests.
+            turn = turn.publishOn(Schedulers.parallel());
+        }
+        return turn.map(admission -> chain.filter(exchange))
+                .onErrorResume(
+                        RateLimitExceededException.class, refusal -> Mono.just(refusals.answer(exchange, refusal)))
+                .flatMap(Function.identity())
+                .doFinally(signal -> end(entered));
+    }
+
+    /** Ends the request, or its wait. */
+    private static void end(CompletableFuture<Admission> entered) {
+        if (!entered.cancel(false)) {
+            entered.thenAccept(Admission::end);
+        }
+    }
+}

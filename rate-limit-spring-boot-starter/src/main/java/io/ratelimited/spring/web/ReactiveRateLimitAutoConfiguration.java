@@ -1,0 +1,55 @@
+package io.ratelimited.spring.web;
+
+import io.micrometer.context.ContextRegistry;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.RouteLimits;
+import org.springframework.beans.factory.InitializingBean;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.web.reactive.DispatcherHandler;
+
+/** Wires keys, headers, refusals and routes of WebFlux applications. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnClass(DispatcherHandler.class)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
+@ConditionalOnBean(RateLimits.class)
+public final class ReactiveRateLimitAutoConfiguration {
+
+    @Bean
+    ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties) {
+        return new ReactiveRequests(properties.http());
+    }
+
+    @Bean
+    ReactiveRefusals rateLimitReactiveRefusals(
+            RateLimitProperties properties, RateLimits limits, ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals(properties.http().status(), limits, dispatcher::getObject);
+    }
+
+    @Bean
+    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping() {
+        return new ReactiveRefusals.RefusedMapping();
+    }
+
+    @Bean
+    RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(ContextRegistry.class)
+    static final class ContextPropagation {
+
+        @Bean
+        InitializingBean rateLimitContextPropagation() {
+            return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
+        }
+    }
+}

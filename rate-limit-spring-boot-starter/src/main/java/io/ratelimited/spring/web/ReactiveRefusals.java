@@ -1,0 +1,94 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RateLimits;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
+import org.springframework.http.server.reactive.ServerHttpResponse;
+import org.springframework.web.reactive.HandlerMapping;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.WebExceptionHandler;
+import org.springframework.web.server.WebHandler;
+import reactor.core.publisher.Mono;
+
+/**
+ * Answers refusals that nobody else has answered: behind the application's {@code @ExceptionHandler} methods and advice,
+ * before Boot's handler of errors. A refusal in the filter is let fail inside the dispatcher, where advice can see it.
+ */
+final class ReactiveRefusals implements WebExceptionHandler, Ordered {
+
+    /** Before Boot's handler of errors, which takes everything, at -1; a handler of the application may come earlier. */
+    static final int ORDER = -2;
+
+    private static final String REFUSED = ReactiveRefusals.class.getName();
+
+    private final HttpStatusCode status;
+    private final RateLimits limits;
+    private final Supplier<? extends WebHandler> dispatcher;
+
+    /** @param dispatcher hands requests to their handlers */
+    ReactiveRefusals(int status, RateLimits limits, Supplier<? extends WebHandler> dispatcher) {
+        this.status = HttpStatusCode.valueOf(status);
+        this.limits = limits;
+        this.dispatcher = dispatcher;
+    }
+
+    @Override
+    public int getOrder() {
+        return ORDER;
+    }
+
+    @Override
+    public Mono<Void> handle(ServerWebExchange exchange, Throwable failure) {
+        Refusal refusal = Refusal.in(failure);
+        ServerHttpResponse response = exchange.getResponse();
+        if (refusal == null || response.isCommitted()) {
+            return Mono.error(failure);
+        }
+        tellOf(refusal.exception(), ReactiveCurrentRequest.in(exchange));
+        byte[] body = refusal.body(status.value());
+        response.setStatusCode(status);
+        HttpHeaders headers = response.getHeaders();
+        headers.set(HttpHeaders.CONTENT_TYPE, Refusal.CONTENT_TYPE);
+        headers.setContentLength(body.length);
+        String retryAfter = refusal.retryAfter();
+        if (retryAfter != null) {
+            headers.set(HttpHeaders.RETRY_AFTER, retryAfter);
+        }
+        return response.writeWith(
+                Mono.fromSupplier(() -> response.bufferFactory().wrap(body)));
+    }
+
+    /** A refusal that was decided without the request has not told it. */
+    private void tellOf(RateLimitExceededException refusal, @Nullable ReactiveCurrentRequest call) {
+        if (call != null && !call.knows(refusal.limit())) {
+            limits.all().stream()
+                    .filter(limit -> limit.name().equals(refusal.limit()))
+                    .forEach(limit -> call.decided(limit.limit(), refusal.decision()));
+        }
+    }
+
+    /** Answers in a filter as the dispatcher would. */
+    Mono<Void> answer(ServerWebExchange exchange, RateLimitExceededException refusal) {
+        exchange.getAttributes().put(REFUSED, refusal);
+        return dispatcher.get().handle(exchange);
+    }
+
+    /** Finds no handler for any request, and fails for those that are refused. */
+    static final class RefusedMapping implements HandlerMapping, Ordered {
+
+        @Override
+        public int getOrder() {
+            return HIGHEST_PRECEDENCE;
+        }
+
+        @Override
+        public Mono<Object> getHandler(ServerWebExchange exchange) {
+            RateLimitExceededException refusal = exchange.getAttribute(REFUSED);
+            return refusal == null ? Mono.empty() : Mono.error(refusal);
+        }
+    }
+}

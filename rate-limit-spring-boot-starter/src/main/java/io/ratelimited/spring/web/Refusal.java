@@ -1,0 +1,70 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The answer to a refused request: a problem detail of RFC 9457, of the type {@code quota-exceeded} that
+ * draft-ietf-httpapi-ratelimit-headers registers.
+ */
+record Refusal(RateLimitExceededException exception) {
+
+    static final String CONTENT_TYPE = "application/problem+json";
+
+    private static final int DEEPEST = 32;
+
+    /** The refusal that an exception is or was caused by, as exception handlers look for causes; null if none. */
+    static @Nullable Refusal in(Throwable failure) {
+        Throwable cause = failure;
+        for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
+            if (cause instanceof RateLimitExceededException exception) {
+                return new Refusal(exception);
+            }
+        }
+        return null;
+    }
+
+    /** The value of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
+    @Nullable
+    String retryAfter() {
+        Long seconds = LimitFields.retryAfter(exception.decision());
+        return seconds == null ? null : seconds.toString();
+    }
+
+    /** The body, in UTF-8. Written here, so that it is the same whatever converts other bodies. */
+    byte[] body(int status) {
+        String name = json(exception.limit());
+        String text = """
+                {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",\
+                "title":"Request cannot be satisfied as assigned quota has been exceeded",\
+                "status":%d,"detail":%s,"violated-policies":[%s]}""".formatted(status, json(detail()), name);
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private String detail() {
+        Decision decision = exception.decision();
+        String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
+        String seconds = retryAfter();
+        if (seconds != null) {
+            return start + "retry after " + seconds + " s.";
+        }
+        return start + (decision.never() ? "no retry of this request can succeed." : "retry later.");
+    }
+
+    private static String json(String text) {
+        StringBuilder json = new StringBuilder(text.length() + 2).append('"');
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            if (c == '"' || c == '\\') {
+                json.append('\\').append(c);
+            } else if (c < ' ') {
+                json.append(String.format("\\u%04x", (int) c));
+            } else {
+                json.append(c);
+            }
+        }
+        return json.append('"').toString();
+    }
+}

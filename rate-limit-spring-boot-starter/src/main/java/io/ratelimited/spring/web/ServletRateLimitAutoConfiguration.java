@@ -1,0 +1,41 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.RouteLimits;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.annotation.Bean;
+import org.springframework.web.servlet.DispatcherServlet;
+import org.springframework.web.servlet.HandlerExceptionResolver;
+
+/** Wires keys, headers, refusals and routes of servlet applications. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnClass(DispatcherServlet.class)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+@ConditionalOnBean(RateLimits.class)
+public final class ServletRateLimitAutoConfiguration {
+
+    @Bean
+    ServletRequests rateLimitServletRequests(RateLimitProperties properties) {
+        return new ServletRequests(properties.http());
+    }
+
+    @Bean
+    ServletRefusals rateLimitServletRefusals(
+            RateLimitProperties properties,
+            ServletRequests requests,
+            RateLimits limits,
+            ObjectProvider<HandlerExceptionResolver> resolvers) {
+        return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
+    }
+
+    @Bean
+    RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        return new RateLimitFilter(limits, requests, refusals);
+    }
+}

@@ -1,0 +1,113 @@
+package io.ratelimited.spring.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+
+/** An application on a server of one kind, on a port of its own, and a client of it. */
+final class RunningServer implements AutoCloseable {
+
+    private static final String BOOT = "org.springframework.boot.";
+
+    final ConfigurableApplicationContext context;
+    private final int port;
+
+    private RunningServer(ConfigurableApplicationContext context) {
+        this.context = context;
+        this.port = context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
+    }
+
+    /** Which server answers; the others are on the class path too. */
+    enum Kind {
+        TOMCAT(WebApplicationType.SERVLET, "jetty.autoconfigure.servlet.JettyServletWebServerAutoConfiguration"),
+        JETTY(WebApplicationType.SERVLET, "tomcat.autoconfigure.servlet.TomcatServletWebServerAutoConfiguration"),
+        REACTOR_NETTY(
+                WebApplicationType.REACTIVE,
+                "tomcat.autoconfigure.reactive.TomcatReactiveWebServerAutoConfiguration",
+                "jetty.autoconfigure.reactive.JettyReactiveWebServerAutoConfiguration");
+
+        private final WebApplicationType type;
+        private final String excluded;
+
+        Kind(WebApplicationType type, String... excluded) {
+            this.type = type;
+            this.excluded = Stream.of(excluded).map(BOOT::concat).collect(Collectors.joining(","));
+        }
+
+        RunningServer start(List<Class<?>> sources, String... properties) {
+            List<String> all = new ArrayList<>(List.of(properties));
+            all.add("server.port=0");
+            all.add("spring.main.banner-mode=off");
+            all.add("spring.autoconfigure.exclude=" + excluded);
+            return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
+                    .web(type)
+                    .properties(all.toArray(String[]::new))
+                    .run());
+        }
+    }
+
+    ManualTicker ticker() {
+        return context.getBean(ManualTicker.class);
+    }
+
+    HttpResponse<String> get(String path, String... headers) {
+        return send("GET", path, headers);
+    }
+
+    HttpResponse<String> send(String method, String path, String... headers) {
+        HttpRequest.Builder request =
+                HttpRequest.newBuilder(uri(path)).method(method, HttpRequest.BodyPublishers.noBody());
+        if (headers.length > 0) {
+            request.headers(headers);
+        }
+        return client().sendAsync(request.build(), BodyHandlers.ofString())
+                .orTimeout(20, TimeUnit.SECONDS)
+                .join();
+    }
+
+    CompletableFuture<HttpResponse<String>> getAsync(String path) {
+        return client().sendAsync(HttpRequest.newBuilder(uri(path)).build(), BodyHandlers.ofString());
+    }
+
+    /** One for each request: a connection used before now and then gets no answer of Reactor Netty, limits or not. */
+    private static HttpClient client() {
+        return HttpClient.newHttpClient();
+    }
+
+    private URI uri(String path) {
+        return URI.create("http://localhost:" + port + path);
+    }
+
+    static Map<String, Map<String, Object>> policies(HttpResponse<?> response) {
+        return StructuredList.parse(only(response, "RateLimit-Policy"));
+    }
+
+    static Map<String, Map<String, Object>> states(HttpResponse<?> response) {
+        return StructuredList.parse(only(response, "RateLimit"));
+    }
+
+    private static String only(HttpResponse<?> response, String field) {
+        assertThat(response.headers().allValues(field)).as(field).hasSize(1);
+        return response.headers().firstValue(field).orElseThrow();
+    }
+
+    @Override
+    public void close() {
+        context.close();
+    }
+}
