@@ -150,7 +150,10 @@ public abstract class RateLimiterContract {
             assertThat(decision.never()).isTrue();
             assertThat(decision.retryAfter()).isNull();
             assertThat(limiter.peek("k", 6, 0).never()).isTrue();
-            assertThat(limiter.reserve("k", Long.MAX_VALUE, Long.MAX_VALUE).decision().never()).isTrue();
+            assertThat(limiter.reserve("k", Long.MAX_VALUE, Long.MAX_VALUE)
+                            .decision()
+                            .never())
+                    .isTrue();
         } else {
             assertThat(decision.admitted()).isTrue();
         }
@@ -252,7 +255,8 @@ public abstract class RateLimiterContract {
         CompletableFuture<Boolean> sleeping = first.awaitAsync();
         assertThat(second.awaitAsync()).isCompletedWithValue(false);
         assertThat(second.isRefused()).isTrue();
-        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos()).isRefused()).isTrue();
+        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos()).isRefused())
+                .isTrue();
         sleeping.cancel(false);
         assertThat(limiter.waiting()).isZero();
     }
@@ -314,7 +318,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = {"CONCURRENCY", "SMOOTH_BURSTY", "WARM_UP", "LEAKY_BUCKET"})
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "SMOOTH_BURSTY", "WARM_UP", "LEAKY_BUCKET"})
     void aChangeKeepsTheShareThatIsLeft(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         limiter.reserve("k", 4, 0);
@@ -335,12 +341,11 @@ public abstract class RateLimiterContract {
 
     @Test
     void aChangeKeepsDebtInPermits() {
-        RateLimiter limiter = limiter(Limit.of("debt", Algorithm.TOKEN_BUCKET)
-                .rate("1/s")
-                .burst(1)
-                .build());
+        RateLimiter limiter = limiter(
+                Limit.of("debt", Algorithm.TOKEN_BUCKET).rate("1/s").burst(1).build());
         limiter.reserve("k", 1, 0);
-        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(1).toNanos()).waitNanos()).isEqualTo(1_000_000_000);
+        assertThat(limiter.reserve("k", 1, Duration.ofSeconds(1).toNanos()).waitNanos())
+                .isEqualTo(1_000_000_000);
         limiter.update(limiter.limit().toBuilder().rate("10/s").build());
         assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(200));
     }
@@ -353,8 +358,8 @@ public abstract class RateLimiterContract {
                 .build();
         RateLimiter limiter = limiter(before);
         limiter.reserve("k", 6, 0);
-        for (Algorithm algorithm : List.of(
-                Algorithm.SLIDING_LOG, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.GCRA)) {
+        for (Algorithm algorithm :
+                List.of(Algorithm.SLIDING_LOG, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.GCRA)) {
             limiter.update(Limit.of("change", algorithm).rate("10/s").build());
             assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(4);
             assertThat(limiter.tryAcquire("k", 5)).isFalse();
@@ -457,9 +462,10 @@ public abstract class RateLimiterContract {
 
     @Test
     void severalLimitsAreTakenTogetherOrNotAtAll() {
-        RateLimiter wide = limiter(Limit.of("wide", Algorithm.SLIDING_LOG).rate("10/s").build());
-        RateLimiter narrow =
-                limiter(Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/s").burst(3).build());
+        RateLimiter wide =
+                limiter(Limit.of("wide", Algorithm.SLIDING_LOG).rate("10/s").build());
+        RateLimiter narrow = limiter(
+                Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/s").burst(3).build());
         List<Claim> claims = List.of(new Claim(wide, "k", 1, 0), new Claim(narrow, "k", 1, 0));
         for (int i = 0; i < 3; i++) {
             assertThat(AllOf.reserve(claims).isRefused()).isFalse();

@@ -52,8 +52,8 @@ final class Calendar {
         arguments.add(wholeDays ? "1" : "0");
         if (wholeDays) {
             long nanos = ticker.epochNanos();
-            Instant now = Instant.ofEpochSecond(
-                    Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
+            Instant now =
+                    Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
             Instant at = now.minus(ahead);
             arguments.add(micros(rules.getOffset(at).getTotalSeconds()));
             ZoneOffsetTransition next = rules.nextTransition(at);

@@ -51,17 +51,13 @@ final class Denials {
                 return null;
             }
             if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
-                long more = terms.cost(permits).micros() - terms.cost(denial.permits).micros();
+                long more = terms.cost(permits).micros()
+                        - terms.cost(denial.permits).micros();
                 due += (more + 1) * 1000;
             }
         }
         return new Verdict(
-                ~(due - now),
-                denial.remaining,
-                Math.max(0, denial.wholeAt - now),
-                "",
-                terms,
-                Source.DENY_CACHE);
+                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
     }
 
     /** Remembers a refusal with a retry-after. */

@@ -84,20 +84,27 @@ final class Line {
             if (failure != null) {
                 fail(batch, failure);
             } else {
-                for (int i = 0; i < batch.size(); i++) {
-                    Call call = batch.get(i);
-                    Verdict verdict = Verdict.of(reply, 4 * i, terms);
-                    if (verdict.hasRetry()) {
-                        limiter.denials().add(key, call, verdict, sentAt);
-                    }
-                    if (!call.complete(verdict) && verdict.admitted()) {
-                        // Whoever asked has given up and was decided otherwise; nobody else could give it back.
-                        limiter.giveBack(key, call.permits(), verdict);
-                    }
-                }
+                decided(batch, reply, terms, sentAt);
             }
-            next();
         });
+    }
+
+    /** The next script call is sent before anyone is told: what they do then comes after it. */
+    private void decided(List<Call> batch, List<Object> reply, RedisTerms terms, long sentAt) {
+        Verdict[] verdicts = new Verdict[batch.size()];
+        for (int i = 0; i < verdicts.length; i++) {
+            verdicts[i] = Verdict.of(reply, 4 * i, terms);
+            if (verdicts[i].hasRetry()) {
+                limiter.denials().add(key, batch.get(i), verdicts[i], sentAt);
+            }
+        }
+        next();
+        for (int i = 0; i < verdicts.length; i++) {
+            if (!batch.get(i).complete(verdicts[i]) && verdicts[i].admitted()) {
+                // Whoever asked has given up and was decided otherwise; nobody else could give it back.
+                limiter.giveBack(key, batch.get(i).permits(), verdicts[i]);
+            }
+        }
     }
 
     /** Whoever waits behind an unanswered call would wait in vain too. */
@@ -109,8 +116,8 @@ final class Line {
                 waiting = new ArrayList<>(4);
             }
         }
+        next();
         batch.forEach(call -> call.completeExceptionally(failure));
         behind.forEach(call -> call.completeExceptionally(failure));
     }
-
 }

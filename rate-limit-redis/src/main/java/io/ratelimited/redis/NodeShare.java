@@ -20,7 +20,8 @@ final class NodeShare {
         }
         Limit.Builder share = limit.toBuilder();
         switch (limit.algorithm()) {
-            case CONCURRENCY -> share.maxConcurrent(limit.maxConcurrent() == 0 ? 0 : Math.max(1, limit.maxConcurrent() / nodes));
+            case CONCURRENCY ->
+                share.maxConcurrent(limit.maxConcurrent() == 0 ? 0 : Math.max(1, limit.maxConcurrent() / nodes));
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> share.rate(window(rate, nodes));
             default -> share.rate(paced(rate, nodes));
         }

@@ -15,8 +15,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
@@ -67,8 +67,7 @@ public final class RedisBackend implements AutoCloseable {
 
     private volatile boolean closed;
 
-    private RedisBackend(
-            Supplier<RedisLink> connector, RedisBackendOptions options, @Nullable LongSupplier testTime) {
+    private RedisBackend(Supplier<RedisLink> connector, RedisBackendOptions options, @Nullable LongSupplier testTime) {
         this.connector = connector;
         this.options = options;
         this.testTime = testTime;
@@ -87,8 +86,7 @@ public final class RedisBackend implements AutoCloseable {
         } catch (ExecutionException | TimeoutException ex) {
             LOG.log(Level.DEBUG, "not connected yet", ex);
         }
-        housekeeping.scheduleWithFixedDelay(
-                guarded(this::heartbeat), 0, HEARTBEAT_MILLIS, TimeUnit.MILLISECONDS);
+        housekeeping.scheduleWithFixedDelay(guarded(this::heartbeat), 0, HEARTBEAT_MILLIS, TimeUnit.MILLISECONDS);
         long lease = RedisTerms.NODE_LEASE.toMillis() / 3;
         housekeeping.scheduleWithFixedDelay(
                 guarded(() -> inFlight.forEach(InFlight::renew)), lease, lease, TimeUnit.MILLISECONDS);
@@ -243,8 +241,12 @@ public final class RedisBackend implements AutoCloseable {
         }
         answer.onTimeout = () -> {
             timeouts.increment();
-            failed(breaker(current, key), current, key, new TimeoutException("Redis did not answer in "
-                    + options.timeout().toMillis() + " ms"));
+            failed(
+                    breaker(current, key),
+                    current,
+                    key,
+                    new TimeoutException(
+                            "Redis did not answer in " + options.timeout().toMillis() + " ms"));
         };
         deadlines.add(answer);
         return answer;

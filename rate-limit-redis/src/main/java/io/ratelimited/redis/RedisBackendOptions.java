@@ -19,8 +19,8 @@ public record RedisBackendOptions(
         String keyPrefix, Duration timeout, int expectedNodes, Ticker ticker, Executor executor) {
 
     /** Prefix {@code rl}, 50 milliseconds, nodes counted, the system's clock, the common pool. */
-    public static final RedisBackendOptions DEFAULTS = new RedisBackendOptions(
-            "rl", Duration.ofMillis(50), 0, Ticker.system(), ForkJoinPool.commonPool());
+    public static final RedisBackendOptions DEFAULTS =
+            new RedisBackendOptions("rl", Duration.ofMillis(50), 0, Ticker.system(), ForkJoinPool.commonPool());
 
     /** @throws IllegalArgumentException when a value is out of range; the message names it */
     public RedisBackendOptions {

@@ -243,8 +243,7 @@ public final class RedisRateLimiter implements RateLimiter {
 
     private static Verdict constant(RedisTerms terms) {
         boolean open = terms.limit().rate().isUnlimited();
-        return new Verdict(
-                open ? 0 : Verdict.NEVER, open ? Long.MAX_VALUE : 0, 0, "", terms, Source.MEMORY);
+        return new Verdict(open ? 0 : Verdict.NEVER, open ? Long.MAX_VALUE : 0, 0, "", terms, Source.MEMORY);
     }
 
     /** Asks Redis, together with whoever else asks for the key. */
@@ -256,7 +255,8 @@ public final class RedisRateLimiter implements RateLimiter {
         } else if (current.isNever(permits)) {
             never(call, name, current);
         } else {
-            while (!lines.computeIfAbsent(name, key -> new Line(this, lines, key)).add(call)) {
+            while (!lines.computeIfAbsent(name, key -> new Line(this, lines, key))
+                    .add(call)) {
                 // The line has ended meanwhile.
             }
         }

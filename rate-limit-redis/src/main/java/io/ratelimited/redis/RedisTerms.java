@@ -170,7 +170,8 @@ final class RedisTerms {
 
     /** Decided without asking anyone: closed, unlimited. */
     boolean isConstant() {
-        return limit.algorithm() != Algorithm.CONCURRENCY && (limit.rate().isClosed() || limit.rate().isUnlimited());
+        return limit.algorithm() != Algorithm.CONCURRENCY
+                && (limit.rate().isClosed() || limit.rate().isUnlimited());
     }
 
     /** More permits than can ever be had at once. */

@@ -31,15 +31,7 @@ record Script(String text, String digest) {
     static final Script PROBE = new Script(read("probe"));
 
     static final List<Script> EVERY = List.of(
-            VIRTUAL_TIME,
-            WARM_UP,
-            FIXED_WINDOW,
-            SLIDING_WINDOW,
-            SLIDING_LOG,
-            CONCURRENCY,
-            ALL,
-            HEARTBEAT,
-            PROBE);
+            VIRTUAL_TIME, WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY, ALL, HEARTBEAT, PROBE);
 
     private Script(String text) {
         this(text, sha1(text));

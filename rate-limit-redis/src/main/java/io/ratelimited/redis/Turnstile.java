@@ -60,7 +60,8 @@ final class Turnstile {
             asking = true;
             again = false;
         }
-        head.ask("take").whenComplete((answer, failure) -> answered(head, answer != null && answer.admitted() ? answer : null));
+        head.ask("take")
+                .whenComplete((answer, failure) -> answered(head, answer != null && answer.admitted() ? answer : null));
     }
 
     private void answered(InFlight head, @Nullable Verdict admitted) {
