@@ -238,6 +238,9 @@ public final class RedisRateLimiter implements RateLimiter {
         if (current.isConstant()) {
             return constant(current);
         }
+        if (current.isNever(permits)) {
+            return null;
+        }
         return denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
     }
 

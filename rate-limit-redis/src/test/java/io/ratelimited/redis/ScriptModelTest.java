@@ -124,7 +124,7 @@ class ScriptModelTest {
         }
 
         private void reserve(String where, long period) {
-            long permits = 1 + random.nextInt(4);
+            long permits = 1L + random.nextInt(4);
             long maxWait = random.nextBoolean() ? 0 : 1000 * (long) (random.nextDouble() * period * 1.5);
             Reservation expected = model.reserve("k" + seed, permits, maxWait);
             Reservation actual = redis.reserve("k" + seed, permits, maxWait);
