@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 
 /**
  * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
@@ -44,15 +45,38 @@ public final class AllOf implements Reservation {
         return new AllOf(taken);
     }
 
+    /** {@link #reserve} for callers that must not block. */
+    public static CompletionStage<Reservation> reserveAsync(List<Claim> claims) {
+        if (claims.size() == 1) {
+            Claim claim = claims.get(0);
+            return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+        }
+        return takeAsync(claims, new ArrayList<>(claims.size()));
+    }
+
+    private static CompletionStage<Reservation> takeAsync(List<Claim> claims, List<Reservation> taken) {
+        if (taken.size() == claims.size()) {
+            return CompletableFuture.completedFuture(new AllOf(taken));
+        }
+        return reserveAsync(List.of(claims.get(taken.size()))).thenCompose(reservation -> {
+            if (reservation.isRefused()) {
+                undo(taken);
+                return CompletableFuture.completedFuture(reservation);
+            }
+            taken.add(reservation);
+            return takeAsync(claims, taken);
+        });
+    }
+
+    /** The reservations of the single limits behind one, in the order of the claims. */
+    public static List<Reservation> members(Reservation reservation) {
+        return reservation instanceof AllOf all ? all.members : List.of(reservation);
+    }
+
     private static void undo(List<Reservation> taken) {
         for (int i = taken.size() - 1; i >= 0; i--) {
             taken.get(i).cancel();
         }
-    }
-
-    /** The reservations of the single limits, in the order of the claims. */
-    public List<Reservation> members() {
-        return members;
     }
 
     @Override
@@ -63,6 +87,11 @@ public final class AllOf implements Reservation {
     @Override
     public long waitNanos() {
         return members.stream().mapToLong(Reservation::waitNanos).max().orElse(0);
+    }
+
+    @Override
+    public boolean mayWait() {
+        return members.stream().anyMatch(Reservation::mayWait);
     }
 
     /** The decision of the first member that refused, else of the one that waits longest. */
@@ -135,6 +164,11 @@ public final class AllOf implements Reservation {
         @Override
         public long waitNanos() {
             return 0;
+        }
+
+        @Override
+        public boolean mayWait() {
+            return false;
         }
 
         @Override

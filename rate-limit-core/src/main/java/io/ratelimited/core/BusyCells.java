@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
 
 /**
  * Cells that exist only while calls are in flight: there are never more than there are calls, so nothing has to be
@@ -9,10 +10,12 @@ import java.util.concurrent.ConcurrentHashMap;
 final class BusyCells implements Cells {
 
     private final ConcurrentHashMap<Object, Concurrency> cells = new ConcurrentHashMap<>();
+    private final SteadyClock clock;
     private volatile Terms terms;
 
-    BusyCells(Terms terms) {
+    BusyCells(Terms terms, SteadyClock clock) {
         this.terms = terms;
+        this.clock = clock;
     }
 
     @Override
@@ -29,7 +32,8 @@ final class BusyCells implements Cells {
 
     @Override
     public void follow(Object key, Cell moved) {
-        cells.computeIfPresent(key, (k, cell) -> (Concurrency) Cells.newest(cell));
+        // The cell itself goes on, or whoever retired it is removing it.
+        Cells.newest(moved);
     }
 
     @Override
@@ -37,11 +41,15 @@ final class BusyCells implements Cells {
         // Calls in flight still count, and there is nothing else to forget.
     }
 
-    /** At once for all, since callers may be waiting for what the change allows. */
     @Override
     public void termsChanged(Terms next) {
         terms = next;
-        cells.keySet().forEach(key -> cells.computeIfPresent(key, (k, cell) -> (Concurrency) Cells.newest(cell)));
+    }
+
+    @Override
+    public void serve() {
+        long now = clock.now(terms);
+        cells.values().forEach(cell -> cell.serve(now));
     }
 
     @Override
@@ -52,5 +60,10 @@ final class BusyCells implements Cells {
     @Override
     public long size() {
         return cells.size();
+    }
+
+    @Override
+    public Stream<Object> keys() {
+        return cells.keySet().stream();
     }
 }

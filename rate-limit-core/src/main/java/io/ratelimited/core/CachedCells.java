@@ -5,6 +5,7 @@ import com.github.benmanes.caffeine.cache.LoadingCache;
 import com.github.benmanes.caffeine.cache.RemovalCause;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -98,8 +99,11 @@ final class CachedCells implements Cells {
             if (sink == null) {
                 array[index] = last;
             } else {
-                sink = Cells.newest(sink);
-                sink.absorb(Cells.newest(last));
+                do {
+                    sink = Cells.newest(sink);
+                    last = Cells.newest(last);
+                } while (sink.terms() != last.terms());
+                sink.absorb(last);
                 array[index] = sink;
             }
             shared = array;
@@ -134,6 +138,11 @@ final class CachedCells implements Cells {
     }
 
     @Override
+    public void serve() {
+        // A caller who waits has its time and needs no waking.
+    }
+
+    @Override
     public void ended(Object key) {
         // The budget of a key outlives its calls.
     }
@@ -141,5 +150,10 @@ final class CachedCells implements Cells {
     @Override
     public long size() {
         return cells.estimatedSize();
+    }
+
+    @Override
+    public Stream<Object> keys() {
+        return cells.asMap().keySet().stream();
     }
 }

@@ -60,6 +60,9 @@ abstract class Cell {
         return change.next().resume(retire().leave(change.leftAt()), change.resumedAt());
     }
 
+    /** Admits waiting callers that may go now, after the terms have changed. */
+    void serve(long now) {}
+
     /** A twin with the state of this cell. */
     abstract Cell copy();
 

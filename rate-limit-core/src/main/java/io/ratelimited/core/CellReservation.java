@@ -18,6 +18,11 @@ final class CellReservation implements Reservation {
     private static final AtomicIntegerFieldUpdater<CellReservation> PHASE =
             AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "phase");
 
+    /** Nested calls of {@link #wake} in one thread: a woken call that ends at once wakes the next. */
+    private static final ThreadLocal<Integer> WAKING = ThreadLocal.withInitial(() -> 0);
+    /** Beyond it another thread goes on, so that a long queue cannot overflow the stack. */
+    private static final int DEEPEST = 16;
+
     private final InMemoryRateLimiter limiter;
     private final @Nullable Object key;
     private final long permits;
@@ -34,6 +39,8 @@ final class CellReservation implements Reservation {
     private @Nullable Object after;
     /** Completed when a queued call is admitted or gives up. */
     private @Nullable CompletableFuture<Boolean> turn;
+    /** Cancels the alarm of a queued call. */
+    private volatile Runnable alarm = () -> {};
 
     CellReservation(InMemoryRateLimiter limiter, @Nullable Object key, long permits, long maxWait) {
         this.limiter = limiter;
@@ -92,11 +99,32 @@ final class CellReservation implements Reservation {
         phase = LIVE;
     }
 
-    /** Tells the waiting caller that it is admitted; under no lock, since its callbacks run here. */
+    /** Refused under the lock of the queue, where it stood at the head. */
+    void refused(long result) {
+        outcome = result;
+        phase = ENDED;
+    }
+
+    /** Tells the waiting caller that it is admitted or refused; under no lock, since its callbacks run here. */
     void wake() {
         CompletableFuture<Boolean> waiter = turn;
-        if (waiter != null) {
-            waiter.complete(true);
+        if (waiter == null) {
+            return;
+        }
+        boolean admitted = outcome >= 0;
+        int depth = WAKING.get();
+        if (depth == DEEPEST) {
+            waiter.completeAsync(() -> admitted);
+        } else {
+            WAKING.set(depth + 1);
+            try {
+                waiter.complete(admitted);
+            } finally {
+                WAKING.set(depth);
+            }
+        }
+        if (!admitted) {
+            limiter.ended(key);
         }
     }
 
@@ -108,6 +136,11 @@ final class CellReservation implements Reservation {
     @Override
     public long waitNanos() {
         return Math.max(0, outcome);
+    }
+
+    @Override
+    public boolean mayWait() {
+        return turn != null || outcome > 0;
     }
 
     @Override
@@ -128,7 +161,7 @@ final class CellReservation implements Reservation {
         }
         try {
             limiter.ticker().sleepUntil(deadline);
-            return true;
+            return phase != ENDED;
         } catch (InterruptedException ex) {
             cancel();
             throw ex;
@@ -143,6 +176,8 @@ final class CellReservation implements Reservation {
             return future.get();
         } catch (InterruptedException ex) {
             future.cancel(false);
+            // The turn may have come in between, and nobody will use it.
+            cancel();
             throw ex;
         } catch (ExecutionException ex) {
             throw new IllegalStateException(ex.getCause());
@@ -161,19 +196,38 @@ final class CellReservation implements Reservation {
             return CompletableFuture.completedFuture(crowdedOut());
         }
         CompletableFuture<Boolean> future = new CompletableFuture<>();
-        Runnable alarm = limiter.ticker().schedule(deadline, () -> future.complete(true));
+        Runnable alarm = limiter.ticker().schedule(deadline, () -> future.complete(phase != ENDED));
         return seated(future, alarm);
     }
 
     private CompletableFuture<Boolean> awaitTurnAsync(CompletableFuture<Boolean> waiter) {
-        if (phase != QUEUED) {
-            return waiter.copy();
-        }
         if (!limiter.enter()) {
-            return CompletableFuture.completedFuture(crowdedOut());
+            return phase == QUEUED ? CompletableFuture.completedFuture(crowdedOut()) : waiter.copy();
         }
-        Runnable alarm = limiter.ticker().schedule(deadline, this::giveUp);
-        return seated(waiter.copy(), alarm);
+        CompletableFuture<Boolean> future = seated(waiter.copy(), () -> alarm.run());
+        if (cell instanceof Concurrency queue) {
+            watch(queue);
+        }
+        return future;
+    }
+
+    /** Wakes up at the deadline, and before it whenever the lease of a call in flight ends. */
+    private void watch(Concurrency queue) {
+        long now = limiter.ticker().nanos();
+        long left = Math.min(deadline - now, queue.nanosToLeaseEnd(limiter.now(queue)));
+        if (phase == QUEUED) {
+            alarm = limiter.ticker().schedule(now + left, () -> {
+                queue.endLeases(limiter.now(queue));
+                if (deadline - limiter.ticker().nanos() <= 0) {
+                    giveUp();
+                } else {
+                    watch(queue);
+                }
+            });
+            if (phase != QUEUED) {
+                alarm.run();
+            }
+        }
     }
 
     /** Frees the sleeper's place when the future ends, and cancels with it. */

@@ -1,5 +1,7 @@
 package io.ratelimited.core;
 
+import java.util.stream.Stream;
+
 /** The cells of the keys of one limit. Thread-safe. */
 interface Cells {
 
@@ -18,10 +20,16 @@ interface Cells {
     /** The limit has other terms now. */
     void termsChanged(Terms terms);
 
+    /** Admits waiting callers that may go under other terms; runs their callbacks, so the caller holds no lock. */
+    void serve();
+
     /** A call of the key has ended or was refused, so that its cell may be of no more use. */
     void ended(Object key);
 
     long size();
+
+    /** The keys that have a cell now, weakly consistent. */
+    Stream<Object> keys();
 
     /** The newest cell behind a cell whose terms may have been replaced several times. */
     static Cell newest(Cell cell) {
@@ -35,7 +43,7 @@ interface Cells {
     /** The cells of a limit. */
     static Cells of(Terms terms, SteadyClock clock, long maximumKeys) {
         return terms.limit().algorithm() == Algorithm.CONCURRENCY
-                ? new BusyCells(terms)
+                ? new BusyCells(terms, clock)
                 : new CachedCells(terms, clock, maximumKeys);
     }
 }

@@ -49,8 +49,7 @@ final class Concurrency extends Cell {
             register(into, now);
             into.admitted(this);
         } else if (outcome == UNKNOWN && maxWait > 0) {
-            enqueue(into, now);
-            return 0;
+            return enqueue(into, now);
         }
         return outcome;
     }
@@ -92,28 +91,39 @@ final class Concurrency extends Cell {
         }
     }
 
-    private void enqueue(CellReservation call, long now) {
-        call.queued(this);
+    /** Moved when the last call has ended meanwhile and taken the cell with it: nobody would serve this queue. */
+    private long enqueue(CellReservation call, long now) {
         synchronized (queue) {
+            if (inUse.get() == RETIRED) {
+                return MOVED;
+            }
+            call.queued(this);
             queue.addLast(call);
             waiting = queue.size();
         }
         serve(now);
+        return 0;
     }
 
-    /** Hands free permits to the head of the queue. */
-    private void serve(long now) {
+    /** Hands free permits to the head of the queue; one that asks for more than there are now is in nobody's way. */
+    @Override
+    void serve(long now) {
         while (waiting > 0) {
             CellReservation head;
             synchronized (queue) {
+                renewTerms();
                 head = queue.peekFirst();
-                if (head == null || take(head.permits()) != 0) {
+                long outcome = head == null ? UNKNOWN : take(head.permits());
+                if (outcome == 0) {
+                    register(head, now);
+                    head.admitted(this);
+                } else if (outcome == NEVER) {
+                    head.refused(NEVER);
+                } else {
                     return;
                 }
                 queue.removeFirst();
                 waiting = queue.size();
-                register(head, now);
-                head.admitted(this);
             }
             head.wake();
         }
@@ -139,7 +149,20 @@ final class Concurrency extends Cell {
         serve(now);
     }
 
-    private void endLeases(long now) {
+    /** Nanoseconds until the oldest lease ends; {@link Long#MAX_VALUE} when none will. */
+    long nanosToLeaseEnd(long now) {
+        if (terms.lease == Long.MAX_VALUE) {
+            return Long.MAX_VALUE;
+        }
+        synchronized (leased) {
+            return leased.isEmpty()
+                    ? Long.MAX_VALUE
+                    : Math.max(0, leased.iterator().next().mark() + terms.lease - now);
+        }
+    }
+
+    /** Calls whose lease is over no longer count. */
+    void endLeases(long now) {
         if (terms.lease == Long.MAX_VALUE) {
             return;
         }
@@ -181,9 +204,17 @@ final class Concurrency extends Cell {
     /** Calls in flight cannot be handed over: the cell itself goes on under the new terms. */
     @Override
     Cell follow(io.ratelimited.core.Terms.Change change) {
-        terms = (Terms) change.next();
-        serve(change.resumedAt());
+        synchronized (queue) {
+            renewTerms();
+        }
         return this;
+    }
+
+    /** Under the monitor of the queue, so that racing callers never go back to older terms. */
+    private void renewTerms() {
+        for (io.ratelimited.core.Terms.Change change; (change = terms.change()) != null; ) {
+            terms = (Terms) change.next();
+        }
     }
 
     @Override

@@ -155,11 +155,6 @@ final class FixedWindow extends Cell {
             this.offset = zone.getRules().getStandardOffset(Instant.EPOCH).getTotalSeconds() * SECOND;
         }
 
-        @Override
-        boolean followsCalendar() {
-            return true;
-        }
-
         private long windowAt(long now) {
             Window window = current;
             if (now - window.start < 0 || now - window.end >= 0) {

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,7 +18,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private final SteadyClock clock;
     private final long maximumKeys;
     private final AtomicInteger waiting = new AtomicInteger();
+    /**
+     * Published before the terms it replaces are linked to it, so that whoever has found a cell of the new terms finds
+     * them here too, and with them the time in which that cell counts.
+     */
     private volatile Terms terms;
+
     private volatile Cell single;
     private volatile @Nullable Cells keyed;
 
@@ -66,7 +72,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
             Cell cell = id == null ? single : cells().get(id);
-            long outcome = cell.reserve(permits, clock.now(cell.terms()), 0, null);
+            long outcome = cell.reserve(permits, clock.now(terms), 0, null);
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
@@ -82,7 +88,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         while (true) {
             Cell cell = id == null ? single : cells().get(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
             if (outcome != Cell.MOVED) {
                 reservation.decided(cell, now, outcome);
@@ -101,7 +107,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
             if (outcome != Cell.MOVED) {
                 return decision(cell, now, outcome);
@@ -114,7 +120,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     Decision describe(@Nullable Object id, long outcome) {
         while (true) {
             Cell cell = id == null ? single : cells().peek(id);
-            long now = clock.now(cell.terms());
+            long now = clock.now(terms);
             if (cell.peek(1, now, 0) != Cell.MOVED) {
                 return decision(cell, now, outcome);
             }
@@ -150,7 +156,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     @Override
-    public synchronized void update(Limit limit) {
+    public void update(Limit limit) {
+        replaceTerms(limit);
+        Cell cell = single;
+        cell.serve(clock.now(cell.terms()));
+        Cells cells = keyed;
+        if (cells != null) {
+            cells.serve();
+        }
+    }
+
+    private synchronized void replaceTerms(Limit limit) {
         Limit old = limit();
         if (!limit.name().equals(old.name())) {
             throw new IllegalArgumentException(
@@ -169,8 +185,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
         if (old.algorithm() != Algorithm.CONCURRENCY) {
             next.inherit(before.fresh(leftAt).leave(leftAt), resumedAt);
         }
-        before.replaceBy(next, leftAt, resumedAt);
         terms = next;
+        before.replaceBy(next, leftAt, resumedAt);
         single = Cells.newest(single);
         Cells cells = keyed;
         if (cells != null) {
@@ -189,13 +205,21 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return waiting.get();
     }
 
+    @Override
+    public Stream<Object> knownKeys() {
+        Cells cells = keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    @Override
+    public Decision.Source source() {
+        return Decision.Source.MEMORY;
+    }
+
     /** Takes a place among the sleepers; false when there is none. */
     boolean enter() {
-        if (waiting.incrementAndGet() <= limit().maxWaiting()) {
-            return true;
-        }
-        waiting.decrementAndGet();
-        return false;
+        int most = limit().maxWaiting();
+        return waiting.getAndUpdate(sleepers -> sleepers < most ? sleepers + 1 : sleepers) < most;
     }
 
     void leave() {

@@ -6,14 +6,14 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 
 /** Keeps keys short: a string of more than 256 characters is kept as its SHA-256, so that callers cannot fill memory. */
-final class KeyDigest {
+public final class KeyDigest {
 
     private static final int LONGEST = 256;
 
     private KeyDigest() {}
 
     /** The key itself, or what stands for it. */
-    static Object shorten(Object key) {
+    public static Object shorten(Object key) {
         if (!(key instanceof String text) || text.length() <= LONGEST) {
             return key;
         }

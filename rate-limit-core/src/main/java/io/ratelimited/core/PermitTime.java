@@ -17,6 +17,8 @@ final class PermitTime {
     private final long base;
     private final long unitsPerPermit;
     private final long permitsPerUnit;
+    /** The most permits whose cost is below {@link #FAR}. */
+    private final long mostPermits;
     /** Units per nanosecond, times 2^63; 0 when a unit is exactly a nanosecond. */
     private final long unitsPerNano;
     /** Nanoseconds per unit, times 2^62. */
@@ -28,6 +30,7 @@ final class PermitTime {
         this.base = base;
         this.unitsPerPermit = Math.max(1, nanos / rate.permits());
         this.permitsPerUnit = Math.max(1, (rate.permits() - 1) / nanos + 1);
+        this.mostPermits = FAR / unitsPerPermit;
         BigInteger units = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(unitsPerPermit));
         BigInteger span = BigInteger.valueOf(nanos).multiply(BigInteger.valueOf(permitsPerUnit));
         boolean exact = units.equals(span);
@@ -47,10 +50,10 @@ final class PermitTime {
 
     /** Units that the permits take, at most {@link #FAR}. */
     long cost(long permits) {
-        if (permitsPerUnit > 1) {
-            return Math.min(FAR, (permits - 1) / permitsPerUnit + 1);
+        if (permitsPerUnit == 1) {
+            return permits <= mostPermits ? permits * unitsPerPermit : FAR;
         }
-        return permits <= FAR / unitsPerPermit ? permits * unitsPerPermit : FAR;
+        return Math.min(FAR, (permits - 1) / permitsPerUnit + 1);
     }
 
     /** Whole permits in a span of units, rounded down; 0 for a negative span. */
@@ -73,9 +76,14 @@ final class PermitTime {
         return nanosUntil(units, base);
     }
 
-    /** The smallest wait from now, in nanoseconds, after which the time in units has reached the target. */
-    long nanosUntil(long target, long nanos) {
-        long units = target - at(nanos);
+    /**
+     * The smallest wait from now, in nanoseconds, after which the time in units has reached the target; a target more
+     * than {@link #FAR} units ahead counts as that far.
+     */
+    long nanosUntil(long distantTarget, long nanos) {
+        long start = at(nanos);
+        long units = Math.min(FAR, distantTarget - start);
+        long target = start + units;
         if (units <= 0) {
             return 0;
         }

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -77,4 +78,17 @@ public interface RateLimiter {
 
     /** How many callers sleep now. */
     int waiting();
+
+    /**
+     * The keys that have a budget in this process now, while it goes on changing; none where budgets live elsewhere. For
+     * operators, who know a key by its text only: takes time in proportion to {@link #keys()}.
+     */
+    default Stream<Object> knownKeys() {
+        return Stream.empty();
+    }
+
+    /** Who makes every decision, so that none has to be described to know; null when each decision has to be asked. */
+    default Decision.@Nullable Source source() {
+        return null;
+    }
 }

@@ -17,6 +17,11 @@ public interface Reservation {
     /** Nanoseconds from the decision until the call may go; 0 when at once, when refused, or when not known yet. */
     long waitNanos();
 
+    /** Whether {@link #await} may have to wait, for time to pass or for other calls to end. */
+    default boolean mayWait() {
+        return waitNanos() > 0;
+    }
+
     /** What was decided, with the budget as it was left. */
     Decision decision();
 

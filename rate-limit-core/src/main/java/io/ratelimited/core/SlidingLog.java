@@ -4,9 +4,9 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when the permit that would be one
- * too many has left the window, and never before a call that was granted earlier. An instant leaves the window exactly
- * one period later.
+ * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when
+ * the permit that would be one too many has left the window, and never before a call that was granted earlier. An
+ * instant leaves the window exactly one period later.
  *
  * <p>Guarded by the cell's monitor, which is never held while waiting.
  */

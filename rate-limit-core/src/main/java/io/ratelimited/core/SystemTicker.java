@@ -1,6 +1,5 @@
 package io.ratelimited.core;
 
-import java.time.Instant;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -16,8 +15,7 @@ enum SystemTicker implements Ticker {
 
     @Override
     public long epochNanos() {
-        Instant now = Instant.now();
-        return now.getEpochSecond() * 1_000_000_000L + now.getNano();
+        return System.currentTimeMillis() * 1_000_000L;
     }
 
     @Override
@@ -37,7 +35,8 @@ enum SystemTicker implements Ticker {
     public Runnable schedule(long deadline, Runnable task) {
         long delay = Math.max(0, deadline - System.nanoTime());
         CompletableFuture<Void> done = new CompletableFuture<>();
-        done.completeOnTimeout(null, delay, TimeUnit.NANOSECONDS).thenRun(task);
+        // Not in the thread of the timer, which the whole JVM shares: the callbacks of a caller may follow.
+        done.completeOnTimeout(null, delay, TimeUnit.NANOSECONDS).thenRunAsync(task);
         return () -> done.cancel(false);
     }
 }

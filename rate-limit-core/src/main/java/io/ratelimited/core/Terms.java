@@ -9,11 +9,13 @@ import org.jspecify.annotations.Nullable;
 abstract class Terms {
 
     private final Limit limit;
+    private final boolean followsCalendar;
 
     private volatile @Nullable Change change;
 
     Terms(Limit limit) {
         this.limit = limit;
+        this.followsCalendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
     }
 
     /**
@@ -41,8 +43,8 @@ abstract class Terms {
     }
 
     /** Whether cells want wall-clock time instead of monotonic time. */
-    boolean followsCalendar() {
-        return false;
+    final boolean followsCalendar() {
+        return followsCalendar;
     }
 
     /** A cell that has seen no call. */

@@ -9,7 +9,8 @@ public interface Ticker {
     /** Monotonic time in nanoseconds; only differences have a meaning, and it may be negative or wrap. */
     long nanos();
 
-    /** Wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar; may step. */
+    /** Wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar; may step. The
+     * system's is exact to the millisecond. */
     long epochNanos();
 
     /**

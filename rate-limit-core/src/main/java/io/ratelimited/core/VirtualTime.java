@@ -88,9 +88,10 @@ final class VirtualTime extends Cell {
     }
 
     /**
-     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved:
-     * if all of them have gone already and the bucket has not been full since, all is given back; if some still wait,
-     * their times stand and only the rest is free. Where the next caller pays, slots behind stand and nothing is free.
+     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved.
+     * If all of them have gone already, what the bucket could still hold had the call never been is given back: no more
+     * than the room that was left above it since. If some still wait, their times stand and only the rest is free. Where
+     * the next caller pays, slots behind stand and nothing is free.
      */
     @Override
     void cancel(CellReservation reservation, long now) {
@@ -107,10 +108,10 @@ final class VirtualTime extends Cell {
                 back = cost;
             } else if (!terms.paysFirst) {
                 back = 0;
-            } else if (v <= units && end > units - terms.depth) {
-                back = cost;
+            } else if (v <= units) {
+                back = Math.min(cost, end - (units - terms.depth));
             } else {
-                back = cost - (v - end);
+                back = cost - Math.max(0, v - end);
             }
             if (back <= 0 || ZERO_AT.compareAndSet(this, v, v - back)) {
                 return;

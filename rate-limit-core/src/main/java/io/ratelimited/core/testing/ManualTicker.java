@@ -4,13 +4,13 @@ import io.ratelimited.core.Ticker;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Time that moves only when told to: {@code ticker.advance(Duration.ofSeconds(1))} wakes every caller whose wait is over
- * by then, in order. Starts at 0, with the wall clock at 1970-01-01T00:00Z unless told otherwise. Thread-safe.
+ * by then, in order, and runs what asynchronous callers wait for at the very time that they asked for. Starts at 0, with the wall clock at 1970-01-01T00:00Z unless told otherwise. Thread-safe.
  */
 public final class ManualTicker implements Ticker {
 
@@ -34,6 +34,7 @@ public final class ManualTicker implements Ticker {
 
     /**
      * From now on a caller who sleeps moves the time instead of waiting for someone else to: for tests in one thread.
+     * Asynchronous waits, and waits for a call in flight to end, still want {@link #advance}.
      *
      * @return this
      */
@@ -49,14 +50,32 @@ public final class ManualTicker implements Ticker {
 
     /** {@link #advance} in nanoseconds. */
     public void advanceNanos(long duration) {
-        List<Alarm> due = new ArrayList<>();
-        synchronized (this) {
-            nanos += duration;
-            epochNanos += duration;
-            alarms.removeIf(alarm -> alarm.deadline - nanos <= 0 && due.add(alarm));
+        long left = duration;
+        Alarm due;
+        do {
+            synchronized (this) {
+                due = firstWithin(left);
+                long step = due == null ? left : Math.max(0, due.deadline - nanos);
+                nanos += step;
+                epochNanos += step;
+                left -= step;
+                alarms.remove(due);
+            }
+            if (due != null) {
+                due.task.run();
+            }
+        } while (due != null);
+    }
+
+    /** The alarm that is due first, if it is within the duration; of several at one time the one set first. */
+    private @Nullable Alarm firstWithin(long duration) {
+        Alarm first = null;
+        for (Alarm alarm : alarms) {
+            if (alarm.deadline - nanos <= duration && (first == null || alarm.deadline - first.deadline < 0)) {
+                first = alarm;
+            }
         }
-        due.sort(Comparator.comparingLong(alarm -> alarm.deadline - due.get(0).deadline));
-        due.forEach(alarm -> alarm.task.run());
+        return first;
     }
 
     /** Sets the wall clock alone, as an operator or a time server would. */
@@ -81,15 +100,15 @@ public final class ManualTicker implements Ticker {
 
     @Override
     public void sleepUntil(long deadline) throws InterruptedException {
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
         long left;
         synchronized (this) {
             left = autoAdvance ? deadline - nanos : 0;
         }
         if (left > 0) {
             advanceNanos(left);
-        }
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
         }
         CountDownLatch awake = new CountDownLatch(1);
         Runnable cancel = schedule(deadline, awake::countDown);

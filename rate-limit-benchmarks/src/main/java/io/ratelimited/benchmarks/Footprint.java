@@ -1,0 +1,68 @@
+package io.ratelimited.benchmarks;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import com.google.common.util.concurrent.RateLimiter;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Ticker;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiConsumer;
+import org.openjdk.jol.info.GraphLayout;
+
+/** Prints the heap bytes of a key, without the key, for a limiter per key: the growth from 10,000 to 110,000 keys. */
+public final class Footprint {
+
+    private static final int BEFORE = 10_000;
+    private static final int AFTER = 110_000;
+    private static final long KEY_BYTES =
+            GraphLayout.parseInstance("caller-100000").totalSize();
+
+    private Footprint() {}
+
+    /** Prints a table. */
+    public static void main(String[] args) {
+        Cache<String, AtomicLong> floor = cache();
+        print("floor: Caffeine and AtomicLong", floor, (map, key) -> floor.put(key, new AtomicLong()));
+        ConcurrentHashMap<String, AtomicLong> map = new ConcurrentHashMap<>();
+        print("floor: ConcurrentHashMap and AtomicLong", map, (m, key) -> m.put(key, new AtomicLong()));
+        for (Algorithm algorithm : List.of(
+                Algorithm.TOKEN_BUCKET,
+                Algorithm.WARM_UP,
+                Algorithm.FIXED_WINDOW,
+                Algorithm.SLIDING_WINDOW,
+                Algorithm.SLIDING_LOG)) {
+            InMemoryRateLimiter limiter =
+                    new InMemoryRateLimiter(Peers.limit(algorithm, "10/h"), Ticker.system(), 1_000_000);
+            print("ours: " + algorithm, limiter, (l, key) -> l.tryAcquire(key, 1));
+        }
+        Cache<String, RateLimiter> guava = cache();
+        print("Guava in Caffeine", guava, (g, key) -> g.put(key, RateLimiter.create(1)));
+        Cache<String, Object> bucket4j = cache();
+        print("Bucket4j in Caffeine", bucket4j, (b, key) -> b.put(key, Peers.bucket4j(1)));
+        Cache<String, Object> resilience4j = cache();
+        print("Resilience4j in Caffeine", resilience4j, (r, key) -> r.put(key, Peers.resilience4j(1)));
+    }
+
+    private static <V> Cache<String, V> cache() {
+        return Caffeine.newBuilder()
+                .maximumSize(1_000_000)
+                .expireAfterAccess(Duration.ofHours(1))
+                .build();
+    }
+
+    private static <T> void print(String what, T root, BiConsumer<T, String> use) {
+        for (int i = 0; i < BEFORE; i++) {
+            use.accept(root, "caller-" + (100_000 + i));
+        }
+        long before = GraphLayout.parseInstance(root).totalSize();
+        for (int i = BEFORE; i < AFTER; i++) {
+            use.accept(root, "caller-" + (100_000 + i));
+        }
+        long after = GraphLayout.parseInstance(root).totalSize();
+        System.out.printf("| %s | %d |%n", what, (after - before) / (AFTER - BEFORE) - KEY_BYTES);
+    }
+}

@@ -1,0 +1,205 @@
+package io.ratelimited.benchmarks;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimited;
+import java.util.concurrent.TimeUnit;
+import org.aopalliance.intercept.MethodInterceptor;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
+import org.jspecify.annotations.Nullable;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Fork;
+import org.openjdk.jmh.annotations.Level;
+import org.openjdk.jmh.annotations.Measurement;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+import org.openjdk.jmh.annotations.Warmup;
+import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.cache.annotation.Cacheable;
+import org.springframework.cache.annotation.EnableCaching;
+import org.springframework.cache.concurrent.ConcurrentMapCacheManager;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.EnableAspectJAutoProxy;
+import org.springframework.resilience.annotation.ConcurrencyLimit;
+import org.springframework.resilience.annotation.EnableResilientMethods;
+
+/** A bean method that returns at once, called through a CGLIB proxy with different advice. All calls are admitted. */
+@BenchmarkMode(Mode.AverageTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+@Warmup(iterations = 8, time = 500, timeUnit = TimeUnit.MILLISECONDS)
+@Measurement(iterations = 5, time = 500, timeUnit = TimeUnit.MILLISECONDS)
+@Fork(
+        value = 2,
+        jvmArgsAppend = {"-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseTransparentHugePages"})
+@State(Scope.Benchmark)
+public class SpringBenchmark {
+
+    private AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+    private Service service = new Service();
+    private Service interceptorOnly = new Service();
+    private final Caller caller = new Caller("caller-7");
+
+    /** Starts the application. */
+    @Setup(Level.Trial)
+    public void setUp() {
+        context = new AnnotationConfigApplicationContext(Application.class);
+        service = context.getBean(Service.class);
+        ProxyFactory factory = new ProxyFactory(new Service());
+        factory.setProxyTargetClass(true);
+        factory.addAdvice((MethodInterceptor) call -> call.proceed());
+        interceptorOnly = (Service) factory.getProxy();
+    }
+
+    /** Stops the application. */
+    @TearDown(Level.Trial)
+    public void tearDown() {
+        context.close();
+    }
+
+    @Benchmark
+    public String floorInterceptor() {
+        return interceptorOnly.plain(caller.id());
+    }
+
+    @Benchmark
+    public String floorAround() {
+        return service.around(caller.id());
+    }
+
+    @Benchmark
+    public String rateLimited() {
+        return service.limited(caller.id());
+    }
+
+    @Benchmark
+    public String rateLimitedByParameter() {
+        return service.limitedByParameter(caller.id());
+    }
+
+    @Benchmark
+    public String rateLimitedByProperty() {
+        return service.limitedByProperty(caller);
+    }
+
+    @Benchmark
+    public String rateLimitedByBean() {
+        return service.limitedByBean(caller.id());
+    }
+
+    @Benchmark
+    public String peerConcurrencyLimit() {
+        return service.concurrencyLimit(caller.id());
+    }
+
+    @Benchmark
+    public String peerCacheable() {
+        return service.cacheable(caller.id());
+    }
+
+    /** The floor: advice that does nothing. */
+    @Aspect
+    static class Proceeding {
+
+        @Around("execution(* io.ratelimited.benchmarks.SpringBenchmark.Service.around(..))")
+        public @Nullable Object around(ProceedingJoinPoint call) throws Throwable {
+            return call.proceed();
+        }
+    }
+
+    /** Names keys. */
+    public static class Tenants {
+
+        /** The tenant of a caller. */
+        public String of(String id) {
+            return id;
+        }
+    }
+
+    /**
+     * An argument with a property.
+     *
+     * @param id whose call it is
+     */
+    public record Caller(String id) {}
+
+    /** The methods. */
+    public static class Service {
+
+        public String plain(String id) {
+            return id;
+        }
+
+        public String around(String id) {
+            return id;
+        }
+
+        @RateLimited(algorithm = Algorithm.TOKEN_BUCKET, rate = "1000000000/s")
+        public String limited(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "#id")
+        public String limitedByParameter(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "#caller.id")
+        public String limitedByProperty(Caller caller) {
+            return caller.id();
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "@tenants.of(#id)")
+        public String limitedByBean(String id) {
+            return id;
+        }
+
+        @ConcurrencyLimit(1000)
+        public String concurrencyLimit(String id) {
+            return id;
+        }
+
+        @Cacheable(cacheNames = "cache", key = "#id")
+        public String cacheable(String id) {
+            return id;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAspectJAutoProxy(proxyTargetClass = true)
+    @EnableCaching(proxyTargetClass = true)
+    @EnableResilientMethods(proxyTargetClass = true)
+    @ImportAutoConfiguration({AopAutoConfiguration.class, RateLimitAutoConfiguration.class})
+    static class Application {
+
+        @Bean
+        Service service() {
+            return new Service();
+        }
+
+        @Bean
+        Tenants tenants() {
+            return new Tenants();
+        }
+
+        @Bean
+        Proceeding proceeding() {
+            return new Proceeding();
+        }
+
+        @Bean
+        ConcurrentMapCacheManager cacheManager() {
+            return new ConcurrentMapCacheManager();
+        }
+    }
+}

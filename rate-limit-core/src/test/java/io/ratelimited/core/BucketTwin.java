@@ -1,0 +1,110 @@
+package io.ratelimited.core;
+
+import java.math.BigInteger;
+import java.util.ArrayList;
+import java.util.List;
+
+/**
+ * The four algorithms of virtual time, in fractions: one nanosecond is R parts, one permit P parts, for R permits in P
+ * nanoseconds, so that every amount is a whole number. Above one permit a nanosecond a call is charged for a multiple of
+ * g permits.
+ */
+final class BucketTwin implements Twin {
+
+    private record Grant(BigInteger end, BigInteger cost) {}
+
+    private final Algorithm algorithm;
+    private final BigInteger partsPerNano;
+    private final BigInteger partsPerPermit;
+    private final long chunk;
+    private final long capacity;
+    private final long burst;
+    private final BigInteger depth;
+    private final boolean paysFirst;
+    private final List<Grant> grants = new ArrayList<>();
+    private BigInteger emptyAt;
+
+    BucketTwin(Limit limit, long now) {
+        long nanos = limit.rate().period().toNanos();
+        this.algorithm = limit.algorithm();
+        this.partsPerNano = BigInteger.valueOf(limit.rate().permits());
+        this.partsPerPermit = BigInteger.valueOf(nanos);
+        this.chunk = (limit.rate().permits() - 1) / nanos + 1;
+        this.capacity = limit.capacity();
+        this.burst = limit.burst();
+        this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
+        this.depth = algorithm == Algorithm.LEAKY_BUCKET || burst == 0 ? BigInteger.ZERO : cost(burst);
+        this.emptyAt = paysFirst ? at(now).subtract(depth) : at(now);
+    }
+
+    private BigInteger at(long now) {
+        return BigInteger.valueOf(now).multiply(partsPerNano);
+    }
+
+    private BigInteger cost(long permits) {
+        return BigInteger.valueOf(((permits - 1) / chunk + 1) * chunk).multiply(partsPerPermit);
+    }
+
+    private BigInteger begin(long now) {
+        return emptyAt.max(at(now).subtract(depth));
+    }
+
+    private long nanos(BigInteger parts) {
+        BigInteger[] result = parts.max(BigInteger.ZERO).divideAndRemainder(partsPerNano);
+        return result[0].longValueExact() + result[1].signum();
+    }
+
+    @Override
+    public long decide(long permits, long now, long maxWait) {
+        if (permits > capacity) {
+            return Cell.NEVER;
+        }
+        BigInteger begin = begin(now);
+        BigInteger due = paysFirst ? begin.add(cost(permits)) : begin;
+        BigInteger ahead = due.subtract(at(now));
+        long wait = nanos(ahead);
+        long tooLong = wait - maxWait;
+        if (algorithm == Algorithm.LEAKY_BUCKET && ahead.compareTo(cost(burst)) >= 0) {
+            long untilShorter = ahead.subtract(cost(burst)).divide(partsPerNano).longValueExact() + 1;
+            tooLong = Math.max(tooLong, untilShorter);
+        }
+        return tooLong > 0 ? ~tooLong : wait;
+    }
+
+    @Override
+    public void grant(long permits, long now) {
+        emptyAt = begin(now).add(cost(permits));
+        grants.add(new Grant(emptyAt, cost(permits)));
+    }
+
+    @Override
+    public void cancel(int grant, long now) {
+        BigInteger end = grants.get(grant).end();
+        BigInteger cost = grants.get(grant).cost();
+        BigInteger behind = emptyAt.subtract(end);
+        if (behind.signum() == 0) {
+            emptyAt = emptyAt.subtract(cost);
+        } else if (paysFirst) {
+            boolean allGone = emptyAt.compareTo(at(now)) <= 0;
+            BigInteger room = end.subtract(at(now).subtract(depth));
+            BigInteger free = allGone ? cost.min(room) : cost.subtract(behind.max(BigInteger.ZERO));
+            emptyAt = emptyAt.subtract(free.max(BigInteger.ZERO));
+        }
+    }
+
+    @Override
+    public long remaining(long now) {
+        BigInteger room = at(now).subtract(begin(now));
+        if (algorithm == Algorithm.LEAKY_BUCKET) {
+            BigInteger queued = room.negate().max(BigInteger.ZERO);
+            BigInteger begun = queued.add(partsPerPermit).subtract(BigInteger.ONE);
+            return Math.max(0, capacity - begun.divide(partsPerPermit).longValueExact());
+        }
+        return Math.min(
+                burst,
+                room.max(BigInteger.ZERO)
+                                .divide(partsPerPermit.multiply(BigInteger.valueOf(chunk)))
+                                .longValueExact()
+                        * chunk);
+    }
+}

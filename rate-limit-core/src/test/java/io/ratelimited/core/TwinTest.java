@@ -1,0 +1,211 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Every algorithm that counts over time, against its naive twin, on random timelines. */
+class TwinTest {
+
+    private static final int TIMELINES = 20;
+    private static final int CALLS = 120;
+
+    /** Limits with how far, in nanoseconds, a cell may be from fractions: one unit of its time, which is at most 2 ns. */
+    record Subject(Limit limit, long tolerance) {
+
+        @Override
+        public String toString() {
+            return limit.toString();
+        }
+    }
+
+    static Stream<Subject> limits() {
+        List<Subject> subjects = new ArrayList<>();
+        for (Algorithm algorithm :
+                List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.SMOOTH_BURSTY, Algorithm.LEAKY_BUCKET)) {
+            for (String rate : List.of("1/s", "10/s", "20/500ms", "1/d", "1000000/s", "1000000000/s")) {
+                for (long burst : new long[] {1, 5, 100}) {
+                    subjects.add(subject(Limit.of("twin", algorithm).rate(rate).burst(burst), 0));
+                }
+            }
+            for (String rate : List.of("3/s", "7/m", "999999937/s", "1000000001/s", "10000000000/s", "13/365d")) {
+                for (long burst : new long[] {1, 5, 1000}) {
+                    long most = rate.endsWith("365d") ? 40 : burst;
+                    Limit.Builder limit = Limit.of("twin", algorithm).rate(rate).burst(Math.min(burst, most));
+                    subjects.add(subject(limit, 2));
+                }
+            }
+        }
+        subjects.add(
+                subject(Limit.of("twin", Algorithm.SMOOTH_BURSTY).rate("5/s").burst(0), 0));
+        for (String rate : List.of("1/s", "10/s", "3/s", "7/m", "1000000/s", "1/d")) {
+            Rate parsed = Rate.parse(rate);
+            Duration interval = parsed.period().dividedBy(parsed.permits());
+            for (double coldFactor : new double[] {1, 2, 3, 10}) {
+                Limit.Builder limit =
+                        Limit.of("twin", Algorithm.WARM_UP).rate(rate).coldFactor(coldFactor);
+                subjects.add(subject(limit.warmup(interval.multipliedBy(20)), CALLS));
+                subjects.add(subject(limit.warmup(interval.dividedBy(3)), CALLS));
+                subjects.add(subject(limit.warmup(Duration.ZERO), CALLS));
+            }
+        }
+        for (String rate : List.of("1/s", "5/s", "7/m", "3/d", "50/10ms", "100/100us", "5000/d")) {
+            subjects.add(subject(Limit.of("twin", Algorithm.FIXED_WINDOW).rate(rate), 0));
+            subjects.add(subject(Limit.of("twin", Algorithm.SLIDING_LOG).rate(rate), 0));
+            for (int slots : new int[] {1, 2, 7, 10}) {
+                subjects.add(subject(
+                        Limit.of("twin", Algorithm.SLIDING_WINDOW).rate(rate).slots(slots), 0));
+            }
+        }
+        return subjects.stream();
+    }
+
+    private static Subject subject(Limit.Builder limit, long tolerance) {
+        return new Subject(limit.build(), tolerance);
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aCellDecidesAsItsTwinDoes(Subject subject) {
+        for (int seed = 0; seed < TIMELINES; seed++) {
+            new Timeline(subject, seed).run();
+        }
+    }
+
+    /** One cell and one twin under the same calls. */
+    private static final class Timeline {
+
+        private final Limit limit;
+        private final long tolerance;
+        private final int seed;
+        private final Random random;
+        private final long base;
+        private final Cell cell;
+        private final Twin twin;
+        private final InMemoryRateLimiter owner;
+        private final List<CellReservation> granted = new ArrayList<>();
+        private long now;
+        private long hint;
+
+        Timeline(Subject subject, int seed) {
+            this.limit = subject.limit;
+            this.tolerance = subject.tolerance;
+            this.seed = seed;
+            this.random = new Random(seed);
+            this.base = random.nextInt(3) == 0 ? 0 : random.nextLong() >> 2;
+            this.now = base;
+            Terms terms = Terms.of(limit, base);
+            this.cell = terms.fresh(base);
+            this.twin = Twin.of(limit, base);
+            this.owner = new InMemoryRateLimiter(limit, new ManualTicker(), 1);
+        }
+
+        void run() {
+            for (int call = 0; call < CALLS; call++) {
+                now += step();
+                String where = limit + ", seed " + seed + ", call " + call + ", at " + (now - base) + " ns";
+                if (!granted.isEmpty() && random.nextInt(8) == 0) {
+                    cancelOne();
+                }
+                long permits = permits();
+                long maxWait = maxWait();
+                if (random.nextInt(20) == 0) {
+                    compare(where, cell.peek(permits, now, maxWait), twin.decide(permits, now, maxWait), maxWait);
+                    continue;
+                }
+                CellReservation into = new CellReservation(owner, null, permits, maxWait);
+                long expected = twin.decide(permits, now, maxWait);
+                long actual = cell.reserve(permits, now, maxWait, into);
+                compare(where + ", permits " + permits + ", maxWait " + maxWait, actual, expected, maxWait);
+                if (actual >= 0) {
+                    twin.grant(permits, now);
+                    granted.add(into);
+                } else if (actual != Cell.NEVER) {
+                    hint = ~actual;
+                }
+                compareRemaining(where);
+            }
+        }
+
+        private void compareRemaining(String where) {
+            long least = twin.remaining(now - tolerance);
+            long most = twin.remaining(now + tolerance);
+            long rounding = tolerance == 0
+                    ? 0
+                    : limit.rate().permits() / limit.rate().period().toNanos() + 1;
+            assertThat(cell.remaining(now)).as("remaining: " + where).isBetween(least - rounding, most + rounding);
+        }
+
+        /** Where a rounding can decide whether something is behind a grant, only the last grant is cancelled. */
+        private void cancelOne() {
+            int last = granted.size() - 1;
+            int index = tolerance == 0 ? random.nextInt(granted.size()) : last;
+            CellReservation reservation = granted.get(index);
+            if (reservation == null) {
+                return;
+            }
+            cell.cancel(reservation, now);
+            twin.cancel(index, now);
+            granted.set(index, null);
+        }
+
+        private void compare(String where, long actual, long expected, long maxWait) {
+            if (tolerance == 0 || actual == Cell.NEVER || expected == Cell.NEVER) {
+                assertThat(actual).as(where).isEqualTo(expected);
+            } else if (actual < 0 == expected < 0) {
+                assertThat(Math.abs(actual - expected)).as(where).isLessThanOrEqualTo(tolerance);
+            } else {
+                assertThat(~Math.min(actual, expected))
+                        .as("a refusal of what the other grants, in a wait of " + maxWait + ": " + where)
+                        .isLessThanOrEqualTo(tolerance);
+            }
+        }
+
+        private long step() {
+            double interval = Math.max(
+                    1, (double) limit.rate().period().toNanos() / limit.rate().permits());
+            return switch (random.nextInt(8)) {
+                case 0, 1 -> 0;
+                case 2 -> 1;
+                case 3 -> hint;
+                case 4 -> Math.max(0, hint - 1);
+                case 5 -> -random.nextInt((int) Math.min(1_000, interval));
+                case 6 -> (long) (random.nextDouble() * interval * 3);
+                default ->
+                    random.nextInt(10) == 0
+                            ? (long) (random.nextDouble()
+                                    * interval
+                                    * limit.rate().permits()
+                                    % 1e17
+                                    * 3)
+                            : (long) (random.nextDouble() * interval);
+            };
+        }
+
+        private long permits() {
+            long most = limit.capacity() == Long.MAX_VALUE ? 20 : limit.capacity();
+            return switch (random.nextInt(6)) {
+                case 0 -> 1 + random.nextInt((int) most);
+                case 1 -> random.nextInt(10) == 0 ? most + 1 : most;
+                default -> 1;
+            };
+        }
+
+        private long maxWait() {
+            double interval = Math.max(
+                    1, (double) limit.rate().period().toNanos() / limit.rate().permits());
+            return switch (random.nextInt(4)) {
+                case 0 -> (long) (random.nextDouble() * interval * 4);
+                case 1 -> random.nextInt(4) == 0 ? (long) (interval * 20) : hint;
+                default -> 0;
+            };
+        }
+    }
+}

@@ -1,0 +1,182 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.RateLimitExceededException;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Calls that return a {@link CompletionStage}: a refusal is a failed future, and a wait does not block the caller. A
+ * call that is admitted at once is made as if it had no limit: same thread, same future.
+ */
+final class AsyncCalls {
+
+    private AsyncCalls() {}
+
+    /** Makes a call of a method. */
+    static @Nullable Object invoke(LimitedMethod method, Call call) throws Throwable {
+        CompletableFuture<Gate.Pass> entered;
+        try {
+            entered = method.enterAsync(call, method.currentRequest());
+        } catch (RuntimeException ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+        return AsyncCalls.<@Nullable Object>run(
+                entered, method.gate(), () -> cast(call.proceed()), refusal -> stage(method.fallback(call, refusal)));
+    }
+
+    /** Makes a call of a supplier; it ends when its stage completes. */
+    static <T extends @Nullable Object> CompletableFuture<T> call(
+            Gate gate,
+            List<Ask> asks,
+            @Nullable CurrentRequest request,
+            Callable<? extends @Nullable CompletionStage<T>> call) {
+        try {
+            CompletionStage<T> stage = AsyncCalls.<T>run(
+                    gate.enterAsync(asks, request), gate, call::call, CompletableFuture::failedFuture);
+            return stage == null ? CompletableFuture.completedFuture(null) : stage.toCompletableFuture();
+        } catch (Throwable ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    private static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
+            CompletableFuture<Gate.Pass> entered, Gate gate, Body<T> body, Refused<T> refused) throws Throwable {
+        if (!entered.isDone()) {
+            return new Waiting<>(entered, body, refused).start(gate.lateStart().ofThisCaller());
+        }
+        Gate.Pass pass;
+        try {
+            pass = entered.join();
+        } catch (RuntimeException ex) {
+            return refusal(unwrap(ex), refused);
+        }
+        return start(pass, body);
+    }
+
+    /** Makes an admitted call; throws what it throws, and returns the very stage that it returns. */
+    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Gate.Pass pass, Body<T> body)
+            throws Throwable {
+        CompletionStage<T> stage = null;
+        try {
+            stage = body.start();
+            return stage;
+        } finally {
+            pass.endWith(stage);
+        }
+    }
+
+    private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
+        try {
+            return failure instanceof RateLimitExceededException refusal
+                    ? refused.instead(refusal)
+                    : CompletableFuture.failedFuture(failure);
+        } catch (Throwable ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
+        CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
+        return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
+    }
+
+    @SuppressWarnings("unchecked")
+    private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
+        return (CompletionStage<@Nullable Object>) stage;
+    }
+
+    static Throwable unwrap(Throwable failure) {
+        Throwable cause = failure.getCause();
+        return failure instanceof CompletionException && cause != null ? cause : failure;
+    }
+
+    /** A call that was not decided at once. Its future stands for that of the method: cancelling it cancels the call. */
+    private static final class Waiting<T extends @Nullable Object> extends CompletableFuture<T> {
+
+        private final CompletableFuture<Gate.Pass> entered;
+        private final Body<T> body;
+        private final Refused<T> refused;
+
+        private Waiting(CompletableFuture<Gate.Pass> entered, Body<T> body, Refused<T> refused) {
+            this.entered = entered;
+            this.body = body;
+            this.refused = refused;
+        }
+
+        private CompletableFuture<T> start(Executor later) {
+            entered.whenComplete((pass, failure) -> {
+                try {
+                    later.execute(() -> decided(pass, failure));
+                } catch (RuntimeException ex) {
+                    giveBack(pass);
+                    completeExceptionally(ex);
+                }
+            });
+            whenComplete((value, failure) -> {
+                if (isCancelled()) {
+                    entered.cancel(false);
+                }
+            });
+            return this;
+        }
+
+        private void decided(Gate.@Nullable Pass pass, @Nullable Throwable failure) {
+            if (isDone()) {
+                giveBack(pass);
+                return;
+            }
+            try {
+                CompletionStage<T> stage = pass == null
+                        ? refusal(unwrap(Objects.requireNonNull(failure)), refused)
+                        : AsyncCalls.start(pass, body);
+                if (stage == null) {
+                    complete(null);
+                } else {
+                    follow(stage);
+                }
+            } catch (Throwable ex) {
+                completeExceptionally(ex);
+            }
+        }
+
+        private void follow(CompletionStage<T> stage) {
+            stage.whenComplete((value, failure) -> {
+                if (failure != null) {
+                    completeExceptionally(unwrap(failure));
+                } else {
+                    complete(value);
+                }
+            });
+            whenComplete((value, failure) -> {
+                if (isCancelled()) {
+                    stage.toCompletableFuture().cancel(true);
+                }
+            });
+        }
+
+        private static void giveBack(Gate.@Nullable Pass pass) {
+            if (pass != null) {
+                pass.cancel();
+            }
+        }
+    }
+
+    /** The call itself. */
+    private interface Body<T extends @Nullable Object> {
+
+        @Nullable
+        CompletionStage<T> start() throws Throwable;
+    }
+
+    /** What happens instead of a refused call. */
+    private interface Refused<T extends @Nullable Object> {
+
+        CompletionStage<T> instead(RateLimitExceededException refusal) throws Throwable;
+    }
+}

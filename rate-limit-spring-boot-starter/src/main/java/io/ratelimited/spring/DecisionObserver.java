@@ -1,0 +1,24 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Decision;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Is told of every decision, on the thread of the call: keep it short. Beans of this type are called in their order.
+ * Thread-safe.
+ */
+public interface DecisionObserver {
+
+    /**
+     * A decision was made.
+     *
+     * @param limit whose
+     * @param outcome what became of the call
+     * @param key whose budget; null for a limit without keys, and for a missing key
+     * @param waitedNanos how long the call waited; 0 if it did not
+     * @param decision the decision, made on demand
+     */
+    void onDecision(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision);
+}

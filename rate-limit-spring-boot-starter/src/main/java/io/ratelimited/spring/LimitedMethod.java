@@ -1,0 +1,196 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.KotlinDetector;
+
+/**
+ * A method and the limits on it, resolved once: asks the gate for every call, and makes the call, or its fallback.
+ * Immutable.
+ */
+final class LimitedMethod {
+
+    private final Method method;
+    private final List<MethodLimit> limits;
+    private final @Nullable MethodLimit only;
+    private final @Nullable Method fallback;
+    private final Gate gate;
+    private final CallStyle style;
+    private final CurrentRequest.@Nullable Source requests;
+    private final boolean suspending;
+
+    LimitedMethod(
+            Method method,
+            List<MethodLimit> limits,
+            @Nullable Method fallback,
+            RateLimits rateLimits,
+            CallStyle style,
+            CurrentRequest.@Nullable Source requests) {
+        this.method = method;
+        this.limits = List.copyOf(limits);
+        this.only = limits.size() == 1 ? limits.get(0) : null;
+        this.fallback = fallback;
+        this.gate = rateLimits.gate();
+        this.style = style;
+        this.requests = requests;
+        this.suspending = KotlinDetector.isSuspendingFunction(method);
+    }
+
+    Method method() {
+        return method;
+    }
+
+    List<MethodLimit> limits() {
+        return limits;
+    }
+
+    /** Makes the call under its limits. */
+    @Nullable
+    Object invoke(Call call) throws Throwable {
+        return style.invoke(this, call);
+    }
+
+    /**
+     * The shortest way: whether a call of which nothing need be known has been admitted, so that only proceeding is left.
+     * Allocates nothing. False decides nothing.
+     */
+    boolean isAdmittedAtOnce() {
+        MethodLimit limit = only;
+        return limit != null
+                && style == CallStyle.BLOCKING
+                && limit.isPlain()
+                && isUnwatched(currentRequest())
+                && mayTry(limit.limit())
+                && limit.limit().limiter().tryAcquire(null, limit.fixedPermits());
+    }
+
+    /** Whether no reservation is needed, since the call does not wait and nothing ends with it. */
+    private static boolean mayTry(NamedLimit limit) {
+        return limit.policy() == Policy.REJECT && !limit.countsInFlight();
+    }
+
+    /** Whether nobody wants decisions described. */
+    private boolean isUnwatched(@Nullable CurrentRequest request) {
+        return request == null && gate.isUnobserved();
+    }
+
+    /** A call that blocks its thread until it ends. */
+    private @Nullable Object invokeBlocking(Call call) throws Throwable {
+        CurrentRequest request = currentRequest();
+        List<Ask> asks = asks(call, request);
+        if (asks.isEmpty() || (isUnwatched(request) && isAdmittedAtOnce(asks))) {
+            return call.proceed();
+        }
+        Gate.Pass pass;
+        try {
+            pass = gate.enter(asks, request);
+        } catch (RateLimitExceededException refusal) {
+            return fallback(call, refusal);
+        }
+        Object result = null;
+        try {
+            result = call.proceed();
+            return result;
+        } finally {
+            pass.endWith(result);
+        }
+    }
+
+    private static boolean isAdmittedAtOnce(List<Ask> asks) {
+        Ask ask = asks.get(0);
+        return asks.size() == 1
+                && !ask.denied()
+                && mayTry(ask.limit())
+                && ask.limiter().tryAcquire(ask.key(), ask.permits());
+    }
+
+    /** Asks the limits without blocking, as {@link Gate#enterAsync}; throws what evaluating their expressions throws. */
+    CompletableFuture<Gate.Pass> enterAsync(Call call, @Nullable CurrentRequest request) {
+        return gate.enterAsync(asks(call, request), request);
+    }
+
+    private List<Ask> asks(Call call, @Nullable CurrentRequest request) {
+        Object target = call.target();
+        @Nullable Object[] args = call.args();
+        if (suspending) {
+            args = Arrays.copyOf(args, args.length - 1);
+        }
+        if (only != null) {
+            Ask ask = only.ask(target, args, request);
+            return ask == null ? List.of() : List.of(ask);
+        }
+        List<Ask> asks = new ArrayList<>(limits.size());
+        for (MethodLimit limit : limits) {
+            Ask ask = limit.ask(target, args, request);
+            if (ask != null) {
+                asks.add(ask);
+            }
+        }
+        return asks;
+    }
+
+    /** Calls the fallback, or throws the refusal if there is none. */
+    @Nullable
+    Object fallback(Call call, RateLimitExceededException refusal) throws Throwable {
+        if (fallback == null) {
+            throw refusal;
+        }
+        @Nullable Object[] arguments = Fallbacks.arguments(fallback, call.args(), suspending, refusal);
+        if (KotlinDetector.isSuspendingFunction(fallback)) {
+            return ReactiveCalls.invokeSuspending(fallback, call.target(), arguments);
+        }
+        try {
+            return fallback.invoke(call.target(), arguments);
+        } catch (InvocationTargetException ex) {
+            throw ex.getTargetException();
+        }
+    }
+
+    Gate gate() {
+        return gate;
+    }
+
+    /** The request of this thread. */
+    @Nullable
+    CurrentRequest currentRequest() {
+        return requests == null ? null : requests.current();
+    }
+
+    /** The request of a subscription. */
+    @Nullable
+    CurrentRequest currentRequest(Function<Object, @Nullable Object> reactorContext) {
+        return requests == null ? null : requests.current(reactorContext);
+    }
+
+    @Override
+    public String toString() {
+        return method.toGenericString();
+    }
+
+    /** How calls of a kind of method are made: blocking, asynchronous, reactive. */
+    interface CallStyle {
+
+        /** The calling thread waits, and the call ends when it returns. */
+        CallStyle BLOCKING = LimitedMethod::invokeBlocking;
+
+        @Nullable
+        Object invoke(LimitedMethod method, Call call) throws Throwable;
+
+        /** Whether the call may be made after its caller went on, or more than once. */
+        default boolean mayProceedLater() {
+            return this != BLOCKING;
+        }
+    }
+
+    boolean mayProceedLater() {
+        return style.mayProceedLater();
+    }
+}

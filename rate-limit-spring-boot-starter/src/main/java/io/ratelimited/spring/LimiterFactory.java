@@ -1,0 +1,19 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+
+/** Makes limiters of one backend. A bean of this type plugs a backend in. Thread-safe. */
+public interface LimiterFactory {
+
+    /** The backend whose limiters these are. */
+    LimitProperties.Backend backend();
+
+    /**
+     * Makes a limiter.
+     *
+     * @param limit what it decides by
+     * @param properties the properties of the limit, for what concerns the backend only
+     */
+    RateLimiter create(Limit limit, LimitProperties properties);
+}

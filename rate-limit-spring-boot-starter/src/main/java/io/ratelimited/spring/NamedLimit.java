@@ -1,0 +1,126 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import java.time.Duration;
+import java.util.Map;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+
+/** A limit of the application: its limiter, those of its tiers, and its policy. Thread-safe; the policy may change. */
+public final class NamedLimit {
+
+    private static final Log LOG = LogFactory.getLog(NamedLimit.class);
+    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
+
+    private final String name;
+    private final String place;
+    private final RateLimiter limiter;
+    private final LimitProperties definition;
+    private final Map<String, RateLimiter> tiers;
+    private volatile LimitProperties properties;
+    private volatile Enforcement enforcement;
+    private volatile boolean warnedOfTier;
+
+    NamedLimit(
+            String name,
+            String place,
+            LimitProperties definition,
+            LimitProperties properties,
+            RateLimiter limiter,
+            Map<String, RateLimiter> tiers) {
+        this.name = name;
+        this.place = place;
+        this.definition = definition;
+        this.limiter = limiter;
+        this.tiers = Map.copyOf(tiers);
+        this.properties = properties;
+        this.enforcement = Enforcement.of(properties, limiter.limit().algorithm());
+    }
+
+    /** The name in metrics, headers and properties. */
+    public String name() {
+        return name;
+    }
+
+    /** Where the limit is declared, for messages. */
+    public String place() {
+        return place;
+    }
+
+    /** Decides for callers without a tier. */
+    public RateLimiter limiter() {
+        return limiter;
+    }
+
+    /** What is said about the limit where it is declared first, its properties apart. */
+    LimitProperties definition() {
+        return definition;
+    }
+
+    /** Limiters by tier. */
+    public Map<String, RateLimiter> tiers() {
+        return tiers;
+    }
+
+    /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */
+    RateLimiter limiterOfTier(String tier) {
+        RateLimiter found = tiers.get(tier);
+        if (found != null) {
+            return found;
+        }
+        if (!warnedOfTier) {
+            warnedOfTier = true;
+            LOG.warn("Rate limit '" + name + "' has no tier '" + tier + "': the limit itself applies. Tiers: "
+                    + tiers.keySet());
+        }
+        return limiter;
+    }
+
+    /** Whether calls count while they are in flight. */
+    boolean countsInFlight() {
+        return limit().algorithm() == Algorithm.CONCURRENCY;
+    }
+
+    /** The limit as it is now. */
+    public Limit limit() {
+        return limiter.limit();
+    }
+
+    /** All that was said about the limit, defaults included. */
+    public LimitProperties properties() {
+        return properties;
+    }
+
+    void properties(LimitProperties changed) {
+        properties = changed;
+        enforcement = Enforcement.of(changed, limit().algorithm());
+    }
+
+    /** What becomes of a call over the limit. */
+    public Policy policy() {
+        return enforcement.policy;
+    }
+
+    /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
+    public long maxWaitNanos() {
+        return enforcement.maxWaitNanos;
+    }
+
+    MissingKey missingKey() {
+        return enforcement.missingKey;
+    }
+
+    /** What the properties say about each call, worked out once. */
+    private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey) {
+
+        private static Enforcement of(LimitProperties properties, Algorithm algorithm) {
+            Policy policy = properties.policy() == null ? algorithm.defaultPolicy() : properties.policy();
+            Duration maxWait = properties.maxWait() == null ? DEFAULT_MAX_WAIT : properties.maxWait();
+            MissingKey missingKey = properties.missingKey() == null ? MissingKey.SHARED : properties.missingKey();
+            return new Enforcement(policy, policy == Policy.WAIT ? maxWait.toNanos() : 0, missingKey);
+        }
+    }
+}

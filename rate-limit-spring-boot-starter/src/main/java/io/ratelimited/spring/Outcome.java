@@ -1,0 +1,20 @@
+package io.ratelimited.spring;
+
+import java.util.Locale;
+
+/** What became of a call under one limit. */
+public enum Outcome {
+    /** It went at once. */
+    ADMITTED,
+    /** It goes after a wait. */
+    DELAYED,
+    /** It was refused. */
+    REJECTED,
+    /** It was over the limit and went all the same, under {@link io.ratelimited.core.Policy#SHADOW}. */
+    SHADOWED;
+
+    /** The name in metrics. */
+    public String tag() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+}

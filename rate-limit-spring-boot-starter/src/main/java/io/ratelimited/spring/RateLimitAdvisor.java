@@ -1,0 +1,108 @@
+package io.ratelimited.spring;
+
+import java.lang.annotation.Annotation;
+import java.lang.reflect.AnnotatedElement;
+import java.lang.reflect.Method;
+import java.util.function.Supplier;
+import org.aopalliance.intercept.MethodInterceptor;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.ProxyMethodInvocation;
+import org.springframework.aop.support.StaticMethodMatcherPointcutAdvisor;
+import org.springframework.util.ClassUtils;
+
+/**
+ * The advice of {@link RateLimitAspect} for methods that its pointcut cannot see: annotations on interfaces, on what is
+ * overridden, and deeper inside other annotations. Matches exactly what the aspect does not, so that no call counts
+ * twice.
+ */
+final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
+
+    private static final long serialVersionUID = 1L;
+
+    RateLimitAdvisor(Supplier<LimitedMethods> methods, int order) {
+        setAdvice(new Advice(methods));
+        setOrder(order);
+    }
+
+    @Override
+    public boolean matches(Method method, Class<?> targetClass) {
+        return LimitedMethods.isLimited(method, targetClass) && !isSeenByAspect(method, targetClass);
+    }
+
+    /** Whether the pointcut of the aspect matches a method, woven or not. */
+    static boolean isSeenByAspect(Method method, Class<?> targetClass) {
+        Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
+        return isSeen(specific) || isSeen(specific.getDeclaringClass());
+    }
+
+    private static boolean isSeen(AnnotatedElement element) {
+        if (isDirect(element)) {
+            return true;
+        }
+        for (Annotation annotation : element.getDeclaredAnnotations()) {
+            if (isDirect(annotation.annotationType())) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean isDirect(AnnotatedElement element) {
+        return element.getDeclaredAnnotation(RateLimited.class) != null
+                || element.getDeclaredAnnotation(RateLimited.List.class) != null;
+    }
+
+    private record Advice(Supplier<LimitedMethods> methods) implements MethodInterceptor {
+
+        @Override
+        public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+            Object target = call.getThis();
+            Class<?> targetClass = target == null ? call.getMethod().getDeclaringClass() : target.getClass();
+            LimitedMethod method = methods.get().find(call.getMethod(), targetClass);
+            if (method == null || method.isAdmittedAtOnce()) {
+                return call.proceed();
+            }
+            return method.invoke(
+                    method.mayProceedLater() ? LaterCall.of(new RepeatableCall(call)) : new SingleCall(call));
+        }
+    }
+
+    /** A call that is made once, by the thread that makes it. */
+    private record SingleCall(MethodInvocation call) implements Call {
+
+        @Override
+        public @Nullable Object target() {
+            return call.getThis();
+        }
+
+        @Override
+        public @Nullable Object[] args() {
+            return call.getArguments();
+        }
+
+        @Override
+        public @Nullable Object proceed() throws Throwable {
+            return call.proceed();
+        }
+    }
+
+    /** A call that is made as often as somebody subscribes: an invocation itself proceeds only once. */
+    private record RepeatableCall(MethodInvocation call) implements Call {
+
+        @Override
+        public @Nullable Object target() {
+            return call.getThis();
+        }
+
+        @Override
+        public @Nullable Object[] args() {
+            return call.getArguments();
+        }
+
+        @Override
+        public @Nullable Object proceed() throws Throwable {
+            return ((ProxyMethodInvocation) call).invocableClone().proceed();
+        }
+    }
+}

@@ -1,0 +1,110 @@
+package io.ratelimited.spring;
+
+import java.util.function.Supplier;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
+import org.aspectj.lang.reflect.MethodSignature;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+
+/**
+ * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, or woven into
+ * classes by AspectJ. Binds nothing, which would cost more than all the rest.
+ *
+ * <p>Sees annotations on the method and on the class that declares it, and those one level up, on annotations there.
+ * {@link RateLimitAdvisor} adds the rest.
+ */
+@Aspect
+public final class RateLimitAspect implements Ordered {
+
+    private static final RateLimitAspect WOVEN = new RateLimitAspect();
+
+    private final int order;
+    private volatile @Nullable Supplier<LimitedMethods> methods;
+
+    private RateLimitAspect() {
+        this.order = RateLimitProperties.Aspect.DEFAULT_ORDER;
+    }
+
+    /** @param methods asked for at every call, so that the aspect itself depends on nothing */
+    RateLimitAspect(Supplier<LimitedMethods> methods, int order) {
+        this.methods = methods;
+        this.order = order;
+    }
+
+    /** The instance that woven classes call. Limits nothing until an application context configures it. */
+    public static RateLimitAspect aspectOf() {
+        return WOVEN;
+    }
+
+    /** Whether there is an instance for woven classes, as AspectJ asks. */
+    public static boolean hasAspect() {
+        return true;
+    }
+
+    /** What woven classes are limited by from now on. */
+    void configure(Supplier<LimitedMethods> configured) {
+        methods = configured;
+    }
+
+    /** Woven classes are no longer limited, unless by another context. */
+    void unconfigure(Supplier<LimitedMethods> configured) {
+        if (methods == configured) {
+            methods = null;
+        }
+    }
+
+    @Override
+    public int getOrder() {
+        return order;
+    }
+
+    /** Around every call that an annotation on the method or its class limits. */
+    @Around("execution(* *(..)) && (@annotation(io.ratelimited.spring.RateLimited)"
+            + " || @annotation(io.ratelimited.spring.RateLimited.List)"
+            + " || @within(io.ratelimited.spring.RateLimited)"
+            + " || @within(io.ratelimited.spring.RateLimited.List)"
+            + " || execution(@(@io.ratelimited.spring.RateLimited *) * *(..))"
+            + " || execution(@(@io.ratelimited.spring.RateLimited.List *) * *(..))"
+            + " || within(@(@io.ratelimited.spring.RateLimited *) *)"
+            + " || within(@(@io.ratelimited.spring.RateLimited.List *) *))")
+    public @Nullable Object limit(ProceedingJoinPoint call) throws Throwable {
+        Supplier<LimitedMethods> configured = methods;
+        if (configured == null) {
+            return call.proceed();
+        }
+        Object target = call.getTarget();
+        MethodSignature signature = (MethodSignature) call.getSignature();
+        Class<?> type = target == null ? signature.getDeclaringType() : target.getClass();
+        LimitedMethod method = configured.get().find(signature.getMethod(), type);
+        if (method == null || isSuperCall(method, signature) || method.isAdmittedAtOnce()) {
+            return call.proceed();
+        }
+        Call adapted = new JoinPointCall(call);
+        return method.invoke(method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
+    }
+
+    /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */
+    private boolean isSuperCall(LimitedMethod method, MethodSignature signature) {
+        return this == WOVEN && !method.method().equals(signature.getMethod());
+    }
+
+    private record JoinPointCall(ProceedingJoinPoint call) implements Call {
+
+        @Override
+        public @Nullable Object target() {
+            return call.getTarget();
+        }
+
+        @Override
+        public @Nullable Object[] args() {
+            return call.getArgs();
+        }
+
+        @Override
+        public @Nullable Object proceed() throws Throwable {
+            return call.proceed();
+        }
+    }
+}

@@ -1,0 +1,118 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ForkJoinPool;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
+import org.springframework.util.function.SingletonSupplier;
+
+/** Wires limits, their aspect, and limits in memory. */
+@AutoConfiguration
+@ConditionalOnBooleanProperty(name = "rate-limit.enabled", matchIfMissing = true)
+@EnableConfigurationProperties(RateLimitProperties.class)
+public final class RateLimitAutoConfiguration {
+
+    @Bean
+    @ConditionalOnMissingBean
+    Ticker rateLimitTicker() {
+        return Ticker.system();
+    }
+
+    @Bean
+    LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
+        return new InMemoryLimiterFactory(ticker, properties.memory().maximumKeys());
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimits rateLimits(
+            RateLimitProperties properties,
+            ObjectProvider<LimiterFactory> factories,
+            ObjectProvider<DecisionObserver> observers,
+            Ticker ticker,
+            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
+        LateStart lateStart =
+                new LateStart(SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool)));
+        return new RateLimits(
+                properties,
+                factories.orderedStream().toList(),
+                new Gate(observers.orderedStream().toList(), ticker, lateStart));
+    }
+
+    @Bean
+    LimitedMethods limitedMethods(
+            RateLimits rateLimits,
+            ConfigurableBeanFactory beanFactory,
+            ObjectProvider<CurrentRequest.Source> requests) {
+        return new LimitedMethods(
+                rateLimits,
+                beanFactory,
+                value -> beanFactory.resolveEmbeddedValue(value),
+                new CallStyles(),
+                requests.getIfAvailable());
+    }
+
+    // What proxies are made from depends on no other bean, so that none is made before its time.
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
+    static RateLimitAspect rateLimitAspect(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        return new RateLimitAspect(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        return new RateLimitAdvisor(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "woven")
+    static WovenMode rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
+        return new WovenMode(SingletonSupplier.of(methods::getObject));
+    }
+
+    private static int aspectOrder(Environment environment) {
+        return environment.getProperty(
+                "rate-limit.aspect.order", Integer.class, RateLimitProperties.Aspect.DEFAULT_ORDER);
+    }
+
+    @Bean
+    LimitLog limitLog(RateLimits rateLimits) {
+        return new LimitLog(rateLimits);
+    }
+
+    @Bean
+    ConfigurationRefresh rateLimitConfigurationRefresh(RateLimits rateLimits, Environment environment) {
+        return new ConfigurationRefresh(rateLimits, environment);
+    }
+
+    private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
+
+        @Override
+        public LimitProperties.Backend backend() {
+            return LimitProperties.Backend.MEMORY;
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import java.time.Duration;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.bind.DefaultValue;
+import org.springframework.core.Ordered;
+
+/**
+ * Properties under {@code rate-limit}.
+ *
+ * @param enabled Whether anything is limited; when false, annotated methods are called without a limit.
+ * @param backend Where the state of limits lives.
+ * @param defaults What applies to limits that say nothing themselves.
+ * @param limits Limits by name; a property set here wins over the annotation.
+ * @param memory Limits in memory.
+ * @param http Answers to HTTP requests.
+ * @param redis Limits on Redis.
+ * @param aspect The aspect that limits annotated methods.
+ */
+@ConfigurationProperties("rate-limit")
+public record RateLimitProperties(
+        @DefaultValue("true") boolean enabled,
+        @DefaultValue("memory") LimitProperties.Backend backend,
+        @Nullable LimitProperties defaults,
+        @Nullable Map<String, LimitProperties> limits,
+        @DefaultValue Memory memory,
+        @DefaultValue Http http,
+        @DefaultValue Redis redis,
+        @DefaultValue Aspect aspect) {
+
+    /**
+     * Limits in memory.
+     *
+     * @param maximumKeys Keys remembered per limit at the most; beyond that, state is folded into shared cells.
+     */
+    public record Memory(
+            @DefaultValue("" + InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS)
+            long maximumKeys) {}
+
+    /**
+     * Answers to HTTP requests.
+     *
+     * @param headers Which rate limit headers responses have.
+     * @param status Status of a refused request.
+     * @param ipv6PrefixLength Bits of an IPv6 address that tell clients apart.
+     */
+    public record Http(
+            @DefaultValue("standard") Headers headers,
+            @DefaultValue("429") int status,
+            @DefaultValue("64") int ipv6PrefixLength) {}
+
+    /** Which rate limit headers responses have. */
+    public enum Headers {
+        /** RateLimit and RateLimit-Policy of the IETF draft. */
+        STANDARD,
+        /** X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset. */
+        LEGACY,
+        /** None. */
+        NONE
+    }
+
+    /**
+     * Limits on Redis.
+     *
+     * @param timeout Longest wait for an answer; after it the failure policy decides.
+     * @param onFailure What decides when Redis does not answer.
+     * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
+     * @param keyPrefix Prefix of all keys in Redis.
+     */
+    public record Redis(
+            @DefaultValue("50ms") Duration timeout,
+            @DefaultValue("local") LimitProperties.OnFailure onFailure,
+            @Nullable Integer expectedNodes,
+            @DefaultValue("rl") String keyPrefix) {}
+
+    /**
+     * The aspect.
+     *
+     * @param order Order among other advice; the default is outside transactions and caching, and inside retries.
+     * @param mode How the aspect reaches methods.
+     */
+    public record Aspect(
+            @DefaultValue("" + DEFAULT_ORDER) int order,
+            @DefaultValue("proxy") Mode mode) {
+
+        /** Just before advice of the lowest precedence, which transactions and caching have. */
+        static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 100;
+    }
+
+    /** How the aspect reaches methods. */
+    public enum Mode {
+        /** By Spring's proxies: calls from other beans. */
+        PROXY,
+        /** Woven into classes by AspectJ at compile time or load time: every call, from the same class too. */
+        WOVEN
+    }
+
+    /** The properties of a limit as {@code rate-limit.limits} says them. */
+    LimitProperties limit(String name) {
+        LimitProperties own = limits == null ? null : limits.get(name);
+        return own == null ? LimitProperties.NONE : own;
+    }
+
+    /** What applies where a limit says nothing itself. */
+    LimitProperties orDefaults() {
+        return defaults == null ? LimitProperties.NONE : defaults;
+    }
+}

@@ -1,0 +1,118 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import java.lang.annotation.Documented;
+import java.lang.annotation.ElementType;
+import java.lang.annotation.Repeatable;
+import java.lang.annotation.Retention;
+import java.lang.annotation.RetentionPolicy;
+import java.lang.annotation.Target;
+import org.springframework.aot.hint.annotation.Reflective;
+import org.springframework.core.annotation.AliasFor;
+
+/**
+ * The method is called at most as often as its limit allows. A call over the limit is refused with a {@link
+ * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, as {@link #policy} says.
+ *
+ * <p>On a class: every public method, all sharing one limiter; a method's own annotation replaces it, and {@link
+ * RateLimitExempt} opts a method out. Repeated: all limits must agree, and a refusal by one charges none of the others.
+ * As a meta-annotation: attributes can be renamed by {@link AliasFor}.
+ *
+ * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the
+ * annotation, property by property; {@code rate-limit.defaults} applies where neither says anything. Attributes of type
+ * {@link String} may contain placeholders ({@code ${…}}).
+ *
+ * @see RateLimits
+ */
+@Target({ElementType.TYPE, ElementType.METHOD})
+@Retention(RetentionPolicy.RUNTIME)
+@Documented
+@Reflective
+@Repeatable(RateLimited.List.class)
+public @interface RateLimited {
+
+    /** Alias of {@link #name}. */
+    @AliasFor("name")
+    String value() default "";
+
+    /**
+     * Name of the limit in metrics, headers and {@code rate-limit.limits.<name>}. Methods that name the same limit share
+     * its budget. Default: {@code SimpleClassName.method}; for an overloaded method with its parameter types, as in
+     * {@code Orders.place(String,int)}; for a method's second annotation with {@code #2}; on a class {@code
+     * SimpleClassName}.
+     */
+    @AliasFor("value")
+    String name() default "";
+
+    /** How to decide; at most one. Default: {@code rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}. */
+    Algorithm[] algorithm() default {};
+
+    /**
+     * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
+     * {@code 0/s} is closed, {@code unlimited} exempt. Required here or in {@code application.yml}, but for {@link
+     * Algorithm#CONCURRENCY}.
+     */
+    String rate() default "";
+
+    /**
+     * Permits that may go at once, at least 1; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue. Default (-1):
+     * the number in {@link #rate}, so that {@code 5/m} lets 5 go at once.
+     */
+    long burst() default -1;
+
+    /** Duration of the warm-up of {@link Algorithm#WARM_UP}, such as {@code 10s} or {@code PT10S}. */
+    String warmup() default "";
+
+    /** Calls in flight at once, for {@link Algorithm#CONCURRENCY} only. Default (-1): none. */
+    int maxConcurrent() default -1;
+
+    /**
+     * SpEL expression for whose budget a call uses. Default: one budget for all calls. Parameters are {@code #name} (or
+     * {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in a web request
+     * {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). A null or blank key
+     * follows {@code missing-key}; an expression that throws fails the call.
+     */
+    String key() default "";
+
+    /** A number or a SpEL expression for how many permits a call takes. Default: 1. Less than 1 is an error. */
+    String permits() default "";
+
+    /** SpEL expression; when it is false the limit does not apply to the call. Default: it always applies. */
+    String when() default "";
+
+    /**
+     * SpEL expression naming the plan of the caller, one of {@code rate-limit.limits.<name>.tiers}. Null or unknown: the
+     * limit itself.
+     */
+    String tier() default "";
+
+    /**
+     * What becomes of a call over the limit; at most one. Default: {@link Policy#WAIT} for {@link
+     * Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}.
+     */
+    Policy[] policy() default {};
+
+    /**
+     * The longest sleep under {@link Policy#WAIT}, such as {@code 500ms}; a call that could not go by then is refused at
+     * once, without sleeping. Default: {@code rate-limit.defaults.max-wait}, else one second.
+     */
+    String maxWait() default "";
+
+    /**
+     * Name of a method of the same class that is called instead of a refused call: same parameters, optionally a {@link
+     * io.ratelimited.core.RateLimitExceededException} last, and a return type that fits. Never called for exceptions of
+     * the method itself. Default: the exception is thrown.
+     */
+    String fallback() default "";
+
+    /** Holds the repeated annotations of one element. */
+    @Target({ElementType.TYPE, ElementType.METHOD})
+    @Retention(RetentionPolicy.RUNTIME)
+    @Documented
+    @Reflective
+    @interface List {
+
+        RateLimited[] value();
+    }
+}

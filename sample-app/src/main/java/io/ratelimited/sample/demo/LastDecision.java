@@ -1,0 +1,49 @@
+package io.ratelimited.sample.demo;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.stereotype.Component;
+import org.springframework.web.context.request.RequestAttributes;
+import org.springframework.web.context.request.RequestContextHolder;
+
+/**
+ * What was decided about the request of this thread. Any bean of type {@link DecisionObserver} is told of every
+ * decision; this one keeps it with the request for the answer.
+ */
+@Component
+class LastDecision implements DecisionObserver {
+
+    private static final String OUTCOME = LastDecision.class.getName() + ".outcome";
+    private static final String WAITED = LastDecision.class.getName() + ".waited";
+
+    @Override
+    public void onDecision(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        RequestAttributes request = RequestContextHolder.getRequestAttributes();
+        if (request != null) {
+            request.setAttribute(OUTCOME, outcome.tag(), RequestAttributes.SCOPE_REQUEST);
+            request.setAttribute(WAITED, waitedNanos, RequestAttributes.SCOPE_REQUEST);
+        }
+    }
+
+    String outcome() {
+        return attribute(OUTCOME, "unlimited");
+    }
+
+    long waitedMillis() {
+        return TimeUnit.NANOSECONDS.toMillis(attribute(WAITED, 0L));
+    }
+
+    private static <T> T attribute(String name, T otherwise) {
+        RequestAttributes request = RequestContextHolder.currentRequestAttributes();
+        Object value = request.getAttribute(name, RequestAttributes.SCOPE_REQUEST);
+        @SuppressWarnings("unchecked")
+        T known = (T) value;
+        return known == null ? otherwise : known;
+    }
+}

@@ -1,0 +1,28 @@
+package io.ratelimited.sample.shop;
+
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
+import org.springframework.stereotype.Component;
+
+/** The latest orders, in memory. Thread-safe. */
+@Component
+class OrderBook {
+
+    private static final int MOST = 1_000;
+
+    private final Deque<Order> latest = new ArrayDeque<>();
+    private int number;
+
+    synchronized int add(Order order) {
+        if (latest.size() == MOST) {
+            latest.removeFirst();
+        }
+        latest.addLast(order);
+        return ++number;
+    }
+
+    synchronized List<Order> all() {
+        return List.copyOf(latest);
+    }
+}

@@ -1,0 +1,47 @@
+/**
+ * What the page knows about each algorithm. `uses` are the attributes that have a meaning for it, as the annotation
+ * spells them; `level` says what the r of the RateLimit header counts.
+ */
+export const ALGORITHMS = [
+  {
+    id: 'token-bucket', name: 'Token bucket', uses: ['rate', 'burst'], level: 'Tokens in the bucket',
+    says: 'Tokens drip in at the rate, up to the burst; each call takes one. After a rest a burst goes at once, then the rate holds.',
+  },
+  {
+    id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Room in the queue', waits: true,
+    says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full is refused.',
+  },
+  {
+    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Permits stored',
+    says: 'Starts at a third of its rate and reaches all of it within the warm-up; a rest makes it cold again.',
+  },
+  {
+    id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Permits stored',
+    says: 'Evenly spaced, and permits that nobody used are stored up to the burst. Starts with none stored.',
+  },
+  {
+    id: 'gcra', name: 'GCRA', uses: ['rate', 'burst'], level: 'Room above the level',
+    says: 'The leaky bucket as a meter: admits what the token bucket admits, counted from the other end.',
+  },
+  {
+    id: 'fixed-window', name: 'Fixed window', uses: ['rate'], level: 'Left in this window',
+    says: 'Counts calls in each period of the wall clock. Simple, but two bursts may meet where windows meet.',
+  },
+  {
+    id: 'sliding-window', name: 'Sliding window', uses: ['rate'], level: 'Left in the last period',
+    says: 'Counts calls of the last period in ten slots; budget comes back slot by slot and the limit is never exceeded.',
+  },
+  {
+    id: 'sliding-log', name: 'Sliding log', uses: ['rate'], level: 'Left in the last period',
+    says: 'Remembers the instant of every call: exact in any period, at the price of memory.',
+  },
+  {
+    id: 'concurrency', name: 'Concurrency', uses: ['maxConcurrent'], level: 'Free places',
+    says: 'Limits how many calls run at once, however many there are in a second.',
+  },
+];
+
+export const byId = id => ALGORITHMS.find(algorithm => algorithm.id === id);
+
+/** The name of the demo's limit. */
+export const limitName = algorithm => `demo-${algorithm.id}`;

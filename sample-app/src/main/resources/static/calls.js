@@ -1,0 +1,37 @@
+/**
+ * Real calls to the application. A browser opens six connections to a host, so that calls that wait would hold back
+ * those behind them; every *.localhost is this machine too, and a host of its own.
+ */
+const hosts = location.hostname === 'localhost' && location.protocol === 'http:'
+  ? Array.from({length: 20}, (_, i) => `http://h${i}.localhost:${location.port || 80}`)
+  : [''];
+let next = 0;
+
+/** Makes one call. Resolves to {outcome, waited, r, t, q, status, headers}; the outcomes are those of the meters. */
+export async function call(algorithm, user) {
+  const host = hosts[next++ % hosts.length];
+  const response = await fetch(`${host}/demo/${algorithm.id}?user=${user}`, {cache: 'no-store'});
+  const body = await response.json().catch(() => ({}));
+  const limit = response.headers.get('RateLimit') ?? '';
+  const policy = response.headers.get('RateLimit-Policy') ?? '';
+  if (response.status !== 200 && response.status !== 429) {
+    throw new Error(`/demo/${algorithm.id} answered ${response.status}`);
+  }
+  return {
+    outcome: response.status === 429 ? 'rejected' : body.outcome,
+    waited: body.waitedMillis ?? 0,
+    r: parameter(limit, 'r'),
+    q: parameter(policy, 'q'),
+    status: `HTTP/1.1 ${response.status}${response.status === 429 ? ' Too Many Requests' : ' OK'}`,
+    headers: ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Content-Type']
+      .filter(name => response.headers.has(name))
+      .map(name => `${name}: ${response.headers.get(name)}`),
+    detail: response.status === 429 ? JSON.stringify(body, null, 2) : JSON.stringify(body),
+  };
+}
+
+/** An integer parameter of the first member of a structured field: r of `"name";r=4;t=1`. */
+function parameter(field, name) {
+  const found = new RegExp(`;\\s*${name}=(\\d+)`).exec(field);
+  return found ? Number(found[1]) : null;
+}

@@ -1,0 +1,43 @@
+/** What an operator does, done the way an operator does it: through the actuator. */
+import {limitName} from './algorithms.js';
+
+const ENDPOINT = 'actuator/ratelimits';
+
+/** Changes a limit while it is in use; what was spent stays spent. */
+export async function change(algorithm, settings) {
+  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}`, {
+    method: 'POST',
+    headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify(settings),
+  });
+  if (!response.ok) throw new Error(`the limit was not changed: ${await reason(response)}`);
+}
+
+/** Forgets what a caller has used. */
+export async function forget(algorithm, user) {
+  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`, {method: 'DELETE'});
+  if (!response.ok) throw new Error(`the budget was not reset: ${await reason(response)}`);
+}
+
+/** What the meters have counted for a limit so far: {admitted, delayed, rejected, shadowed}. */
+export async function meters(algorithm) {
+  const counted = {admitted: 0, delayed: 0, rejected: 0, shadowed: 0};
+  const response = await fetch('actuator/prometheus', {headers: {Accept: 'text/plain'}});
+  if (!response.ok) throw new Error(`no meters: ${await reason(response)}`);
+  for (const line of (await response.text()).split('\n')) {
+    if (line.startsWith('rate_limit_decisions_total{') && line.includes(`limit="${limitName(algorithm)}"`)) {
+      counted[/outcome="(\w+)"/.exec(line)[1]] += Number(line.slice(line.lastIndexOf(' ')));
+    }
+  }
+  return counted;
+}
+
+async function reason(response) {
+  const text = await response.text();
+  try {
+    const body = JSON.parse(text);
+    return body.detail ?? body.message ?? body.error ?? text;
+  } catch {
+    return text || String(response.status);
+  }
+}

@@ -1,0 +1,159 @@
+import {ALGORITHMS, byId} from './algorithms.js';
+import {CALLERS, Load} from './load.js';
+import {Panel} from './panel.js';
+
+const form = document.getElementById('controls');
+const field = form.elements;
+const start = document.getElementById('start');
+const status = document.getElementById('status');
+const panels = [];
+let load = null;
+let drawing = null;
+let changing = null;
+
+for (const select of [field.algorithm, field.second]) {
+  select.append(...ALGORITHMS.map(({id, name}) => new Option(name, id)));
+}
+field.second.value = 'leaky-bucket';
+
+/** The attributes of the limit that have a meaning for an algorithm, as the annotation and the actuator spell them. */
+function settings(algorithm) {
+  const values = {
+    rate: `${field.rate.value}/${field.period.value}`,
+    burst: Number(field.burst.value),
+    warmup: `${field.warmup.value}s`,
+    maxConcurrent: Number(field.maxConcurrent.value),
+  };
+  const used = Object.fromEntries(Object.entries(values).filter(([attribute]) => algorithm.uses.includes(attribute)));
+  used.policy = field.policy.value;
+  if (used.policy === 'WAIT') used.maxWait = `${field.maxWait.value}ms`;
+  return used;
+}
+
+function chosen() {
+  return [byId(field.algorithm.value), ...(field.compare.checked ? [byId(field.second.value)] : [])];
+}
+
+/** Shows the controls that have a meaning, and a panel for each chosen algorithm. */
+function arrange() {
+  const algorithms = chosen();
+  document.getElementById('second-field').hidden = !field.compare.checked;
+  for (const element of form.querySelectorAll('[data-attribute]')) {
+    show(element, algorithms.some(algorithm => algorithm.uses.includes(element.dataset.attribute)));
+  }
+  show(document.getElementById('max-wait-field'), field.policy.value === 'WAIT');
+  document.getElementById('calls-shown').value = field.calls.value;
+  if (panels.map(panel => panel.algorithm.id).join() !== algorithms.map(algorithm => algorithm.id).join()) {
+    panels.splice(0).forEach(panel => panel.remove());
+    panels.push(...algorithms.map(algorithm => new Panel(algorithm, document.getElementById('panels'))));
+    document.getElementById('panels').classList.toggle('two', panels.length === 2);
+  }
+  panels.forEach(panel => panel.describe(settings(panel.algorithm)));
+}
+
+function show(element, shown) {
+  element.hidden = !shown;
+  element.querySelectorAll('input').forEach(input => { input.disabled = !shown; });
+}
+
+/** Makes the limits what the controls say. */
+async function apply() {
+  await Promise.all(panels.map(panel => panel.change(settings(panel.algorithm))));
+}
+
+function say(text, wrong = false) {
+  status.textContent = text;
+  status.classList.toggle('wrong', wrong);
+}
+
+function valid() {
+  const wrong = [...field].find(input => input.willValidate && !input.checkValidity());
+  form.querySelectorAll('[aria-invalid]').forEach(input => input.removeAttribute('aria-invalid'));
+  if (wrong) {
+    wrong.setAttribute('aria-invalid', 'true');
+    say(`${wrong.labels[0].firstChild.textContent.trim()}: ${wrong.validationMessage}`, true);
+  }
+  return !wrong;
+}
+
+async function run() {
+  if (!valid()) return;
+  start.disabled = true;
+  try {
+    await apply();
+    const greedy = field.load.value === 'greedy';
+    await Promise.all(panels.map(panel => panel.begin(greedy ? CALLERS : CALLERS.slice(0, 1), field.fresh.checked)));
+  } catch (error) {
+    say(error.message, true);
+    start.disabled = false;
+    return;
+  }
+  load = new Load(
+    () => ({shape: field.load.value, calls: Number(field.calls.value)}),
+    user => panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
+  load.start();
+  drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
+  start.disabled = false;
+  start.textContent = 'Stop';
+  start.classList.add('running');
+  say('Running. Change anything: the limit follows, and what was spent stays spent.');
+}
+
+async function halt() {
+  const running = load;
+  load = null;
+  running.stop();
+  start.disabled = true;
+  say('Waiting for the last answers.');
+  await Promise.all(panels.map(panel => panel.end()));
+  clearInterval(drawing);
+  start.disabled = false;
+  start.textContent = 'Start';
+  start.classList.remove('running');
+  say(`Stopped after ${panels[0].series.totals.offered} calls.`);
+}
+
+form.addEventListener('submit', event => {
+  event.preventDefault();
+  (load ? halt : run)();
+});
+
+form.addEventListener('input', async event => {
+  const of = event.target.name;
+  if (load && ['algorithm', 'second', 'compare'].includes(of)) await halt();
+  if (of === 'algorithm') field.policy.value = byId(field.algorithm.value).waits ? 'WAIT' : 'REJECT';
+  if (!valid()) return;
+  arrange();
+  if (!load) {
+    say('Ready.');
+  } else if (['load', 'calls'].includes(of)) {
+    load.restart();
+  } else {
+    clearTimeout(changing);
+    changing = setTimeout(() => load && apply().then(
+      () => say('Running. The limit was changed; what was spent stays spent.'),
+      error => say(error.message, true)), 300);
+  }
+});
+
+const theme = document.getElementById('theme');
+const system = matchMedia('(prefers-color-scheme: dark)');
+
+function dark() {
+  const own = document.documentElement.dataset.theme;
+  return own ? own === 'dark' : system.matches;
+}
+
+function restyle() {
+  theme.setAttribute('aria-pressed', String(dark()));
+  panels.forEach(panel => panel.restyle());
+}
+
+theme.addEventListener('click', () => {
+  document.documentElement.dataset.theme = dark() ? 'light' : 'dark';
+  restyle();
+});
+system.addEventListener('change', restyle);
+
+arrange();
+restyle();

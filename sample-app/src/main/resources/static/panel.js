@@ -1,0 +1,162 @@
+import {call} from './calls.js';
+import {Chart} from './charts.js';
+import * as operations from './operations.js';
+import {Series} from './series.js';
+import * as snippets from './snippets.js';
+
+/** One algorithm under load: its numbers, its charts, and the code that makes its limit. */
+export class Panel {
+
+  constructor(algorithm, parent) {
+    this.algorithm = algorithm;
+    this.root = document.getElementById('panel').content.firstElementChild.cloneNode(true);
+    this.root.dataset.algorithm = algorithm.id;
+    this.root.setAttribute('aria-label', algorithm.name);
+    this.find('h2').textContent = algorithm.name;
+    this.find('.says').textContent = algorithm.says;
+    this.find('[data-level]').textContent = `${algorithm.level} (first caller)`;
+    this.root.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => copy(button)));
+    parent.append(this.root);
+    this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
+      .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element)]));
+    this.series = new Series();
+    this.pending = new Set();
+    this.draw();
+  }
+
+  remove() {
+    this.root.remove();
+  }
+
+  /** Makes the limit what the controls say. */
+  async change(settings) {
+    await operations.change(this.algorithm, settings);
+  }
+
+  /** Shows the code of the limit. */
+  describe(settings) {
+    this.code('annotation', snippets.annotation(this.algorithm, settings));
+    this.code('yml', snippets.yml(this.algorithm, settings));
+  }
+
+  async begin(callers, fresh) {
+    if (fresh) await Promise.all(callers.map(user => operations.forget(this.algorithm, user)));
+    this.before = await operations.meters(this.algorithm).catch(() => null);
+    this.find('.meters').hidden = true;
+    this.series = new Series();
+    delete this.root.dataset.done;
+  }
+
+  offer(user, failed) {
+    const series = this.series;
+    series.offered(user);
+    const answer = call(this.algorithm, user)
+      .then(given => {
+        series.answered(user, given);
+        this.last = given;
+      })
+      .catch(failed)
+      .finally(() => this.pending.delete(answer));
+    this.pending.add(answer);
+  }
+
+  /** Waits for the last answers, then holds the numbers of the page against the meters of the application. */
+  async end() {
+    await Promise.all(this.pending);
+    this.draw();
+    const after = await operations.meters(this.algorithm).catch(() => null);
+    const line = this.find('.meters');
+    line.hidden = false;
+    if (!after || !this.before) {
+      line.textContent = 'The meters could not be read.';
+      return;
+    }
+    const counted = Object.keys(after).map(outcome => [outcome, after[outcome] - this.before[outcome]]);
+    const equal = counted.every(([outcome, count]) => count === this.series.totals[outcome]);
+    line.dataset.equal = equal;
+    line.textContent = equal
+      ? 'The meters of the application counted the same.'
+      : `The meters counted otherwise: ${counted.map(([outcome, count]) => `${outcome} ${count}`).join(', ')}. `
+        + 'Others are calling, too.';
+    this.root.dataset.done = 'true';
+  }
+
+  /** Brings everything up to date; called ten times a second during a run. */
+  draw() {
+    const {series} = this;
+    const until = series.seconds();
+    this.root.querySelectorAll('[data-count]').forEach(element => {
+      element.textContent = series.totals[element.dataset.count];
+    });
+    this.find('.totals .shadowed').hidden = series.totals.shadowed === 0;
+    this.charts.calls.show(series.stacked(), until);
+    this.charts.level.show(series.levels(), until);
+    this.charts.waits.show(series.waited(), until);
+    this.label();
+    this.share();
+    if (this.last) {
+      this.code('answer', [this.last.status, ...this.last.headers, '', this.last.detail].join('\n'));
+    }
+  }
+
+  /** New colours. */
+  restyle() {
+    Object.values(this.charts).forEach(chart => chart.build());
+  }
+
+  /** Says in words what the charts show. */
+  label() {
+    const {offered, admitted, delayed, rejected} = this.series.totals;
+    const waits = this.charts.waits.data[1];
+    const level = this.charts.level.data[1].at(-1);
+    this.charts.calls.element.setAttribute('aria-label',
+      `Calls per 100 ms: of ${offered} offered, ${admitted} admitted, ${delayed} delayed, ${rejected} refused`);
+    this.charts.level.element.setAttribute('aria-label', `${this.algorithm.level}: ${level ?? 'not known yet'}`);
+    this.charts.waits.element.setAttribute('aria-label',
+      `Waits of admitted calls: ${waits.length ? `at most ${waits.reduce((a, b) => Math.max(a, b))} ms` : 'none yet'}`);
+  }
+
+  share() {
+    const most = Math.max(1, ...[...this.series.callers.values()].map(caller => caller.offered));
+    const rows = [...this.series.callers].map(([user, {admitted, rejected}]) => {
+      const row = document.createElement('li');
+      const name = document.createElement('span');
+      name.textContent = user;
+      const bar = document.createElement('span');
+      bar.className = 'bar';
+      bar.setAttribute('aria-hidden', 'true');
+      for (const [kind, count] of [['admitted', admitted], ['rejected', rejected]]) {
+        const part = document.createElement('i');
+        part.className = kind;
+        part.style.inlineSize = `${(100 * count) / most}%`;
+        bar.append(part);
+      }
+      const numbers = document.createElement('span');
+      numbers.textContent = `${admitted} in, ${rejected} refused`;
+      row.append(name, bar, numbers);
+      return row;
+    });
+    this.find('.share').replaceChildren(...rows);
+  }
+
+  code(kind, text) {
+    this.find(`[data-code=${kind}] code`).textContent = text;
+  }
+
+  find(selector) {
+    return this.root.querySelector(selector);
+  }
+}
+
+async function copy(button) {
+  const text = button.parentElement.querySelector('code').textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    // Without https, other than on localhost, browsers let scripts copy a selection only.
+    getSelection().selectAllChildren(button.parentElement.querySelector('code'));
+    document.execCommand('copy');
+  }
+  button.textContent = 'Copied';
+  setTimeout(() => { button.textContent = 'Copy'; }, 1500);
+}

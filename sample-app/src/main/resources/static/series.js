@@ -1,0 +1,93 @@
+/** Seconds that the charts show. */
+export const WINDOW = 20;
+
+const BIN = 100;
+const BINS = (WINDOW * 1000) / BIN;
+const OUTCOMES = ['offered', 'admitted', 'delayed', 'rejected', 'shadowed'];
+
+/** What one run has brought: totals, the latest 100 ms bins, waits, and callers. */
+export class Series {
+
+  constructor() {
+    this.since = performance.now();
+    this.totals = Object.fromEntries(OUTCOMES.map(outcome => [outcome, 0]));
+    this.bins = new Map();
+    this.waits = [];
+    this.callers = new Map();
+    this.size = null;
+  }
+
+  /** A call was sent. */
+  offered(user) {
+    this.totals.offered++;
+    this.bin().offered++;
+    this.caller(user).offered++;
+  }
+
+  /** A call was answered. */
+  answered(user, answer) {
+    this.totals[answer.outcome]++;
+    const bin = this.bin();
+    bin[answer.outcome]++;
+    const caller = this.caller(user);
+    caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
+    if (user === this.callers.keys().next().value && answer.r !== null) bin.level = answer.r;
+    if (answer.q !== null) this.size = answer.q;
+    if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
+  }
+
+  seconds() {
+    return (performance.now() - this.since) / 1000;
+  }
+
+  bin() {
+    const at = Math.floor((performance.now() - this.since) / BIN);
+    let bin = this.bins.get(at);
+    if (!bin) {
+      bin = {offered: 0, admitted: 0, delayed: 0, rejected: 0, shadowed: 0, level: null};
+      this.bins.set(at, bin);
+      this.bins.delete(at - BINS - 20);
+    }
+    return bin;
+  }
+
+  caller(user) {
+    if (!this.callers.has(user)) this.callers.set(user, {offered: 0, admitted: 0, rejected: 0});
+    return this.callers.get(user);
+  }
+
+  /** The bins up to now as columns for the charts, the outcomes stacked: [seconds, rejected on top … admitted, offered]. */
+  stacked() {
+    const last = Math.floor((performance.now() - this.since) / BIN);
+    const columns = [[], [], [], [], [], []];
+    for (let at = Math.max(0, last - BINS); at < last; at++) {
+      const bin = this.bins.get(at);
+      const admitted = bin?.admitted ?? 0;
+      const delayed = admitted + (bin?.delayed ?? 0);
+      const shadowed = delayed + (bin?.shadowed ?? 0);
+      const rejected = shadowed + (bin?.rejected ?? 0);
+      [(at * BIN) / 1000, rejected, shadowed, delayed, admitted, bin?.offered ?? 0]
+        .forEach((value, i) => columns[i].push(value));
+    }
+    return columns;
+  }
+
+  /** [seconds, what was left, what there can be]. */
+  levels() {
+    const columns = [[], [], []];
+    for (const [at, bin] of [...this.bins].sort(([a], [b]) => a - b)) {
+      if (bin.level !== null) {
+        [(at * BIN) / 1000, bin.level, this.size].forEach((value, i) => columns[i].push(value));
+      }
+    }
+    return columns;
+  }
+
+  /** [seconds, milliseconds waited]. */
+  waited() {
+    const from = this.seconds() - WINDOW;
+    const first = this.waits.findIndex(([at]) => at >= from);
+    this.waits.splice(0, first < 0 ? this.waits.length : first);
+    return [this.waits.map(([at]) => at), this.waits.map(([, waited]) => waited)];
+  }
+}
