@@ -71,8 +71,11 @@ public final class InMemoryRateLimiter implements RateLimiter {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
         while (true) {
+            // The time first: the cells tell by it whether this one has expired.
+            Terms current = terms;
+            long now = clock.now(current);
             Cell cell = id == null ? single : cells().get(id);
-            long outcome = cell.reserve(permits, clock.now(terms), 0, null);
+            long outcome = cell.terms() == current ? cell.reserve(permits, now, 0, null) : Cell.MOVED;
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
@@ -87,9 +90,10 @@ public final class InMemoryRateLimiter implements RateLimiter {
         long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         while (true) {
+            Terms current = terms;
+            long now = clock.now(current);
             Cell cell = id == null ? single : cells().get(id);
-            long now = clock.now(terms);
-            long outcome = cell.reserve(permits, now, maxWait, reservation);
+            long outcome = cell.terms() == current ? cell.reserve(permits, now, maxWait, reservation) : Cell.MOVED;
             if (outcome != Cell.MOVED) {
                 reservation.decided(cell, now, outcome);
                 if (outcome < 0) {

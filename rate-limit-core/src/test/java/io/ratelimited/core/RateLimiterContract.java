@@ -132,6 +132,16 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void tellsWhatIsLeftAfterALongPause(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofHours(1));
+        assertThat(limiter.reserve("k", 2, 0).decision().remaining()).isEqualTo(3);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+
+    @ParameterizedTest
     @EnumSource
     void givesEachKeyABudgetOfItsOwn(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));

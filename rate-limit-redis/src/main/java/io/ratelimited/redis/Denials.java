@@ -51,9 +51,12 @@ final class Denials {
                 return null;
             }
             if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
-                long more = terms.cost(permits).micros()
-                        - terms.cost(denial.permits).micros();
-                due += (more + 1) * 1000;
+                RedisTerms.Cost cost = terms.cost(permits);
+                RedisTerms.Cost denied = terms.cost(denial.permits);
+                if (cost.parts() != denied.parts()) {
+                    return null;
+                }
+                due += (cost.micros() - denied.micros()) * 1000;
             }
         }
         return new Verdict(

@@ -96,6 +96,9 @@ final class Line {
             verdicts[i] = Verdict.of(reply, 4 * i, terms);
             if (verdicts[i].hasRetry()) {
                 limiter.denials().add(key, batch.get(i), verdicts[i], sentAt);
+            } else if (verdicts[i].admitted()) {
+                // What was refused before has to wait longer now.
+                limiter.denials().forget(key);
             }
         }
         next();
