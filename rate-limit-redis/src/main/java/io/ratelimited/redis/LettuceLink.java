@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisNoScriptException;
+import io.lettuce.core.RedisReadOnlyException;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulConnection;
 import io.lettuce.core.api.StatefulRedisConnection;
@@ -67,6 +68,11 @@ final class LettuceLink implements RedisLink {
     @Override
     public CompletionStage<Long> delete(String key) {
         return commands.del(key);
+    }
+
+    @Override
+    public boolean isStale(Throwable failure) {
+        return !cluster && (!connection.isOpen() || failure instanceof RedisReadOnlyException);
     }
 
     @Override

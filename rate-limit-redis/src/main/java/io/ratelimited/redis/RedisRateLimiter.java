@@ -1,10 +1,11 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,7 +26,7 @@ import org.jspecify.annotations.Nullable;
  * <p>{@link #reserve} and its kin block for a round trip, at the most for the backend's timeout; {@link #reserveAsync}
  * never blocks.
  */
-public final class RedisRateLimiter implements RateLimiter {
+public final class RedisRateLimiter implements JointRateLimiter {
 
     private final RedisBackend backend;
     private final Denials denials;
@@ -127,6 +128,50 @@ public final class RedisRateLimiter implements RateLimiter {
     }
 
     @Override
+    public boolean canJoin(List<Claim> claims) {
+        String caller = RedisKeys.text(claims.get(0).key());
+        boolean anyCaller = backend.joinsCallers();
+        for (Claim claim : claims) {
+            if (!(claim.limiter() instanceof RedisRateLimiter other)
+                    || other.backend != backend
+                    || other.limit().algorithm() == Algorithm.CONCURRENCY
+                    || other.terms.isConstant()
+                    || other.terms.isNever(claim.permits())
+                    || backend.isDown(other.name(RedisKeys.text(claim.key())))) {
+                return false;
+            }
+            boolean sameSlot = caller != null && caller.equals(RedisKeys.text(claim.key()));
+            if (!anyCaller && !sameSlot) {
+                return false;
+            }
+        }
+        return claims.stream()
+                        .map(claim -> ((RedisRateLimiter) claim.limiter()).name(RedisKeys.text(claim.key())))
+                        .distinct()
+                        .count()
+                == claims.size();
+    }
+
+    @Override
+    public List<Reservation> reserveTogether(List<Claim> claims) {
+        Joint joint = new Joint(backend, claims);
+        try {
+            return Calls.await(joint.decide(), backend.timeoutNanos());
+        } catch (ExecutionException ex) {
+            return joint.fallback(cause(ex));
+        }
+    }
+
+    @Override
+    public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
+        Joint joint = new Joint(backend, claims);
+        return joint.decide()
+                .handleAsync(
+                        (decided, failure) -> decided != null ? decided : joint.fallback(Calls.unwrap(failure)),
+                        backend.executor());
+    }
+
+    @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
         requirePermits(permits);
         String caller = RedisKeys.text(key);
@@ -220,7 +265,11 @@ public final class RedisRateLimiter implements RateLimiter {
         return denials;
     }
 
-    private String name(@Nullable String caller) {
+    Fallback fallback() {
+        return fallback;
+    }
+
+    String name(@Nullable String caller) {
         return backend.keys().of(limit().name(), caller);
     }
 
@@ -228,12 +277,13 @@ public final class RedisRateLimiter implements RateLimiter {
         return System.nanoTime() + backend.timeoutNanos();
     }
 
-    private long maxWait(long maxWaitNanos) {
+    long maxWait(long maxWaitNanos) {
         return waiting.get() >= limit().maxWaiting() ? 0 : Math.max(0, Math.min(1L << 60, maxWaitNanos));
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */
-    private @Nullable Verdict known(String name, long permits, long maxWaitNanos) {
+    @Nullable
+    Verdict known(String name, long permits, long maxWaitNanos) {
         RedisTerms current = terms;
         if (current.isConstant()) {
             return constant(current);
@@ -302,7 +352,7 @@ public final class RedisRateLimiter implements RateLimiter {
         current.appendTo(args, (backend.ticker().nanos() - madeAt) / 1000, calendar);
     }
 
-    private static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
+    static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
         args.add(Long.toString(permits));
         args.add(Long.toString(cost.micros()));
         args.add(Long.toString(cost.parts()));
@@ -330,7 +380,7 @@ public final class RedisRateLimiter implements RateLimiter {
         denials.forget(name);
     }
 
-    private Reservation reservation(String name, long permits, Verdict verdict) {
+    Reservation reservation(String name, long permits, Verdict verdict) {
         return new RedisReservation(this, name, permits, verdict);
     }
 
