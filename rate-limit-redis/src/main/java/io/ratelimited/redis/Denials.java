@@ -63,9 +63,13 @@ final class Denials {
                 ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
     }
 
-    /** Remembers a refusal with a retry-after. */
-    void add(String key, Call call, Verdict verdict, long sentAt) {
-        long retry = ~verdict.outcome();
+    /**
+     * Remembers a refusal with a retry-after.
+     *
+     * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
+     */
+    void add(String key, Call call, Verdict verdict, long sentAt, long hold) {
+        long retry = Math.max(hold, ~verdict.outcome());
         denials.put(
                 key,
                 new Denial(

@@ -74,7 +74,7 @@ final class Joint {
             }
             if (verdict.hasRetry()) {
                 Call call = new Call(claims.get(i).permits(), waits.get(i), 0);
-                limiters.get(i).denials().add(names.get(i), call, verdict, sentAt);
+                limiters.get(i).denials().add(names.get(i), call, verdict, sentAt, 0);
             }
         }
         if (refused >= 0) {

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The calls of one key on this node: at most one script call is under way, and the calls that arrive meanwhile are
@@ -79,27 +80,46 @@ final class Line {
     private void send(List<Call> batch, RedisTerms terms) {
         Ticker ticker = limiter.backend().ticker();
         long sentAt = ticker.nanos();
-        String[] args = limiter.arguments("take", terms, batch);
-        limiter.eval(terms.script(), key, args).whenComplete((reply, failure) -> {
-            if (failure != null) {
-                fail(batch, failure);
-            } else {
-                decided(batch, reply, terms, sentAt);
-            }
-        });
+        Leases.Request lease = limiter.leases().request(key, terms, sentAt);
+        List<Call> calls = lease == null ? batch : lease.around(batch);
+        limiter.eval(terms.script(), key, limiter.arguments("take", terms, calls))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        fail(batch, failure);
+                    } else {
+                        int first = calls.indexOf(batch.get(0));
+                        decided(
+                                batch,
+                                reply.subList(4 * first, 4 * (first + batch.size())),
+                                terms,
+                                sentAt,
+                                lease,
+                                reply);
+                    }
+                });
     }
 
     /** The next script call is sent before anyone is told: what they do then comes after it. */
-    private void decided(List<Call> batch, List<Object> reply, RedisTerms terms, long sentAt) {
+    private void decided(
+            List<Call> batch,
+            List<Object> replies,
+            RedisTerms terms,
+            long sentAt,
+            Leases.@Nullable Request lease,
+            List<Object> whole) {
         Verdict[] verdicts = new Verdict[batch.size()];
         for (int i = 0; i < verdicts.length; i++) {
-            verdicts[i] = Verdict.of(reply, 4 * i, terms);
+            verdicts[i] = Verdict.of(replies, 4 * i, terms);
             if (verdicts[i].hasRetry()) {
-                limiter.denials().add(key, batch.get(i), verdicts[i], sentAt);
+                long hold = lease == null ? 0 : lease.hold();
+                limiter.denials().add(key, batch.get(i), verdicts[i], sentAt, hold);
             } else if (verdicts[i].admitted()) {
                 // What was refused before has to wait longer now.
                 limiter.denials().forget(key);
             }
+        }
+        if (lease != null) {
+            lease.answered(Verdict.of(whole, whole.size() - 4, terms));
         }
         next();
         for (int i = 0; i < verdicts.length; i++) {

@@ -31,6 +31,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
     private final RedisBackend backend;
     private final Denials denials;
     private final Fallback fallback;
+    private final Leases leases;
     private final ConcurrentHashMap<String, Line> lines = new ConcurrentHashMap<>();
     private final ConcurrentHashMap<String, Turnstile> turnstiles = new ConcurrentHashMap<>();
     private final AtomicInteger waiting = new AtomicInteger();
@@ -46,6 +47,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
         this.calendar = new Calendar(limit, backend.ticker());
         this.denials = new Denials(backend.ticker(), options.maximumKeys());
         this.fallback = new Fallback(backend, options, limit);
+        this.leases = new Leases(backend, options);
         this.madeAt = backend.ticker().nanos();
     }
 
@@ -265,6 +267,10 @@ public final class RedisRateLimiter implements JointRateLimiter {
         return denials;
     }
 
+    Leases leases() {
+        return leases;
+    }
+
     Fallback fallback() {
         return fallback;
     }
@@ -290,6 +296,10 @@ public final class RedisRateLimiter implements JointRateLimiter {
         }
         if (current.isNever(permits)) {
             return null;
+        }
+        Verdict leased = leases.take(name, current, permits);
+        if (leased != null) {
+            return leased;
         }
         return denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
     }
@@ -333,7 +343,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
         List<String> args = begin(operation, current, calls.size());
         for (Call call : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
-            add(args, call.permits(), cost, Long.toString(call.maxWaitMicros()));
+            add(args, call.permits(), cost, call.waitArgument());
         }
         return args.toArray(String[]::new);
     }
