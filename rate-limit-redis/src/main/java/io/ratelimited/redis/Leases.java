@@ -52,7 +52,7 @@ final class Leases {
         return leasable && length >= SHORTEST ? Math.min(LONGEST, length) : 0;
     }
 
-    /** What this node may still hand out by itself; null when Redis has to be asked. */
+    /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
     @Nullable
     Verdict take(String key, RedisTerms terms, long permits) {
         if (maxOvershoot == 0 || length(terms.limit(), maxOvershoot) == 0) {
@@ -62,11 +62,19 @@ final class Leases {
         Hot hot = keys.get(key, name -> new Hot(now));
         synchronized (hot) {
             hot.count(permits, now);
-            if (hot.terms != terms || hot.left < permits || now - hot.until >= 0) {
-                return null;
-            }
-            hot.left -= permits;
-            return new Verdict(0, hot.remaining + hot.left, Math.max(0, hot.wholeAt - now), "", terms, Source.LEASE);
+            return hot.handOut(terms, permits, now);
+        }
+    }
+
+    /** Hands out what this node has come to hold while a counted call waited for its turn. */
+    @Nullable
+    Verdict takeLate(String key, RedisTerms terms, long permits) {
+        Hot hot = maxOvershoot == 0 ? null : keys.getIfPresent(key);
+        if (hot == null) {
+            return null;
+        }
+        synchronized (hot) {
+            return hot.handOut(terms, permits, backend.ticker().nanos());
         }
     }
 
@@ -127,6 +135,14 @@ final class Leases {
             this.countedSince = now;
             this.until = now;
             this.answeredAt = now;
+        }
+
+        private @Nullable Verdict handOut(RedisTerms current, long permits, long now) {
+            if (terms != current || left < permits || now - until >= 0) {
+                return null;
+            }
+            left -= permits;
+            return new Verdict(0, remaining + left, Math.max(0, wholeAt - now), "", current, Source.LEASE);
         }
 
         private void count(long permits, long now) {

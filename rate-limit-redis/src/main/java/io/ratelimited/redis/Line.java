@@ -70,6 +70,10 @@ final class Line {
             RedisTerms terms = limiter.terms();
             batch.removeIf(call -> terms.isNever(call.permits())
                     && call.completeExceptionally(new IllegalStateException("the limit has just become smaller")));
+            batch.removeIf(call -> {
+                Verdict leased = limiter.leases().takeLate(key, terms, call.permits());
+                return leased != null && call.complete(leased);
+            });
             if (!batch.isEmpty()) {
                 send(batch, terms);
                 return;
