@@ -344,6 +344,7 @@ public final class RedisBackend implements AutoCloseable {
             if (current.isStale(cause)) {
                 housekeeping.execute(guarded(() -> reconnect(current)));
             }
+            current.rediscover();
             probeLater(breaker, key);
         });
     }

@@ -37,8 +37,10 @@ function virtual_time.open(key, meta, p)
     if written > now then
       -- The clock has stepped back; so does V.
       s.v = s.v - (written - now)
-    elseif written == 0 and s.v >= now then
+      s.changed = true
+    elseif written == 0 and s.v > now then
       s.v, s.part = now, 0
+      s.changed = true
     end
     s.found = true
   elseif s.age >= 0 and now - s.age > s.low then
