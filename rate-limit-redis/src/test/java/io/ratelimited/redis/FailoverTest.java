@@ -69,7 +69,7 @@ class FailoverTest {
         try {
             RedisProcess primary = RedisProcess.start();
             opened.add(primary);
-            RedisProcess replica = RedisProcess.start("--replicaof", "127.0.0.1 " + primary.port());
+            RedisProcess replica = RedisProcess.start("--replicaof", "127.0.0.1", Integer.toString(primary.port()));
             opened.add(replica);
             until(
                     () -> replica.ask(commands -> commands.info("replication")).contains("master_link_status:up"),
