@@ -65,7 +65,7 @@ class FaultsTest {
             until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", RECOVERY);
             until(() -> System.nanoTime() - frozenAt > 5_000_000_000L, "5 s", RECOVERY);
             assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
-            assertThat(Thread.activeCount()).isLessThanOrEqualTo(threads + 2);
+            assertThat(Thread.activeCount()).isLessThanOrEqualTo(threads + 8);
             REDIS.server().thaw();
             awaitRecovery("frozen", limiter);
             long longest = load.longestMillis();

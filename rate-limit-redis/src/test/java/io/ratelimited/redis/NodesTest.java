@@ -63,7 +63,6 @@ class NodesTest {
         /** Nanoseconds between calls; 0 for none. */
         private final long pause;
 
-
         private Meter(RateLimiter limiter, long end, int callsPerSecond) {
             this.pause = callsPerSecond == 0 ? 0 : 1_000_000_000L / callsPerSecond;
             this.limiter = limiter;
@@ -143,7 +142,8 @@ class NodesTest {
         "2, 0.05, 10000/s, 1000, 0",
         "4, 0.05, 10000/s, 1000, 0",
     })
-    void staysWithinTheLimit(int nodes, double maxOvershoot, String rate, int burst, int callsPerNode) throws Exception {
+    void staysWithinTheLimit(int nodes, double maxOvershoot, String rate, int burst, int callsPerNode)
+            throws Exception {
         Limit limit =
                 Limit.of("hot", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build();
         double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
