@@ -7,8 +7,8 @@ import java.util.concurrent.CompletionStage;
 
 /**
  * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
- * others as they were; if another caller comes between asking and charging, what was charged is given back. The call
- * waits for the last of its limits.
+ * others as they were; if another caller comes between asking and charging, what was charged is given back. Limiters
+ * that can do it in one step do. The call waits for the last of its limits.
  */
 public final class AllOf implements Reservation {
 
@@ -26,6 +26,9 @@ public final class AllOf implements Reservation {
     public static Reservation reserve(List<Claim> claims) {
         if (claims.size() == 1) {
             return claims.get(0).reserve();
+        }
+        if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
+            return of(joint.reserveTogether(claims));
         }
         for (Claim claim : claims) {
             Decision decision = claim.peek();
@@ -45,11 +48,18 @@ public final class AllOf implements Reservation {
         return new AllOf(taken);
     }
 
+    private static Reservation of(List<Reservation> decided) {
+        return decided.size() == 1 ? decided.get(0) : new AllOf(decided);
+    }
+
     /** {@link #reserve} for callers that must not block. */
     public static CompletionStage<Reservation> reserveAsync(List<Claim> claims) {
         if (claims.size() == 1) {
             Claim claim = claims.get(0);
             return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+        }
+        if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
+            return joint.reserveTogetherAsync(claims).thenApply(AllOf::of);
         }
         return takeAsync(claims, new ArrayList<>(claims.size()));
     }

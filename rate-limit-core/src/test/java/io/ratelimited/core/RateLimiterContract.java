@@ -132,6 +132,16 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void tellsWhatIsLeftAfterALongPause(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofHours(1));
+        assertThat(limiter.reserve("k", 2, 0).decision().remaining()).isEqualTo(3);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+
+    @ParameterizedTest
     @EnumSource
     void givesEachKeyABudgetOfItsOwn(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
@@ -461,7 +471,7 @@ public abstract class RateLimiterContract {
     }
 
     @Test
-    void severalLimitsAreTakenTogetherOrNotAtAll() {
+    void severalLimitsAreTakenTogetherOrNotAtAll() throws Exception {
         RateLimiter wide =
                 limiter(Limit.of("wide", Algorithm.SLIDING_LOG).rate("10/s").build());
         RateLimiter narrow = limiter(
@@ -473,6 +483,16 @@ public abstract class RateLimiterContract {
         Reservation refused = AllOf.reserve(claims);
         assertThat(refused.isRefused()).isTrue();
         assertThat(refused.decision().limit()).isEqualTo("narrow");
+        assertThat(wide.peek("k", 1, 0).remaining()).isEqualTo(7);
+        assertThat(AllOf.reserve(List.of(claims.get(1), claims.get(0)))
+                        .decision()
+                        .limit())
+                .isEqualTo("narrow");
+        assertThat(AllOf.reserveAsync(claims)
+                        .toCompletableFuture()
+                        .get(PATIENCE, TimeUnit.SECONDS)
+                        .isRefused())
+                .isTrue();
         assertThat(wide.peek("k", 1, 0).remaining()).isEqualTo(7);
         narrow.reset("k");
         Reservation both = AllOf.reserve(claims);

@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /** One call that wants permits; completes with what was decided, or with the reason why Redis did not. */
 final class Call extends CompletableFuture<Verdict> implements Deadlines.Timed {
@@ -12,10 +13,23 @@ final class Call extends CompletableFuture<Verdict> implements Deadlines.Timed {
     /** When whoever wants to know gives up: {@link System#nanoTime}. */
     private final long deadline;
 
+    /** The mark of what is given back; null for a call that takes. */
+    private final @Nullable String refunded;
+
     Call(long permits, long maxWaitNanos, long deadline) {
+        this(permits, maxWaitNanos, deadline, null);
+    }
+
+    private Call(long permits, long maxWaitNanos, long deadline, @Nullable String refunded) {
+        this.refunded = refunded;
         this.permits = permits;
         this.maxWaitMicros = Math.min(RedisTerms.FAR, maxWaitNanos / 1000);
         this.deadline = deadline;
+    }
+
+    /** Gives permits back on the way. */
+    static Call refund(long permits, String mark) {
+        return new Call(permits, 0, 0, mark);
     }
 
     long permits() {
@@ -24,6 +38,11 @@ final class Call extends CompletableFuture<Verdict> implements Deadlines.Timed {
 
     long maxWaitMicros() {
         return maxWaitMicros;
+    }
+
+    /** What the script is told of the wait; see {@code decide.lua}. */
+    String waitArgument() {
+        return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
     }
 
     @Override

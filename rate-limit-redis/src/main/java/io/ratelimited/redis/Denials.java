@@ -51,18 +51,25 @@ final class Denials {
                 return null;
             }
             if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
-                long more = terms.cost(permits).micros()
-                        - terms.cost(denial.permits).micros();
-                due += (more + 1) * 1000;
+                RedisTerms.Cost cost = terms.cost(permits);
+                RedisTerms.Cost denied = terms.cost(denial.permits);
+                if (cost.parts() != denied.parts()) {
+                    return null;
+                }
+                due += (cost.micros() - denied.micros()) * 1000;
             }
         }
         return new Verdict(
                 ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
     }
 
-    /** Remembers a refusal with a retry-after. */
-    void add(String key, Call call, Verdict verdict, long sentAt) {
-        long retry = ~verdict.outcome();
+    /**
+     * Remembers a refusal with a retry-after.
+     *
+     * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
+     */
+    void add(String key, Call call, Verdict verdict, long sentAt, long hold) {
+        long retry = Math.max(hold, ~verdict.outcome());
         denials.put(
                 key,
                 new Denial(

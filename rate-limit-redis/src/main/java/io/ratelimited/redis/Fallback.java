@@ -162,6 +162,11 @@ final class Fallback {
         }
 
         @Override
+        public boolean mayWait() {
+            return reservation.mayWait();
+        }
+
+        @Override
         public Decision decision() {
             return told(reservation.decision(), fits);
         }

@@ -136,6 +136,11 @@ final class InFlight implements Reservation {
     }
 
     @Override
+    public boolean mayWait() {
+        return queued;
+    }
+
+    @Override
     public Decision decision() {
         return queued ? verdict.outcome(0).decision() : verdict.decision();
     }

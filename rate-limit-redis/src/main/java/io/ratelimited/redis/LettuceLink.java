@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisNoScriptException;
+import io.lettuce.core.RedisReadOnlyException;
 import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulConnection;
 import io.lettuce.core.api.StatefulRedisConnection;
@@ -15,6 +16,8 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** A dedicated connection of a Lettuce client: standalone, Sentinel or Cluster. */
@@ -23,14 +26,17 @@ final class LettuceLink implements RedisLink {
     /** Slots of a cluster that share a circuit breaker: small enough that a primary is a whole number of parts or so. */
     private static final int SLOTS_PER_PART = 256;
 
+    private static final long DISCOVERY_PAUSE = 500_000_000;
+
     private final StatefulConnection<String, String> connection;
     private final RedisClusterAsyncCommands<String, String> commands;
-    private final boolean cluster;
+    private final @Nullable RedisClusterClient cluster;
+    private final AtomicLong discoveredAt = new AtomicLong(System.nanoTime());
 
     private LettuceLink(
             StatefulConnection<String, String> connection,
             RedisClusterAsyncCommands<String, String> commands,
-            boolean cluster) {
+            @Nullable RedisClusterClient cluster) {
         this.connection = connection;
         this.commands = commands;
         this.cluster = cluster;
@@ -38,12 +44,12 @@ final class LettuceLink implements RedisLink {
 
     static LettuceLink to(RedisClient client) {
         StatefulRedisConnection<String, String> connection = client.connect(StringCodec.UTF8);
-        return new LettuceLink(connection, connection.async(), false);
+        return new LettuceLink(connection, connection.async(), null);
     }
 
     static LettuceLink to(RedisClusterClient client) {
         StatefulRedisClusterConnection<String, String> connection = client.connect(StringCodec.UTF8);
-        return new LettuceLink(connection, connection.async(), true);
+        return new LettuceLink(connection, connection.async(), client);
     }
 
     @Override
@@ -70,13 +76,27 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
+    public boolean isStale(Throwable failure) {
+        return cluster == null && (!connection.isOpen() || failure instanceof RedisReadOnlyException);
+    }
+
+    @Override
+    public void rediscover() {
+        long last = discoveredAt.get();
+        long now = System.nanoTime();
+        if (cluster != null && now - last > DISCOVERY_PAUSE && discoveredAt.compareAndSet(last, now)) {
+            cluster.refreshPartitionsAsync();
+        }
+    }
+
+    @Override
     public int part(String key) {
-        return cluster ? SlotHash.getSlot(key) / SLOTS_PER_PART : 0;
+        return cluster != null ? SlotHash.getSlot(key) / SLOTS_PER_PART : 0;
     }
 
     @Override
     public int parts() {
-        return cluster ? SlotHash.SLOT_COUNT / SLOTS_PER_PART : 1;
+        return cluster != null ? SlotHash.SLOT_COUNT / SLOTS_PER_PART : 1;
     }
 
     @Override
@@ -89,7 +109,7 @@ final class LettuceLink implements RedisLink {
 
         private volatile @Nullable RedisFuture<?> command;
 
-        private void watch(RedisFuture<List<Object>> sent, java.util.function.@Nullable Predicate<Throwable> retry) {
+        private void watch(RedisFuture<List<Object>> sent, @Nullable Predicate<Throwable> retry) {
             command = sent;
             sent.whenComplete((reply, failure) -> {
                 if (failure == null) {

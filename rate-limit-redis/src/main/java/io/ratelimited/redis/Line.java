@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The calls of one key on this node: at most one script call is under way, and the calls that arrive meanwhile are
@@ -69,6 +70,10 @@ final class Line {
             RedisTerms terms = limiter.terms();
             batch.removeIf(call -> terms.isNever(call.permits())
                     && call.completeExceptionally(new IllegalStateException("the limit has just become smaller")));
+            batch.removeIf(call -> {
+                Verdict leased = limiter.leases().takeLate(key, terms, call.permits());
+                return leased != null && call.complete(leased);
+            });
             if (!batch.isEmpty()) {
                 send(batch, terms);
                 return;
@@ -79,25 +84,54 @@ final class Line {
     private void send(List<Call> batch, RedisTerms terms) {
         Ticker ticker = limiter.backend().ticker();
         long sentAt = ticker.nanos();
-        String[] args = limiter.arguments("take", terms, batch);
-        limiter.eval(terms.script(), key, args).whenComplete((reply, failure) -> {
-            if (failure != null) {
-                fail(batch, failure);
-            } else {
-                for (int i = 0; i < batch.size(); i++) {
-                    Call call = batch.get(i);
-                    Verdict verdict = Verdict.of(reply, 4 * i, terms);
-                    if (verdict.hasRetry()) {
-                        limiter.denials().add(key, call, verdict, sentAt);
+        Leases.Request lease = limiter.leases().request(key, terms, sentAt);
+        List<Call> calls = lease == null ? batch : lease.around(batch);
+        limiter.eval(terms.script(), key, limiter.arguments("take", terms, calls))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        fail(batch, failure);
+                    } else {
+                        int first = calls.indexOf(batch.get(0));
+                        decided(
+                                batch,
+                                reply.subList(4 * first, 4 * (first + batch.size())),
+                                terms,
+                                sentAt,
+                                lease,
+                                reply);
                     }
-                    if (!call.complete(verdict) && verdict.admitted()) {
-                        // Whoever asked has given up and was decided otherwise; nobody else could give it back.
-                        limiter.giveBack(key, call.permits(), verdict);
-                    }
-                }
+                });
+    }
+
+    /** The next script call is sent before anyone is told: what they do then comes after it. */
+    private void decided(
+            List<Call> batch,
+            List<Object> replies,
+            RedisTerms terms,
+            long sentAt,
+            Leases.@Nullable Request lease,
+            List<Object> whole) {
+        Verdict[] verdicts = new Verdict[batch.size()];
+        for (int i = 0; i < verdicts.length; i++) {
+            verdicts[i] = Verdict.of(replies, 4 * i, terms);
+            if (verdicts[i].hasRetry()) {
+                long hold = lease == null ? 0 : lease.hold();
+                limiter.denials().add(key, batch.get(i), verdicts[i], sentAt, hold);
+            } else if (verdicts[i].admitted()) {
+                // What was refused before has to wait longer now.
+                limiter.denials().forget(key);
             }
-            next();
-        });
+        }
+        if (lease != null) {
+            lease.answered(Verdict.of(whole, whole.size() - 4, terms));
+        }
+        next();
+        for (int i = 0; i < verdicts.length; i++) {
+            if (!batch.get(i).complete(verdicts[i]) && verdicts[i].admitted()) {
+                // Whoever asked has given up and was decided otherwise; nobody else could give it back.
+                limiter.giveBack(key, batch.get(i).permits(), verdicts[i]);
+            }
+        }
     }
 
     /** Whoever waits behind an unanswered call would wait in vain too. */
@@ -109,6 +143,7 @@ final class Line {
                 waiting = new ArrayList<>(4);
             }
         }
+        next();
         batch.forEach(call -> call.completeExceptionally(failure));
         behind.forEach(call -> call.completeExceptionally(failure));
     }

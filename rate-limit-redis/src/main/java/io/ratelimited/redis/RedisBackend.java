@@ -12,7 +12,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -106,6 +105,12 @@ public final class RedisBackend implements AutoCloseable {
     static RedisBackend of(
             Supplier<RedisLink> connector, RedisBackendOptions options, @Nullable LongSupplier testTime) {
         return new RedisBackend(connector, options, testTime);
+    }
+
+    /** Whether keys of different callers can be in one script call: not in a cluster. */
+    boolean joinsCallers() {
+        RedisLink current = link;
+        return current != null && current.parts() == 1;
     }
 
     /** A limiter of this backend. Limiters of one name share their budgets, here and in the whole cluster. */
@@ -228,14 +233,16 @@ public final class RedisBackend implements AutoCloseable {
                 if (failure == null) {
                     breaker.succeeded();
                     answer.complete(reply);
-                } else if (answer.completeExceptionally(unwrap(failure))) {
+                } else if (!answer.isDone()) {
+                    // Counted before it is told, so that who hears of it finds the breaker as it is now.
                     errors.increment();
-                    failed(breaker, current, key, unwrap(failure));
+                    failed(breaker, key, Calls.unwrap(failure));
+                    answer.completeExceptionally(Calls.unwrap(failure));
                 }
             });
         } catch (RuntimeException ex) {
             errors.increment();
-            failed(breaker(current, key), current, key, ex);
+            failed(breaker(current, key), key, ex);
             answer.completeExceptionally(ex);
             return answer;
         }
@@ -243,7 +250,6 @@ public final class RedisBackend implements AutoCloseable {
             timeouts.increment();
             failed(
                     breaker(current, key),
-                    current,
                     key,
                     new TimeoutException(
                             "Redis did not answer in " + options.timeout().toMillis() + " ms"));
@@ -273,7 +279,6 @@ public final class RedisBackend implements AutoCloseable {
             if (isDone()) {
                 return;
             }
-            // Counted before it is told, so that who hears of it finds the breaker as it is now.
             Runnable count = onTimeout;
             if (count != null) {
                 count.run();
@@ -286,16 +291,12 @@ public final class RedisBackend implements AutoCloseable {
         }
     }
 
-    private static Throwable unwrap(Throwable failure) {
-        return failure instanceof CompletionException && failure.getCause() != null ? failure.getCause() : failure;
-    }
-
     private Breaker breaker(RedisLink current, String key) {
         Breaker[] all = breakers;
         return all[all.length == 1 ? 0 : current.part(key)];
     }
 
-    private void failed(Breaker breaker, RedisLink current, String key, Throwable failure) {
+    private void failed(Breaker breaker, String key, Throwable failure) {
         lastError = failure.toString();
         if (breaker.failed()) {
             if (openBreakers.getAndIncrement() == 0) {
@@ -305,22 +306,26 @@ public final class RedisBackend implements AutoCloseable {
                         "Redis does not decide ({0}); limits decide as their on-failure says",
                         failure.toString());
             }
-            probeLater(breaker, current, key);
+            probeLater(breaker, key);
         }
     }
 
-    private void probeLater(Breaker breaker, RedisLink current, String key) {
+    private void probeLater(Breaker breaker, String key) {
         if (closed) {
             return;
         }
         long pause = breaker.nextPause();
         long jitter = ThreadLocalRandom.current().nextLong(-pause / 5, pause / 5);
-        housekeeping.schedule(guarded(() -> probe(breaker, current, key)), pause + jitter, TimeUnit.MILLISECONDS);
+        housekeeping.schedule(guarded(() -> probe(breaker, key)), pause + jitter, TimeUnit.MILLISECONDS);
     }
 
-    private void probe(Breaker breaker, RedisLink current, String key) {
-        CompletableFuture<List<Object>> probe = new CompletableFuture<>();
+    private void probe(Breaker breaker, String key) {
+        RedisLink current = link;
+        if (current == null || closed) {
+            return;
+        }
         CompletionStage<List<Object>> sent = current.eval(Script.PROBE, new String[] {keys.beside(key, "probe")});
+        CompletableFuture<List<Object>> probe = new CompletableFuture<>();
         sent.whenComplete((reply, failure) -> {
             if (failure == null) {
                 probe.complete(reply);
@@ -329,19 +334,41 @@ public final class RedisBackend implements AutoCloseable {
             }
         });
         probe.orTimeout(timeoutNanos(), TimeUnit.NANOSECONDS).whenComplete((reply, failure) -> {
-            if (failure != null) {
-                lastError = unwrap(failure).toString();
-                sent.toCompletableFuture().cancel(false);
-                probeLater(breaker, current, key);
+            if (failure == null) {
+                recovered(breaker);
                 return;
             }
-            recoveries.incrementAndGet();
-            breaker.close();
-            if (openBreakers.decrementAndGet() == 0) {
-                since = Instant.now();
-                LOG.log(Level.WARNING, "Redis decides again");
+            Throwable cause = Calls.unwrap(failure);
+            lastError = cause.toString();
+            sent.toCompletableFuture().cancel(false);
+            if (current.isStale(cause)) {
+                housekeeping.execute(guarded(() -> reconnect(current)));
             }
+            current.rediscover();
+            probeLater(breaker, key);
         });
+    }
+
+    private void recovered(Breaker breaker) {
+        recoveries.incrementAndGet();
+        breaker.close();
+        if (openBreakers.decrementAndGet() == 0) {
+            since = Instant.now();
+            LOG.log(Level.WARNING, "Redis decides again");
+        }
+    }
+
+    /** The client would reconnect too, but later with each attempt. */
+    private void reconnect(RedisLink stale) {
+        if (link != stale || closed) {
+            return;
+        }
+        RedisLink made = connector.get();
+        link = made;
+        stale.close();
+        if (closed) {
+            made.close();
+        }
     }
 
     /** Tries once, and again later by itself. */

@@ -17,6 +17,12 @@ interface RedisLink extends AutoCloseable {
     /** Removes a key. */
     CompletionStage<Long> delete(String key);
 
+    /** Whether only another connection can help: this one is down, or leads to a server that is no longer the primary. */
+    boolean isStale(Throwable failure);
+
+    /** Looks for the primaries anew, unless it has just done so. */
+    void rediscover();
+
     /** Which of the parts that fail alone holds a key: from 0 to {@link #parts()}, exclusive. */
     int part(String key);
 

@@ -1,10 +1,11 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,11 +26,12 @@ import org.jspecify.annotations.Nullable;
  * <p>{@link #reserve} and its kin block for a round trip, at the most for the backend's timeout; {@link #reserveAsync}
  * never blocks.
  */
-public final class RedisRateLimiter implements RateLimiter {
+public final class RedisRateLimiter implements JointRateLimiter {
 
     private final RedisBackend backend;
     private final Denials denials;
     private final Fallback fallback;
+    private final Leases leases;
     private final ConcurrentHashMap<String, Line> lines = new ConcurrentHashMap<>();
     private final ConcurrentHashMap<String, Turnstile> turnstiles = new ConcurrentHashMap<>();
     private final AtomicInteger waiting = new AtomicInteger();
@@ -45,6 +47,7 @@ public final class RedisRateLimiter implements RateLimiter {
         this.calendar = new Calendar(limit, backend.ticker());
         this.denials = new Denials(backend.ticker(), options.maximumKeys());
         this.fallback = new Fallback(backend, options, limit);
+        this.leases = new Leases(backend, options);
         this.madeAt = backend.ticker().nanos();
     }
 
@@ -124,6 +127,50 @@ public final class RedisRateLimiter implements RateLimiter {
                         ? reservation
                         : fallback.reserve(caller, permits, maxWait, Calls.unwrap(failure)),
                 backend.executor());
+    }
+
+    @Override
+    public boolean canJoin(List<Claim> claims) {
+        String caller = RedisKeys.text(claims.get(0).key());
+        boolean anyCaller = backend.joinsCallers();
+        for (Claim claim : claims) {
+            if (!(claim.limiter() instanceof RedisRateLimiter other)
+                    || other.backend != backend
+                    || other.limit().algorithm() == Algorithm.CONCURRENCY
+                    || other.terms.isConstant()
+                    || other.terms.isNever(claim.permits())
+                    || backend.isDown(other.name(RedisKeys.text(claim.key())))) {
+                return false;
+            }
+            boolean sameSlot = caller != null && caller.equals(RedisKeys.text(claim.key()));
+            if (!anyCaller && !sameSlot) {
+                return false;
+            }
+        }
+        return claims.stream()
+                        .map(claim -> ((RedisRateLimiter) claim.limiter()).name(RedisKeys.text(claim.key())))
+                        .distinct()
+                        .count()
+                == claims.size();
+    }
+
+    @Override
+    public List<Reservation> reserveTogether(List<Claim> claims) {
+        Joint joint = new Joint(backend, claims);
+        try {
+            return Calls.await(joint.decide(), backend.timeoutNanos());
+        } catch (ExecutionException ex) {
+            return joint.fallback(cause(ex));
+        }
+    }
+
+    @Override
+    public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
+        Joint joint = new Joint(backend, claims);
+        return joint.decide()
+                .handleAsync(
+                        (decided, failure) -> decided != null ? decided : joint.fallback(Calls.unwrap(failure)),
+                        backend.executor());
     }
 
     @Override
@@ -220,7 +267,15 @@ public final class RedisRateLimiter implements RateLimiter {
         return denials;
     }
 
-    private String name(@Nullable String caller) {
+    Leases leases() {
+        return leases;
+    }
+
+    Fallback fallback() {
+        return fallback;
+    }
+
+    String name(@Nullable String caller) {
         return backend.keys().of(limit().name(), caller);
     }
 
@@ -228,15 +283,23 @@ public final class RedisRateLimiter implements RateLimiter {
         return System.nanoTime() + backend.timeoutNanos();
     }
 
-    private long maxWait(long maxWaitNanos) {
+    long maxWait(long maxWaitNanos) {
         return waiting.get() >= limit().maxWaiting() ? 0 : Math.max(0, Math.min(1L << 60, maxWaitNanos));
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */
-    private @Nullable Verdict known(String name, long permits, long maxWaitNanos) {
+    @Nullable
+    Verdict known(String name, long permits, long maxWaitNanos) {
         RedisTerms current = terms;
         if (current.isConstant()) {
             return constant(current);
+        }
+        if (current.isNever(permits)) {
+            return null;
+        }
+        Verdict leased = leases.take(name, current, permits);
+        if (leased != null) {
+            return leased;
         }
         return denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
     }
@@ -280,7 +343,7 @@ public final class RedisRateLimiter implements RateLimiter {
         List<String> args = begin(operation, current, calls.size());
         for (Call call : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
-            add(args, call.permits(), cost, Long.toString(call.maxWaitMicros()));
+            add(args, call.permits(), cost, call.waitArgument());
         }
         return args.toArray(String[]::new);
     }
@@ -299,7 +362,7 @@ public final class RedisRateLimiter implements RateLimiter {
         current.appendTo(args, (backend.ticker().nanos() - madeAt) / 1000, calendar);
     }
 
-    private static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
+    static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
         args.add(Long.toString(permits));
         args.add(Long.toString(cost.micros()));
         args.add(Long.toString(cost.parts()));
@@ -327,7 +390,7 @@ public final class RedisRateLimiter implements RateLimiter {
         denials.forget(name);
     }
 
-    private Reservation reservation(String name, long permits, Verdict verdict) {
+    Reservation reservation(String name, long permits, Verdict verdict) {
         return new RedisReservation(this, name, permits, verdict);
     }
 

@@ -12,6 +12,8 @@
 --   save(s)              writes the state, to expire when it equals that of a key never seen
 --   leave(key, meta)     what is left of a budget stored under other parameters
 --   resume(key, meta, p, budget)  the state that goes on with it
+-- s.changed asks for the state to be saved even if the call is refused: after the clock has stepped back, which a
+-- failover can make it do, and which must not freeze a key until the clock has caught up.
 
 if redis.replicate_commands then redis.replicate_commands() end
 

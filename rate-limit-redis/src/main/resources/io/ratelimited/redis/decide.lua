@@ -5,7 +5,8 @@
 --        2  take | peek | cancel | renew
 --        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
 --           number of parameters, parameters
---        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark)
+--        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark). Among calls to
+--        take, one whose wait is "r<mark>" gives permits back, under a single limit
 -- reply  for each call and limit: outcome, remaining, reset, mark; times in microseconds; an outcome is the wait, or minus
 --        the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
 
@@ -46,7 +47,12 @@ for call = 1, calls do
     local family, s = limits[i].family, limits[i].state
     local permits, a = tonumber(ARGV[at]), ARGV[at + 1]
     local b, last = tonumber(ARGV[at + 2]), ARGV[at + 3]
-    if op == 'take' or op == 'peek' then
+    local back = op == 'take' and match(last, '^r(.*)$')
+    if back then
+      if family.cancel(s, permits, tonumber(a) or a, b, back) then s.changed = true end
+      limits[i].outcome = 0
+      refused = true
+    elseif op == 'take' or op == 'peek' then
       local outcome = family.decide(s, permits, tonumber(a) or a, b, tonumber(last))
       limits[i].outcome = outcome
       refused = refused or outcome < 0

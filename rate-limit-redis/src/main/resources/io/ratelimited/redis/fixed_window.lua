@@ -58,6 +58,7 @@ function fixed_window.open(key, meta, p)
       s.taken = taken
       if start > now and written == 0 and start - now > s.period then
         -- The clock has stepped back by more than a window: go on counting in this one.
+        s.changed = true
       else
         s.start = start
         s.index = fw_index(s, start)

@@ -27,6 +27,7 @@ local function sl_read(s, header)
   local held = written == 0 and newest or written
   if held > s.now then
     s.shift = s.shift + held - s.now
+    s.changed = true
     s.now = held
   end
   s.newest = newest

@@ -49,6 +49,7 @@ local function sw_read(s)
     -- The clock has stepped back; so do the slots.
     local taken, order = s.taken, s.order
     s.taken, s.order, s.head, s.replace = {}, {}, s.head - back, true
+    s.changed = true
     for i = 1, #order do
       s.order[i] = order[i] - back
       s.taken[order[i] - back] = taken[order[i]]

@@ -37,8 +37,10 @@ function virtual_time.open(key, meta, p)
     if written > now then
       -- The clock has stepped back; so does V.
       s.v = s.v - (written - now)
-    elseif written == 0 and s.v >= now then
+      s.changed = true
+    elseif written == 0 and s.v > now then
       s.v, s.part = now, 0
+      s.changed = true
     end
     s.found = true
   elseif s.age >= 0 and now - s.age > s.low then
@@ -79,29 +81,33 @@ function virtual_time.take(s)
   return s.part == 0 and s.v or text(s.v) .. '+' .. text(s.part)
 end
 
--- The last reservation is undone exactly; behind a call that paid for itself the rest that nobody has reserved is free.
+-- The difference of two times as microseconds and parts.
+local function vt_less(s, v, part, other, other_part)
+  v, part = v - other, part - other_part
+  if part < 0 then return v - 1, part + s.one end
+  return v, part
+end
+
+-- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if all have gone,
+-- no more than the room that was left above it since is given back; if some wait, only what they have not reserved.
 function virtual_time.cancel(s, permits, a, b, mark)
   if not s.found then return false end
   local v, part = match(mark, '^(%d+)%+?(%d*)$')
   v, part = tonumber(v), tonumber(part) or 0
   if s.v ~= v or s.part ~= part then
     if not s.pays then return false end
-    local gone = s.v < now or (s.v == now and s.part == 0)
-    local counts = v > s.low or (v == s.low and part > s.low_part)
-    if not (gone and counts) then
-      a, b = a - (s.v - v), b - (s.part - part)
-      if b < 0 then
-        a, b = a - 1, b + s.one
-      elseif b >= s.one then
-        a, b = a + 1, b - s.one
+    if s.v < now or (s.v == now and s.part == 0) then
+      local room, room_part = vt_less(s, v, part, s.low, s.low_part)
+      if room < a or (room == a and room_part < b) then
+        a, b = room, room_part
       end
+    elseif s.v > v or (s.v == v and s.part > part) then
+      local behind, behind_part = vt_less(s, s.v, s.part, v, part)
+      a, b = vt_less(s, a, b, behind, behind_part)
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
-  s.v, s.part = s.v - a, s.part - b
-  if s.part < 0 then
-    s.v, s.part = s.v - 1, s.part + s.one
-  end
+  s.v, s.part = vt_less(s, s.v, s.part, a, b)
   return true
 end
 

@@ -22,8 +22,10 @@ local function wu_read(s, value)
   written = tonumber(written)
   if written > now then
     s.n = s.n - (written - now)
+    s.changed = true
   elseif written == 0 and s.n > now then
     s.n, s.nanos, s.fraction = now, 0, 0
+    s.changed = true
   end
   return s
 end

@@ -137,6 +137,19 @@ final class RedisProcess implements AutoCloseable {
         }
     }
 
+    /** What a Sentinel knows; it does not understand the commands of a server. */
+    String infoSentinel() {
+        try (java.net.Socket socket = new java.net.Socket(java.net.InetAddress.getLoopbackAddress(), port)) {
+            socket.setSoTimeout(2000);
+            socket.getOutputStream().write("INFO sentinel\r\n".getBytes(java.nio.charset.StandardCharsets.US_ASCII));
+            byte[] reply = new byte[8192];
+            int length = socket.getInputStream().read(reply);
+            return new String(reply, 0, Math.max(0, length), java.nio.charset.StandardCharsets.US_ASCII);
+        } catch (IOException ex) {
+            return ex.toString();
+        }
+    }
+
     /** SIGSTOP: the server keeps its connections and answers nothing. */
     void freeze() {
         signal("STOP");

@@ -1,0 +1,203 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.locks.LockSupport;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Several nodes, whose clocks are hours apart, under full load on one key of one limit. */
+class NodesTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
+    private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    /** The system's monotonic time with a wrong wall clock. */
+    private record WrongClock(long offsetNanos) implements Ticker {
+
+        @Override
+        public long nanos() {
+            return Ticker.system().nanos();
+        }
+
+        @Override
+        public long epochNanos() {
+            return Ticker.system().epochNanos() + offsetNanos;
+        }
+
+        @Override
+        public void sleepUntil(long deadline) throws InterruptedException {
+            Ticker.system().sleepUntil(deadline);
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            return Ticker.system().schedule(deadline, task);
+        }
+    }
+
+    /** A caller that remembers when each of its admitted calls was asked for and answered. */
+    private static final class Meter implements Runnable {
+
+        private final RateLimiter limiter;
+        private final long end;
+        private long[] asked = new long[1024];
+        private long[] answered = new long[1024];
+        private int admitted;
+        private long decisions;
+        /** Nanoseconds between calls; 0 for none. */
+        private final long pause;
+
+        private Meter(RateLimiter limiter, long end, int callsPerSecond) {
+            this.pause = callsPerSecond == 0 ? 0 : 1_000_000_000L / callsPerSecond;
+            this.limiter = limiter;
+            this.end = end;
+        }
+
+        @Override
+        public void run() {
+            long next = System.nanoTime();
+            for (long now = next; now - end < 0; now = System.nanoTime()) {
+                if (now - next < 0) {
+                    LockSupport.parkNanos(next - now);
+                    continue;
+                }
+                next += pause;
+                boolean goes = limiter.tryAcquire("hot", 1);
+                decisions++;
+                if (goes) {
+                    if (admitted == asked.length) {
+                        asked = Arrays.copyOf(asked, 2 * admitted);
+                        answered = Arrays.copyOf(answered, 2 * admitted);
+                    }
+                    asked[admitted] = now;
+                    answered[admitted++] = System.nanoTime();
+                }
+            }
+        }
+    }
+
+    private static long evals() {
+        Matcher stats = EVALS.matcher(REDIS.server().ask(commands -> commands.info("commandstats")));
+        return stats.find() ? Long.parseLong(stats.group(1)) : 0;
+    }
+
+    /**
+     * By how much the permits in any window exceed burst + rate · (window + lease). A permit counts where it surely was:
+     * if asked for and answered within the window.
+     */
+    private static double worstExcess(List<Meter> meters, double burst, double perNano, long leaseNanos) {
+        long[] asked = meters.stream()
+                .flatMapToLong(meter -> Arrays.stream(meter.asked, 0, meter.admitted))
+                .sorted()
+                .toArray();
+        record Grant(long asked, long answered) {}
+        List<Grant> grants = new ArrayList<>();
+        for (Meter meter : meters) {
+            for (int i = 0; i < meter.admitted; i++) {
+                grants.add(new Grant(meter.asked[i], meter.answered[i]));
+            }
+        }
+        grants.sort((a, b) -> Long.compare(a.answered, b.answered));
+        // For a window [from, to]: grants asked at or after from and answered at or before to. With x = answered, the
+        // excess is count - burst - rate * (to - from + lease); scanned from every 16th start.
+        double worst = Double.NEGATIVE_INFINITY;
+        for (int start = 0; start < asked.length; start += Math.max(1, asked.length / 500)) {
+            long from = asked[start];
+            int count = 0;
+            for (Grant grant : grants) {
+                if (grant.asked - from >= 0) {
+                    count++;
+                    worst = Math.max(worst, count - burst - perNano * (grant.answered - from + leaseNanos));
+                }
+            }
+        }
+        return worst;
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "2, 0.00, 1000/s, 100, 0",
+        "4, 0.00, 1000/s, 100, 0",
+        "2, 0.00, 100000/s, 100000, 20000",
+        "2, 0.05, 100000/s, 100000, 20000",
+        "2, 0.00, 5000/s, 500, 20000",
+        "2, 0.05, 5000/s, 500, 20000",
+        "4, 0.05, 100000/s, 100000, 0",
+        "2, 0.05, 10000/s, 1000, 0",
+        "4, 0.05, 10000/s, 1000, 0",
+    })
+    void staysWithinTheLimit(int nodes, double maxOvershoot, String rate, int burst, int callsPerNode)
+            throws Exception {
+        Limit limit =
+                Limit.of("hot", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build();
+        double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
+        List<RateLimiter> limiters = new ArrayList<>();
+        List<RedisBackend> backends = new ArrayList<>();
+        for (int i = 0; i < nodes; i++) {
+            RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS
+                    .timeout(Duration.ofSeconds(20))
+                    .ticker(new WrongClock((i - 1) * 3_600_000_000_000L)));
+            backends.add(backend);
+            limiters.add(backend.limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(maxOvershoot)));
+        }
+        until(() -> backends.stream().allMatch(b -> b.health().nodes() == nodes), "nodes", PATIENCE);
+        long before = evals();
+        long begin = System.nanoTime();
+        long end = begin + 2_000_000_000L;
+        List<Meter> meters = new ArrayList<>();
+        List<Thread> threads = new ArrayList<>();
+        for (RateLimiter limiter : limiters) {
+            for (int caller = 0; caller < 4; caller++) {
+                Meter meter = new Meter(limiter, end, callsPerNode / 4);
+                meters.add(meter);
+                Thread thread = new Thread(meter);
+                threads.add(thread);
+                thread.start();
+            }
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        double seconds = (System.nanoTime() - begin) / 1e9;
+        long calls = evals() - before;
+        long decisions = meters.stream().mapToLong(meter -> meter.decisions).sum();
+        long admitted = meters.stream().mapToLong(meter -> meter.admitted).sum();
+        long lease = Leases.length(limit, maxOvershoot);
+        double worst = worstExcess(meters, burst, perNano, lease);
+        double allowed = burst + perNano * 1e9 * seconds;
+        System.out.printf(
+                "METER nodes=%d overshoot=%.2f rate=%s burst=%d wanted=%d/s a node: %,.0f decisions/s, %,.0f redis calls/s, ratio %.1f,"
+                        + " admitted %,d of %,.0f, worst window %.1f permits beyond the bound%n",
+                nodes,
+                maxOvershoot,
+                rate,
+                burst,
+                callsPerNode,
+                decisions / seconds,
+                calls / seconds,
+                (double) decisions / Math.max(1, calls),
+                admitted,
+                allowed,
+                worst);
+        assertThat(worst).isLessThanOrEqualTo(0);
+        if (maxOvershoot > 0 && callsPerNode > 0) {
+            assertThat((double) decisions / calls).isGreaterThan(10);
+        }
+    }
+}

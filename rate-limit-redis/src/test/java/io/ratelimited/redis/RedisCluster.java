@@ -1,0 +1,90 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.SlotHash;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/** Three primaries with a replica each. */
+final class RedisCluster implements AutoCloseable {
+
+    private static final int PRIMARIES = 3;
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private final List<RedisProcess> nodes = new ArrayList<>();
+
+    private RedisCluster() {
+        for (int i = 0; i < 2 * PRIMARIES; i++) {
+            nodes.add(RedisProcess.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000"));
+        }
+    }
+
+    static RedisCluster start() {
+        RedisCluster cluster = new RedisCluster();
+        cluster.form();
+        return cluster;
+    }
+
+    private void form() {
+        int perNode = SlotHash.SLOT_COUNT / PRIMARIES + 1;
+        for (int i = 0; i < PRIMARIES; i++) {
+            int from = i * perNode;
+            int[] slots = IntStream.range(from, Math.min(SlotHash.SLOT_COUNT, from + perNode))
+                    .toArray();
+            nodes.get(i).ask(commands -> commands.clusterAddSlots(slots));
+        }
+        RedisProcess first = nodes.get(0);
+        for (RedisProcess node : nodes.subList(1, nodes.size())) {
+            node.ask(commands -> commands.clusterMeet("127.0.0.1", first.port()));
+        }
+        until(
+                () -> nodes.stream()
+                        .allMatch(node -> node.ask(commands -> commands.clusterNodes())
+                                        .lines()
+                                        .count()
+                                == nodes.size()),
+                "the nodes know each other",
+                PATIENCE);
+        for (int i = 0; i < PRIMARIES; i++) {
+            String primary = nodes.get(i).ask(commands -> commands.clusterMyId());
+            nodes.get(i + PRIMARIES).ask(commands -> commands.clusterReplicate(primary));
+        }
+        until(
+                () -> nodes.stream()
+                                .allMatch(node -> node.ask(commands -> commands.clusterInfo())
+                                        .contains("cluster_state:ok"))
+                        && nodes.subList(0, PRIMARIES).stream()
+                                .allMatch(node -> node.ask(commands -> commands.info("replication"))
+                                        .contains("state=online")),
+                "the cluster is up",
+                PATIENCE);
+    }
+
+    RedisProcess primary(int index) {
+        return nodes.get(index);
+    }
+
+    RedisProcess replicaOf(int index) {
+        return nodes.get(index + PRIMARIES);
+    }
+
+    RedisClusterClient client() {
+        return RedisClusterClient.create(List.of(
+                RedisURI.create("127.0.0.1", nodes.get(0).port()),
+                RedisURI.create("127.0.0.1", nodes.get(1).port())));
+    }
+
+    void flush() {
+        nodes.subList(0, PRIMARIES).forEach(node -> node.ask(commands -> commands.flushall()));
+    }
+
+    @Override
+    public void close() {
+        nodes.forEach(RedisProcess::close);
+    }
+}

@@ -1,0 +1,161 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * On random schedules every script decides what the Java step decides, to the microsecond. Without keys: a cell of Java
+ * that nothing evicts.
+ */
+class ScriptModelTest {
+
+    private static final int STEPS = 400;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    /** Rates of which a permit takes a whole number of nanoseconds: what Java counts in. */
+    static Stream<Limit> limits() {
+        return Stream.of(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").burst(7).build(),
+                Limit.of("b", Algorithm.TOKEN_BUCKET).rate("400/ms").burst(1000).build(),
+                Limit.of("c", Algorithm.TOKEN_BUCKET).rate("1/d").burst(3).build(),
+                Limit.of("d", Algorithm.GCRA).rate("5/m").burst(5).build(),
+                Limit.of("e", Algorithm.SMOOTH_BURSTY).rate("20/s").burst(5).build(),
+                Limit.of("f", Algorithm.SMOOTH_BURSTY).rate("10/s").burst(0).build(),
+                Limit.of("g", Algorithm.LEAKY_BUCKET).rate("100/s").burst(8).build(),
+                Limit.of("h", Algorithm.LEAKY_BUCKET).rate("400/ms").burst(3).build(),
+                Limit.of("i", Algorithm.WARM_UP)
+                        .rate("7/s")
+                        .warmup(Duration.ofSeconds(3))
+                        .build(),
+                Limit.of("j", Algorithm.WARM_UP)
+                        .rate("100/s")
+                        .warmup(Duration.ofMillis(777))
+                        .coldFactor(5)
+                        .build(),
+                Limit.of("k", Algorithm.WARM_UP)
+                        .rate("10/s")
+                        .warmup(Duration.ZERO)
+                        .build(),
+                Limit.of("l", Algorithm.FIXED_WINDOW).rate("9/s").build(),
+                Limit.of("m", Algorithm.FIXED_WINDOW)
+                        .rate("9/d")
+                        .zone(ZoneId.of("America/Santiago"))
+                        .build(),
+                Limit.of("n", Algorithm.FIXED_WINDOW)
+                        .rate("9/7d")
+                        .zone(ZoneId.of("Australia/Lord_Howe"))
+                        .build(),
+                Limit.of("o", Algorithm.SLIDING_WINDOW).rate("9/s").build(),
+                Limit.of("p", Algorithm.SLIDING_WINDOW).rate("30/m").slots(60).build(),
+                Limit.of("q", Algorithm.SLIDING_WINDOW).rate("3/s").slots(1).build(),
+                Limit.of("r", Algorithm.SLIDING_LOG).rate("9/s").build(),
+                Limit.of("s", Algorithm.SLIDING_LOG).rate("300/m").build());
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void decidesAsInMemory(Limit limit) {
+        for (long seed = 1; seed <= 3; seed++) {
+            new Run(limit, seed).go();
+        }
+    }
+
+    /** One schedule. */
+    private static final class Run {
+
+        private final ManualTicker ticker = RedisServers.ticker();
+        private final Random random;
+        private final long seed;
+        private final Limit limit;
+        private final RateLimiter model;
+        private final RateLimiter redis;
+        private final List<Reservation[]> taken = new ArrayList<>();
+
+        private Run(Limit limit, long seed) {
+            this.seed = seed;
+            this.random = new Random(seed);
+            this.limit = limit;
+            ticker.advance(Duration.ofDays(random.nextInt(300)));
+            this.model = new InMemoryRateLimiter(limit, ticker, 10);
+            REDIS.server().ask(commands -> commands.flushall());
+            this.redis = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        }
+
+        private void go() {
+            long period = limit.rate().period().toNanos() / 1000;
+            for (int step = 0; step < STEPS; step++) {
+                String where = limit.name() + " seed " + seed + " step " + step;
+                switch (random.nextInt(8)) {
+                    case 0 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period * 2));
+                    case 1, 2 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 10));
+                    case 3 -> {
+                        if (!taken.isEmpty()) {
+                            Reservation[] pair = taken.remove(random.nextInt(taken.size()));
+                            pair[0].cancel();
+                            pair[1].cancel();
+                        }
+                    }
+                    case 4 -> {
+                        // Exactly at the promised time.
+                        Decision next = model.peek(null, 1, 0);
+                        if (next.retryAfter() != null) {
+                            ticker.advanceNanos(micros(next.retryAfter()));
+                        }
+                    }
+                    case 5 -> same(where, model.peek(null, 2, 0), redis.peek(null, 2, 0));
+                    default -> reserve(where, period);
+                }
+            }
+        }
+
+        private void reserve(String where, long period) {
+            long permits = 1L + random.nextInt(4);
+            long maxWait = random.nextBoolean() ? 0 : 1000 * (long) (random.nextDouble() * period * 1.5);
+            Reservation expected = model.reserve(null, permits, maxWait);
+            Reservation actual = redis.reserve(null, permits, maxWait);
+            same(where + " permits " + permits + " maxWait " + maxWait, expected.decision(), actual.decision());
+            if (!expected.isRefused()) {
+                taken.add(new Reservation[] {expected, actual});
+            }
+        }
+
+        private static void same(String where, Decision expected, Decision actual) {
+            assertThat(actual.admitted()).as(where).isEqualTo(expected.admitted());
+            assertThat(actual.never()).as(where).isEqualTo(expected.never());
+            assertThat(actual.waitTime().toNanos()).as(where).isEqualTo(micros(expected.waitTime()));
+            if (expected.retryAfter() == null) {
+                assertThat(actual.retryAfter()).as(where).isNull();
+            } else {
+                assertThat(actual.retryAfter().toNanos()).as(where).isEqualTo(micros(expected.retryAfter()));
+            }
+            if (actual.source() == Source.REDIS) {
+                assertThat(actual.remaining()).as(where).isEqualTo(expected.remaining());
+                assertThat(actual.reset().toNanos()).as(where).isEqualTo(micros(expected.reset()));
+            }
+        }
+
+        /** Rounded up to the microsecond. */
+        private static long micros(Duration duration) {
+            return (duration.toNanos() + 999) / 1000 * 1000;
+        }
+    }
+}

@@ -1,0 +1,177 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.lettuce.core.cluster.SlotHash;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.EnumSource.Mode;
+
+/** Keys, expiry, clocks and numbers in Redis. */
+class ScriptsTest {
+
+    /** What tests that set the time add to each expiry; see {@code common.lua}. */
+    private static final long PADDING = 3_600_000;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private static Limit limit(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("scripts", algorithm);
+        return switch (algorithm) {
+            case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(1)).build();
+            case CONCURRENCY -> limit.maxConcurrent(5).build();
+            default -> limit.rate("10/s").build();
+        };
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void everyKeyExpiresWhenItEqualsOneNeverSeen(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        limiter.reserve("k", 3, 0);
+        limiter.reserve("k", 2, Duration.ofSeconds(2).toNanos()).cancel();
+        limiter.update(limit(algorithm).toBuilder().maxWaiting(7).build());
+        limiter.reserve("k", 1, 0);
+        Decision decision = limiter.peek("k", 1, 0);
+        List<String> keys = REDIS.server().ask(commands -> commands.keys("*"));
+        assertThat(keys).contains("rl:{k}:scripts");
+        for (String key : keys) {
+            long left = REDIS.server().ask(commands -> commands.pttl(key));
+            assertThat(left).as(key).isPositive();
+        }
+        long pttl = REDIS.server().ask(commands -> commands.pttl("rl:{k}:scripts"));
+        long left = pttl - PADDING;
+        if (algorithm == Algorithm.CONCURRENCY) {
+            assertThat(left).isBetween(20_000L, 30_000L);
+        } else {
+            assertThat(left)
+                    .isBetween(
+                            decision.reset().toMillis() - 10_000,
+                            decision.reset().toMillis() + 1);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void onTheServersOwnClockStateVanishesByItself(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
+        Limit.Builder limit = limit(algorithm).toBuilder().rate("10/10ms");
+        if (algorithm == Algorithm.WARM_UP) {
+            limit.warmup(Duration.ofMillis(10));
+        }
+        RateLimiter limiter = backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        RedisProcess.until(
+                () -> REDIS.server().ask(commands -> commands.exists("rl:{k}:scripts")) == 0,
+                "expired",
+                Duration.ofSeconds(20));
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void aServerClockThatStepsBackFreezesNothing(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        int admitted = 0;
+        while (limiter.tryAcquire("k", 1)) {
+            admitted++;
+        }
+        assertThat(admitted).isPositive();
+        // A promoted replica whose clock is an hour behind.
+        ticker.setWallClock(java.time.Instant.parse("2025-12-31T23:00:00Z"));
+        ticker.advance(Duration.ofMillis(1100));
+        Decision decision = limiter.reserve("k", 1, 0).decision();
+        assertThat(decision.source()).isEqualTo(Source.REDIS);
+        if (!decision.admitted()) {
+            assertThat(decision.retryAfter()).isLessThanOrEqualTo(Duration.ofMillis(2100));
+            ticker.advance(decision.retryAfter());
+            assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        }
+    }
+
+    @Test
+    void ratesThatDivideNoMicrosecondDoNotDrift() {
+        Limit limit =
+                Limit.of("third", Algorithm.TOKEN_BUCKET).rate("3/s").burst(2).build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        long start = ticker.nanos();
+        for (int admitted = 0; admitted < 302; ) {
+            Decision decision = limiter.reserve("k", 1, 0).decision();
+            if (decision.admitted()) {
+                admitted++;
+            } else {
+                ticker.advance(decision.retryAfter());
+            }
+        }
+        assertThat(ticker.nanos() - start).isEqualTo(100_000_000_000L);
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "SLIDING_LOG"})
+    void extremeLimitsAreCountedExactly(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(ticker);
+        Limit.Builder fast = limit(algorithm).toBuilder().rate("100000000/s");
+        RateLimiter fastLimiter = backend.limiter(fast.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(fastLimiter.tryAcquire("fast", 100)).isTrue();
+        Limit.Builder slow = limit(algorithm).toBuilder().rate("1/3650d");
+        RateLimiter slowLimiter = backend.limiter(slow.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(slowLimiter.tryAcquire("slow", 1)).isTrue();
+        Decision refused = slowLimiter.reserve("slow", 1, 0).decision();
+        assertThat(refused.admitted()).isFalse();
+        assertThat(refused.retryAfter()).isBetween(Duration.ofDays(300), Duration.ofDays(16_000));
+    }
+
+    @Test
+    void noCallerChoosesTheSlot() {
+        RedisKeys keys = new RedisKeys("rl");
+        assertThat(keys.of("limit", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
+        assertThat(keys.of("limit", "")).isEqualTo("rl:{}:limit");
+        assertThat(keys.of("a", "limit")).isNotEqualTo(keys.of("a:limit", null));
+        assertThat(SlotHash.getSlot(keys.of("one", "user"))).isEqualTo(SlotHash.getSlot(keys.of("two", "user")));
+        assertThat(RedisKeys.text("x".repeat(257))).hasSize("sha256:".length() + 64);
+        assertThat(RedisKeys.text(42)).isEqualTo("42");
+        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
+                .isThrownBy(() -> RedisKeys.text(new Object()))
+                .withMessageContaining("toString");
+        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
+                .isThrownBy(() -> RedisKeys.text(new int[0]));
+    }
+
+    @Test
+    void aRefusedKeyCostsRedisNothingUntilItsRetryAfter() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter limiter = backend.limiter(
+                Limit.of("deny", Algorithm.TOKEN_BUCKET).rate("10/s").burst(1).build(), RedisLimitOptions.DEFAULTS);
+        limiter.tryAcquire("k", 1);
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        for (int i = 0; i < 100; i++) {
+            Decision decision = limiter.reserve("k", 1, 0).decision();
+            assertThat(decision.source()).isEqualTo(Source.DENY_CACHE);
+            assertThat(decision.retryAfter()).isEqualTo(Duration.ofMillis(100).minusNanos(ticker.nanos()));
+        }
+        ticker.advance(Duration.ofMillis(100));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        limiter.reserve("k", 1, 0);
+        limiter.reset("k");
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+}
