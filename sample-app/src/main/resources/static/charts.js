@@ -68,7 +68,7 @@ function options(chart, series, leastTop) {
   };
   return {
     ...chart.size(),
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: {show: false},
     cursor: {show: false},
     scales: {

@@ -31,9 +31,14 @@ export class Series {
     bin[answer.outcome]++;
     const caller = this.caller(user);
     caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
-    if (user === this.callers.keys().next().value && answer.r !== null) bin.level = answer.r;
+    if (user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
     if (answer.q !== null) this.size = answer.q;
     if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
+  }
+
+  /** What the first caller could still have. */
+  left(remaining) {
+    this.bin().level = remaining;
   }
 
   seconds() {
