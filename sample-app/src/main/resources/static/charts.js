@@ -37,14 +37,11 @@ const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[],
 
 const OPTIONS = {
   calls: chart => options(chart, [
+    bars('offered', '--offered-soft'),
     bars('refused', '--rejected'),
     bars('let in', '--shadowed'),
     bars('delayed', '--delayed'),
     bars('admitted', '--admitted'),
-    {
-      label: 'offered', stroke: colour('--offered'), width: 1.5, points: {show: false},
-      paths: uPlot.paths.stepped({align: 1}),
-    },
   ], 4),
   level: chart => options(chart, [
     {

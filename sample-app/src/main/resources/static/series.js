@@ -61,7 +61,7 @@ export class Series {
     return this.callers.get(user);
   }
 
-  /** The bins up to now as columns for the charts, the outcomes stacked: [seconds, rejected on top … admitted, offered]. */
+  /** The bins up to now as columns for the charts, the outcomes stacked: [seconds, offered, rejected … admitted]. */
   stacked() {
     const last = Math.floor((performance.now() - this.since) / BIN);
     const columns = [[], [], [], [], [], []];
@@ -71,7 +71,7 @@ export class Series {
       const delayed = admitted + (bin?.delayed ?? 0);
       const shadowed = delayed + (bin?.shadowed ?? 0);
       const rejected = shadowed + (bin?.rejected ?? 0);
-      [(at * BIN) / 1000, rejected, shadowed, delayed, admitted, bin?.offered ?? 0]
+      [(at * BIN) / 1000, bin?.offered ?? 0, rejected, shadowed, delayed, admitted]
         .forEach((value, i) => columns[i].push(value));
     }
     return columns;
