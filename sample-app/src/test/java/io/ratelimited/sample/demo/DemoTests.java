@@ -21,7 +21,9 @@ import org.springframework.boot.test.web.server.LocalServerPort;
         properties = {
             "rate-limit.limits.demo-token-bucket.rate=1/h",
             "rate-limit.limits.demo-gcra.rate=1/h",
-            "rate-limit.limits.demo-gcra.burst=2"
+            "rate-limit.limits.demo-gcra.burst=2",
+            "rate-limit.limits.demo-warm-up.rate=10/s",
+            "rate-limit.limits.demo-warm-up.warmup=5s"
         })
 class DemoTests {
 

@@ -1,6 +1,7 @@
 package io.ratelimited.sample.shop;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 
 import io.ratelimited.sample.Http;
 import java.net.http.HttpResponse;
@@ -71,10 +72,10 @@ class ShopTests {
                 .extracting(HttpResponse::body)
                 .extracting(body -> body.contains("Cast iron pot"), body -> body.contains("Green tea"))
                 .containsExactly(
-                        org.assertj.core.groups.Tuple.tuple(true, false),
-                        org.assertj.core.groups.Tuple.tuple(true, false),
-                        org.assertj.core.groups.Tuple.tuple(false, true),
-                        org.assertj.core.groups.Tuple.tuple(false, true));
+                        tuple(true, false),
+                        tuple(true, false),
+                        tuple(false, true),
+                        tuple(false, true));
     }
 
     @Test
