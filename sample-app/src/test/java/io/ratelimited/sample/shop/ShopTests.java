@@ -71,11 +71,7 @@ class ShopTests {
                 .allMatch(answer -> answer.statusCode() == 200)
                 .extracting(HttpResponse::body)
                 .extracting(body -> body.contains("Cast iron pot"), body -> body.contains("Green tea"))
-                .containsExactly(
-                        tuple(true, false),
-                        tuple(true, false),
-                        tuple(false, true),
-                        tuple(false, true));
+                .containsExactly(tuple(true, false), tuple(true, false), tuple(false, true), tuple(false, true));
     }
 
     @Test
