@@ -37,14 +37,11 @@ const EMPTY = {calls: [[], [], [], [], [], []], level: [[], [], []], waits: [[],
 
 const OPTIONS = {
   calls: chart => options(chart, [
+    bars('offered', '--offered-soft'),
     bars('refused', '--rejected'),
     bars('let in', '--shadowed'),
     bars('delayed', '--delayed'),
     bars('admitted', '--admitted'),
-    {
-      label: 'offered', stroke: colour('--offered'), width: 1.5, points: {show: false},
-      paths: uPlot.paths.stepped({align: 1}),
-    },
   ], 4),
   level: chart => options(chart, [
     {
@@ -68,7 +65,7 @@ function options(chart, series, leastTop) {
   };
   return {
     ...chart.size(),
-    padding: [8, 8, 0, 0],
+    padding: [8, 18, 0, 0],
     legend: {show: false},
     cursor: {show: false},
     scales: {

@@ -19,6 +19,13 @@ export async function forget(algorithm, user) {
   if (!response.ok) throw new Error(`the budget was not reset: ${await reason(response)}`);
 }
 
+/** What a caller could still have at once. Asking changes nothing. */
+export async function remaining(algorithm, user) {
+  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`);
+  if (!response.ok) throw new Error(`the budget was not read: ${await reason(response)}`);
+  return (await response.json()).remaining;
+}
+
 /** What the meters have counted for a limit so far: {admitted, delayed, rejected, shadowed}. */
 export async function meters(algorithm) {
   const counted = {admitted: 0, delayed: 0, rejected: 0, shadowed: 0};

@@ -10,6 +10,7 @@ const panels = [];
 let load = null;
 let drawing = null;
 let changing = null;
+let paused = false;
 
 for (const select of [field.algorithm, field.second]) {
   select.append(...ALGORITHMS.map(({id, name}) => new Option(name, id)));
@@ -76,16 +77,22 @@ function valid() {
   return !wrong;
 }
 
+/** The button rests, but keeps the focus: a disabled one would lose it. */
+function pause(rests) {
+  paused = rests;
+  start.setAttribute('aria-disabled', String(rests));
+}
+
 async function run() {
   if (!valid()) return;
-  start.disabled = true;
+  pause(true);
   try {
     await apply();
     const greedy = field.load.value === 'greedy';
     await Promise.all(panels.map(panel => panel.begin(greedy ? CALLERS : CALLERS.slice(0, 1), field.fresh.checked)));
   } catch (error) {
     say(error.message, true);
-    start.disabled = false;
+    pause(false);
     return;
   }
   load = new Load(
@@ -93,7 +100,7 @@ async function run() {
     user => panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
   load.start();
   drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
-  start.disabled = false;
+  pause(false);
   start.textContent = 'Stop';
   start.classList.add('running');
   say('Running. Change anything: the limit follows, and what was spent stays spent.');
@@ -103,11 +110,11 @@ async function halt() {
   const running = load;
   load = null;
   running.stop();
-  start.disabled = true;
+  pause(true);
   say('Waiting for the last answers.');
   await Promise.all(panels.map(panel => panel.end()));
   clearInterval(drawing);
-  start.disabled = false;
+  pause(false);
   start.textContent = 'Start';
   start.classList.remove('running');
   say(`Stopped after ${panels[0].series.totals.offered} calls.`);
@@ -115,12 +122,12 @@ async function halt() {
 
 form.addEventListener('submit', event => {
   event.preventDefault();
-  (load ? halt : run)();
+  if (!paused) (load ? halt : run)();
 });
 
 form.addEventListener('input', async event => {
   const of = event.target.name;
-  if (load && ['algorithm', 'second', 'compare'].includes(of)) await halt();
+  if (load && !paused && ['algorithm', 'second', 'compare'].includes(of)) await halt();
   if (of === 'algorithm') field.policy.value = byId(field.algorithm.value).waits ? 'WAIT' : 'REJECT';
   if (!valid()) return;
   arrange();

@@ -44,7 +44,20 @@ export class Panel {
     this.before = await operations.meters(this.algorithm).catch(() => null);
     this.find('.meters').hidden = true;
     this.series = new Series();
+    this.ended = false;
     delete this.root.dataset.done;
+    this.watch(callers[0], this.series);
+  }
+
+  /** The answers say what is left; between them the page asks, so that a budget is seen to come back. */
+  async watch(user, series) {
+    while (series === this.series && !this.ended) {
+      const {offered} = series.totals;
+      const left = await operations.remaining(this.algorithm, user).catch(() => null);
+      const calm = offered === series.totals.offered && this.pending.size === 0;
+      if (left !== null && calm && !this.ended) series.left(left);
+      await new Promise(resolve => setTimeout(resolve, 100));
+    }
   }
 
   offer(user, failed) {
@@ -63,6 +76,7 @@ export class Panel {
   /** Waits for the last answers, then holds the numbers of the page against the meters of the application. */
   async end() {
     await Promise.all(this.pending);
+    this.ended = true;
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);
     const line = this.find('.meters');

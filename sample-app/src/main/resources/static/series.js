@@ -31,9 +31,14 @@ export class Series {
     bin[answer.outcome]++;
     const caller = this.caller(user);
     caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
-    if (user === this.callers.keys().next().value && answer.r !== null) bin.level = answer.r;
+    if (user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
     if (answer.q !== null) this.size = answer.q;
     if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
+  }
+
+  /** What the first caller could still have. */
+  left(remaining) {
+    this.bin().level = remaining;
   }
 
   seconds() {
@@ -56,7 +61,7 @@ export class Series {
     return this.callers.get(user);
   }
 
-  /** The bins up to now as columns for the charts, the outcomes stacked: [seconds, rejected on top … admitted, offered]. */
+  /** The bins up to now as columns for the charts, the outcomes stacked: [seconds, offered, rejected … admitted]. */
   stacked() {
     const last = Math.floor((performance.now() - this.since) / BIN);
     const columns = [[], [], [], [], [], []];
@@ -66,7 +71,7 @@ export class Series {
       const delayed = admitted + (bin?.delayed ?? 0);
       const shadowed = delayed + (bin?.shadowed ?? 0);
       const rejected = shadowed + (bin?.rejected ?? 0);
-      [(at * BIN) / 1000, rejected, shadowed, delayed, admitted, bin?.offered ?? 0]
+      [(at * BIN) / 1000, bin?.offered ?? 0, rejected, shadowed, delayed, admitted]
         .forEach((value, i) => columns[i].push(value));
     }
     return columns;

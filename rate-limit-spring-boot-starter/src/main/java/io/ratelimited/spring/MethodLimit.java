@@ -6,13 +6,13 @@ import java.lang.reflect.Modifier;
 import java.security.Principal;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.function.Supplier;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 

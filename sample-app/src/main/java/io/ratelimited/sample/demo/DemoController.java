@@ -28,7 +28,7 @@ class DemoController {
     }
 
     @GetMapping("/token-bucket")
-    @RateLimited(name = "demo-token-bucket", algorithm = TOKEN_BUCKET, rate = "1/s", burst = 5, key = "#user")
+    @RateLimited(name = "demo-token-bucket", algorithm = TOKEN_BUCKET, rate = "6/m", burst = 5, key = "#user")
     Served tokenBucket(@RequestParam(defaultValue = "guest") String user) {
         return served("token-bucket", user);
     }
@@ -40,7 +40,7 @@ class DemoController {
     }
 
     @GetMapping("/warm-up")
-    @RateLimited(name = "demo-warm-up", algorithm = WARM_UP, rate = "10/s", warmup = "5s", key = "#user")
+    @RateLimited(name = "demo-warm-up", algorithm = WARM_UP, rate = "1/s", warmup = "10s", key = "#user")
     Served warmUp(@RequestParam(defaultValue = "guest") String user) {
         return served("warm-up", user);
     }
@@ -59,7 +59,7 @@ class DemoController {
     }
 
     @GetMapping("/gcra")
-    @RateLimited(name = "demo-gcra", algorithm = GCRA, rate = "1/s", burst = 5, key = "#user")
+    @RateLimited(name = "demo-gcra", algorithm = GCRA, rate = "6/m", burst = 5, key = "#user")
     Served gcra(@RequestParam(defaultValue = "guest") String user) {
         return served("gcra", user);
     }

@@ -1,0 +1,74 @@
+package io.ratelimited.sample;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.net.URL;
+import java.net.URLClassLoader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import javax.tools.ToolProvider;
+
+/** Compiles what the guide and the live page show, with the imports that an editor would add. */
+public final class SnippetCompiler {
+
+    private static final String IMPORTS = """
+            package guide;
+            import static io.ratelimited.core.Algorithm.*;
+            import static io.ratelimited.core.Policy.*;
+            import static org.assertj.core.api.Assertions.*;
+            import io.ratelimited.core.*;
+            import io.ratelimited.core.testing.ManualTicker;
+            import io.ratelimited.spring.*;
+            import java.lang.annotation.*;
+            import java.time.Duration;
+            import java.util.List;
+            import org.junit.jupiter.api.Test;
+            import org.springframework.beans.factory.annotation.Autowired;
+            import org.springframework.boot.autoconfigure.SpringBootApplication;
+            import org.springframework.boot.test.context.SpringBootTest;
+            import org.springframework.boot.test.context.TestConfiguration;
+            import org.springframework.context.annotation.Bean;
+            import org.springframework.core.annotation.AliasFor;
+            import org.springframework.stereotype.*;
+            import org.springframework.web.bind.annotation.*;
+            """;
+
+    private SnippetCompiler() {}
+
+    /** The classes that the snippets declare, in a loader of their own. */
+    public static List<Class<?>> compile(List<String> snippets, Path directory) throws Exception {
+        Path classes = Files.createDirectories(directory.resolve("classes"));
+        List<String> arguments = new ArrayList<>(List.of(
+                "-parameters", "-proc:none", "-d", classes.toString(), "-cp", System.getProperty("java.class.path")));
+        for (int i = 0; i < snippets.size(); i++) {
+            Path source = directory.resolve("Snippet" + i + ".java");
+            arguments.add(Files.writeString(source, IMPORTS + snippets.get(i)).toString());
+        }
+        ByteArrayOutputStream messages = new ByteArrayOutputStream();
+        int status =
+                ToolProvider.getSystemJavaCompiler().run(null, messages, messages, arguments.toArray(String[]::new));
+        assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
+        // Left open: the classes are used until the test is over, and only memory holds them then.
+        @SuppressWarnings("resource")
+        URLClassLoader loader =
+                new URLClassLoader(new URL[] {classes.toUri().toURL()}, SnippetCompiler.class.getClassLoader());
+        return load(classes.resolve("guide"), loader);
+    }
+
+    private static List<Class<?>> load(Path folder, ClassLoader loader) throws IOException, ClassNotFoundException {
+        List<Class<?>> loaded = new ArrayList<>();
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.sorted().toList()) {
+                loaded.add(loader.loadClass(
+                        "guide." + file.getFileName().toString().replace(".class", "")));
+            }
+        }
+        return loaded;
+    }
+}

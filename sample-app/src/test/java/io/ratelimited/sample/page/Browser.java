@@ -1,0 +1,223 @@
+package io.ratelimited.sample.page;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.logging.Level;
+import java.util.stream.Stream;
+import org.openqa.selenium.By;
+import org.openqa.selenium.OutputType;
+import org.openqa.selenium.WebElement;
+import org.openqa.selenium.chrome.ChromeDriver;
+import org.openqa.selenium.chrome.ChromeDriverService;
+import org.openqa.selenium.chrome.ChromeOptions;
+import org.openqa.selenium.logging.LogType;
+import org.openqa.selenium.logging.LoggingPreferences;
+import org.openqa.selenium.support.ui.Select;
+import org.openqa.selenium.support.ui.WebDriverWait;
+
+/** The installed Chromium with the live page in it, and what a visitor does there. */
+final class Browser implements AutoCloseable {
+
+    private static final Path CHROMIUM = Path.of("/usr/bin/chromium");
+    private static final Path DRIVER = Path.of("/usr/bin/chromedriver");
+    private static final Path SCREENSHOTS = Path.of("target", "screenshots");
+
+    private final ChromeDriver driver;
+    private final WebDriverWait patience;
+    private final String origin;
+
+    Browser(int port) {
+        LoggingPreferences logs = new LoggingPreferences();
+        logs.enable(LogType.BROWSER, Level.ALL);
+        ChromeOptions options = new ChromeOptions();
+        options.setBinary(CHROMIUM.toFile());
+        options.setCapability("goog:loggingPrefs", logs);
+        options.addArguments(
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-dev-shm-usage",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync");
+        this.driver = new ChromeDriver(
+                new ChromeDriverService.Builder()
+                        .usingDriverExecutable(DRIVER.toFile())
+                        .withLogOutput(OutputStream.nullOutputStream())
+                        .build(),
+                options);
+        this.patience = new WebDriverWait(driver, Duration.ofSeconds(30), Duration.ofMillis(50));
+        this.origin = "http://localhost:" + port;
+        driver.executeCdpCommand(
+                "Browser.grantPermissions",
+                Map.of("origin", origin, "permissions", List.of("clipboardReadWrite", "clipboardSanitizedWrite")));
+    }
+
+    static boolean isInstalled() {
+        return Files.isExecutable(CHROMIUM) && Files.isExecutable(DRIVER);
+    }
+
+    /** Loads the page anew in a window of this size. */
+    void open(int width, int height, String theme) {
+        driver.executeCdpCommand(
+                "Emulation.setDeviceMetricsOverride",
+                Map.of("width", width, "height", height, "deviceScaleFactor", 1, "mobile", width < 500));
+        driver.executeCdpCommand(
+                "Emulation.setEmulatedMedia",
+                Map.of("features", List.of(Map.of("name", "prefers-color-scheme", "value", theme))));
+        driver.get(origin + "/");
+        await(() -> !driver.findElements(By.cssSelector(".panel canvas")).isEmpty());
+    }
+
+    void choose(String id, String value) {
+        new Select(find("#" + id)).selectByValue(value);
+    }
+
+    void set(String id, Object value) {
+        script(
+                "const input = document.getElementById(arguments[0]); input.value = arguments[1];"
+                        + "input.dispatchEvent(new Event('input', {bubbles: true}))",
+                id,
+                String.valueOf(value));
+    }
+
+    void click(String css) {
+        find(css).click();
+    }
+
+    void load(String shape) {
+        click("input[name=load][value=" + shape + "]");
+    }
+
+    /** Starts, waits until so many calls were offered, stops, and waits for the last answer. */
+    void run(long calls) {
+        start();
+        await(() -> count(0, "offered") >= calls);
+        stop();
+    }
+
+    void start() {
+        click("#start");
+        await(() -> find("#start").getText().equals("Stop"));
+    }
+
+    void stop() {
+        click("#start");
+        await(() -> find("#start").getText().equals("Start")
+                && driver.findElements(By.cssSelector(".meters")).stream().allMatch(WebElement::isDisplayed));
+    }
+
+    /** A count of a panel as the page shows it. */
+    long count(int panel, String what) {
+        String text = Objects.requireNonNull(panel(panel)
+                .findElement(By.cssSelector("[data-count=" + what + "]"))
+                .getDomProperty("textContent"));
+        return Long.parseLong(text);
+    }
+
+    WebElement panel(int number) {
+        return driver.findElements(By.cssSelector(".panel")).get(number);
+    }
+
+    List<String> texts(String css) {
+        return driver.findElements(By.cssSelector(css)).stream()
+                .map(element -> Objects.requireNonNull(element.getDomProperty("textContent")))
+                .toList();
+    }
+
+    WebElement find(String css) {
+        return driver.findElement(By.cssSelector(css));
+    }
+
+    WebElement focused() {
+        return driver.switchTo().activeElement();
+    }
+
+    /** Pixels of a chart that are not empty and not of its grid or axes, that is: of a series. */
+    long drawn(int panel, String chart) {
+        return ((Number) script("""
+                        const canvas = arguments[0].querySelector('[data-chart=' + arguments[1] + '] canvas');
+                        const {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+                        let drawn = 0;
+                        for (let i = 0; i < data.length; i += 4) {
+                          const [r, g, b, a] = data.slice(i, i + 4);
+                          if (a > 100 && Math.max(r, g, b) - Math.min(r, g, b) > 80) drawn++;
+                        }
+                        return drawn;
+                        """, panel(panel), chart)).longValue();
+    }
+
+    Object script(String script, Object... arguments) {
+        return driver.executeScript(script, arguments);
+    }
+
+    Object scriptAsync(String script, Object... arguments) {
+        return driver.executeAsyncScript(script, arguments);
+    }
+
+    void await(Condition condition) {
+        patience.until(ignored -> condition.holds());
+    }
+
+    /** What went wrong in the page. Refused calls are not errors here: the browser logs every 429 as one. */
+    List<String> errors() {
+        return driver.manage().logs().get(LogType.BROWSER).getAll().stream()
+                .filter(entry -> entry.getLevel().intValue() >= Level.WARNING.intValue())
+                .map(entry -> entry.getMessage())
+                .filter(message -> !message.contains("status of 429"))
+                .toList();
+    }
+
+    void screenshot(String name) throws IOException {
+        save(driver.getScreenshotAs(OutputType.FILE), name);
+    }
+
+    /** The whole page, however long. */
+    void screenshotOfAll(String name) throws IOException {
+        save(find("main").getScreenshotAs(OutputType.FILE), name);
+    }
+
+    private static void save(File taken, String name) throws IOException {
+        Files.createDirectories(SCREENSHOTS);
+        Files.copy(taken.toPath(), SCREENSHOTS.resolve(name + ".png"), StandardCopyOption.REPLACE_EXISTING);
+    }
+
+    /** What axe-core finds wrong. */
+    List<String> violations() throws IOException {
+        try (InputStream axe = Objects.requireNonNull(Browser.class.getResourceAsStream("/axe.min.js"))) {
+            script(new String(axe.readAllBytes(), StandardCharsets.UTF_8));
+        }
+        Object found = scriptAsync("""
+                const done = arguments[arguments.length - 1];
+                axe.run().then(result => done(result.violations.flatMap(rule =>
+                  rule.nodes.map(node => rule.id + ': ' + node.target + ' ' + node.failureSummary))));
+                """);
+        return Stream.of((List<?>) Objects.requireNonNull(found))
+                .flatMap(List::stream)
+                .map(String::valueOf)
+                .toList();
+    }
+
+    @Override
+    public void close() {
+        driver.quit();
+    }
+
+    /** Something to wait for. */
+    interface Condition {
+
+        boolean holds();
+    }
+}

@@ -1,0 +1,280 @@
+package io.ratelimited.sample.page;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.sample.Http;
+import io.ratelimited.sample.SnippetApplication;
+import io.ratelimited.sample.SnippetCompiler;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.io.IOException;
+import java.lang.reflect.Method;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.TestInstance;
+import org.junit.jupiter.api.condition.EnabledIf;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.openqa.selenium.Keys;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
+import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.util.ReflectionUtils;
+
+/** The live page in a real browser, against the running application. */
+@SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
+@EnabledIf(
+        value = "io.ratelimited.sample.page.Browser#isInstalled",
+        disabledReason = "Chromium or ChromeDriver is not installed: apt-get install chromium chromium-driver")
+@TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@DirtiesContext // the page changes limits
+class LivePageTests {
+
+    private static final List<String> OUTCOMES = List.of("admitted", "delayed", "rejected", "shadowed");
+
+    @LocalServerPort
+    int port;
+
+    @Autowired
+    RateLimits limits;
+
+    private Browser browser;
+    private Http http;
+
+    @BeforeEach
+    void open() {
+        if (browser == null) {
+            browser = new Browser(port);
+            http = new Http(port);
+        }
+        browser.open(1360, 900, "light");
+    }
+
+    @AfterEach
+    void thePageHasNoErrors() {
+        assertThat(browser.errors()).isEmpty();
+    }
+
+    @AfterAll
+    void close() {
+        if (browser != null) {
+            browser.close();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "token-bucket",
+                "leaky-bucket",
+                "warm-up",
+                "smooth-bursty",
+                "gcra",
+                "fixed-window",
+                "sliding-window",
+                "sliding-log",
+                "concurrency"
+            })
+    void aRunDrawsItsSeriesAndCountsWhatTheMetersCount(String algorithm) throws IOException {
+        browser.choose("algorithm", algorithm);
+        Map<String, Long> before = meters("demo-" + algorithm);
+        browser.set("calls", 40);
+        browser.run(60);
+        browser.screenshot(algorithm);
+        assertThat(browser.drawn(0, "calls")).isGreaterThan(100);
+        assertThat(browser.drawn(0, "level")).isGreaterThan(20);
+        assertThat(browser.drawn(0, "waits")).isGreaterThan(20);
+        long sum = 0;
+        for (String outcome : OUTCOMES) {
+            long counted = browser.count(0, outcome);
+            assertThat(counted).as(outcome).isEqualTo(http.metered("demo-" + algorithm, outcome) - before.get(outcome));
+            sum += counted;
+        }
+        assertThat(browser.count(0, "offered")).isEqualTo(sum).isGreaterThanOrEqualTo(60);
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.texts("[data-code=answer] code").get(0))
+                .contains("RateLimit: \"demo-" + algorithm + "\";r=");
+    }
+
+    @Test
+    void aPolicyOfShadowLetsCallsInAndCountsThem() {
+        browser.choose("policy", "SHADOW");
+        browser.set("rate", 1);
+        browser.set("burst", 1);
+        browser.run(20);
+        assertThat(browser.count(0, "shadowed")).isGreaterThan(10);
+        assertThat(browser.count(0, "rejected")).isZero();
+    }
+
+    @Test
+    void sideBySideBothAlgorithmsGetTheSameLoad() throws IOException {
+        browser.click("#compare");
+        browser.choose("second", "sliding-log");
+        browser.load("greedy");
+        browser.run(60);
+        assertThat(browser.texts(".panel h2")).containsExactly("Token bucket", "Sliding log");
+        assertThat(browser.count(0, "offered")).isEqualTo(browser.count(1, "offered"));
+        assertThat(browser.texts(".panel:first-child .share li")).hasSize(10);
+        assertThat(browser.texts(".meters")).hasSize(2).containsOnly("The meters of the application counted the same.");
+        assertThat(browser.drawn(1, "calls")).isGreaterThan(100);
+        browser.screenshotOfAll("side-by-side");
+    }
+
+    @Test
+    void aControlMovedDuringARunChangesTheLimitAndLeavesWhatWasSpentSpent() {
+        browser.choose("period", "m");
+        browser.set("rate", 1);
+        browser.set("burst", 10);
+        browser.start();
+        browser.await(() -> browser.count(0, "rejected") > 0);
+        browser.set("burst", 100);
+        browser.await(
+                () -> http.get("/actuator/ratelimits/demo-token-bucket").body().contains("\"burst\":100"));
+        browser.stop();
+        assertThat(http.get("/actuator/ratelimits/demo-token-bucket/alice").body())
+                .contains("\"remaining\":0");
+        assertThat(browser.count(0, "admitted")).isBetween(10L, 12L);
+    }
+
+    @Test
+    void aValueThatIsNotOneIsNamedAndNothingStarts() {
+        browser.set("burst", 0);
+        browser.click("#start");
+        assertThat(browser.find("#status").getText()).startsWith("Burst:");
+        assertThat(browser.find("#burst").getDomAttribute("aria-invalid")).isEqualTo("true");
+        assertThat(browser.find("#start").getText()).isEqualTo("Start");
+    }
+
+    /** Annotation and yml are both started, and both make the limit that the page has made by its controls. */
+    @Test
+    void theCopiedAnnotationCompilesAndMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
+        List<String> methods = new ArrayList<>();
+        Map<String, Limit> fromYml = new HashMap<>();
+        Map<String, Limit> fromControls = new HashMap<>();
+        for (String algorithm : List.of("token-bucket", "leaky-bucket", "warm-up", "concurrency", "sliding-log")) {
+            browser.choose("algorithm", algorithm);
+            browser.choose("policy", "WAIT");
+            browser.set("maxWait", 700);
+            browser.run(1);
+            String annotation = copied("annotation");
+            methods.add(annotation + " void m" + methods.size() + "(String user) {}\n");
+            fromControls.put(
+                    "demo-" + algorithm, limits.get("demo-" + algorithm).limit());
+            fromYml.putAll(limitsOf(List.of(), copied("yml")));
+        }
+        String source = "@Service class Copied {\n" + String.join("\n", methods) + "}";
+        List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
+        assertThat(classes.get(0).getDeclaredMethods())
+                .hasSize(5)
+                .allMatch(method -> method.isAnnotationPresent(RateLimited.class));
+        assertThat(fromYml).isEqualTo(fromControls);
+        assertThat(limitsOf(classes, "")).isEqualTo(fromControls);
+    }
+
+    /** The limits of an application of these classes, each of whose methods is called once, with this yml. */
+    private static Map<String, Limit> limitsOf(List<Class<?>> classes, String yml) throws Exception {
+        Map<String, Limit> limits = new HashMap<>();
+        try (ConfigurableApplicationContext context = SnippetApplication.start(classes, List.of(yml))) {
+            for (Class<?> type : classes) {
+                for (Method method : type.getDeclaredMethods()) {
+                    ReflectionUtils.makeAccessible(method);
+                    method.invoke(context.getBean(type), "ann");
+                }
+            }
+            RateLimits known = context.getBean(RateLimits.class);
+            Matcher names = Pattern.compile("(?m)^ {4}([\\w-]+):$").matcher(yml);
+            while (names.find()) {
+                known.get(names.group(1));
+            }
+            known.all().forEach(limit -> limits.put(limit.name(), limit.limit()));
+        }
+        return limits;
+    }
+
+    private String copied(String kind) {
+        browser.click("[data-code=" + kind + "] .copy");
+        browser.await(
+                () -> browser.find("[data-code=" + kind + "] .copy").getText().equals("Copied"));
+        return (String) Objects.requireNonNull(
+                browser.scriptAsync("navigator.clipboard.readText().then(arguments[arguments.length - 1])"));
+    }
+
+    @Test
+    void theKeyboardAloneIsEnough() {
+        browser.script("document.body.focus()");
+        tabTo("algorithm");
+        browser.focused().sendKeys("Leaky");
+        tabTo("burst");
+        browser.focused().sendKeys(Keys.chord(Keys.CONTROL, "a"), "5");
+        tabTo("calls");
+        browser.focused().sendKeys(Keys.ARROW_RIGHT);
+        tabTo("start");
+        assertThat(browser.script("return getComputedStyle(document.activeElement).outlineStyle"))
+                .isEqualTo("solid");
+        browser.focused().sendKeys(Keys.ENTER);
+        browser.await(() -> browser.count(0, "offered") > 5);
+        browser.focused().sendKeys(Keys.ENTER);
+        browser.await(() -> browser.find("#status").getText().startsWith("Stopped"));
+        assertThat(browser.texts(".panel h2")).containsExactly("Leaky bucket");
+        assertThat(browser.texts("[data-code=yml] code").get(0)).contains("burst: 5\n");
+        assertThat(browser.texts("#calls-shown")).containsExactly("21");
+        assertThat(browser.focused().getDomAttribute("id")).isEqualTo("start");
+    }
+
+    private void tabTo(String id) {
+        for (int i = 0; i < 30 && !id.equals(browser.focused().getDomAttribute("id")); i++) {
+            browser.focused().sendKeys(Keys.TAB);
+        }
+        assertThat(browser.focused().getDomAttribute("id")).isEqualTo(id);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1360, light", "1360, dark", "360, light", "360, dark"})
+    void axeFindsNothingAndNothingIsWiderThanTheScreen(int width, String theme) throws IOException {
+        browser.open(width, 800, theme);
+        browser.click("#compare");
+        browser.load("greedy");
+        browser.choose("policy", "WAIT");
+        browser.set("maxWait", 200);
+        browser.run(30);
+        assertThat(browser.violations()).isEmpty();
+        assertThat(browser.script("return document.documentElement.scrollWidth <= innerWidth"))
+                .isEqualTo(true);
+        assertThat((List<?>) browser.script(
+                        "return [...document.querySelectorAll('button, input, select, .totals div, .chart')]"
+                                + ".filter(e => e.offsetParent && e.getBoundingClientRect().right > innerWidth)"
+                                + ".map(e => e.outerHTML)"))
+                .isEmpty();
+        browser.screenshotOfAll("page-" + width + "-" + theme);
+    }
+
+    @Test
+    void theThemeCanBeChosen() {
+        browser.click("#theme");
+        assertThat(browser.find("#theme").getDomAttribute("aria-pressed")).isEqualTo("true");
+        assertThat(browser.script("return getComputedStyle(document.body).backgroundColor"))
+                .isEqualTo("rgb(16, 21, 28)");
+    }
+
+    private Map<String, Long> meters(String limit) {
+        Map<String, Long> counted = new HashMap<>();
+        OUTCOMES.forEach(outcome -> counted.put(outcome, http.metered(limit, outcome)));
+        return counted;
+    }
+}
