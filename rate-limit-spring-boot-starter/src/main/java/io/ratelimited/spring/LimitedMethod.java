@@ -72,7 +72,7 @@ final class LimitedMethod {
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
-        gate.tell(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision(), null);
+        gate.tell(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
         return true;
     }
 
@@ -117,7 +117,7 @@ final class LimitedMethod {
             return false;
         }
         if (!gate.isUnobserved()) {
-            gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek, null);
+            gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek);
         }
         return true;
     }

@@ -4,12 +4,12 @@ import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
-import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.ast.CompoundExpression;
 import org.springframework.expression.spel.ast.Projection;
@@ -69,7 +69,7 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
     }
 
     private MethodLimit limit(String route, String place, String name, @Nullable String key) {
-        String property = "rate-limit.limits." + LimitSettings.propertyName(name);
+        String property = LimitSettings.property(name);
         NamedLimit limit;
         try {
             limit = rateLimits.get(name);
@@ -102,11 +102,7 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
         }
         try {
             CallExpression expression = new CallExpression(
-                    attribute + " of rate limit '" + limit.name() + "'",
-                    text,
-                    REQUEST,
-                    new DefaultParameterNameDiscoverer(),
-                    beans);
+                    attribute + " of rate limit '" + limit.name() + "'", text, REQUEST, Map.of(), beans);
             SpelExpression parsed = new SpelExpressionParser().parseRaw(text);
             requireKnown(parsed.getAST(), text);
             return expression;

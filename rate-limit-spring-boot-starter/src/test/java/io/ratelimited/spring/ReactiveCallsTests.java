@@ -330,7 +330,11 @@ final class ReactiveCallsTests {
         }
 
         @Override
-        public void decided(NamedLimit limit, Outcome outcome, Supplier<io.ratelimited.core.Decision> decision) {
+        public void decided(
+                NamedLimit limit,
+                io.ratelimited.core.Limit applied,
+                Outcome outcome,
+                Supplier<io.ratelimited.core.Decision> decision) {
             // Nobody reads the headers of a response.
         }
     }
