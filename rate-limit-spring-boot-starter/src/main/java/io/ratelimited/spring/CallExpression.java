@@ -83,7 +83,7 @@ final class CallExpression {
         this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
     }
 
-    private static SpelExpression parse(String text) {
+    static SpelExpression parse(String text) {
         try {
             return PARSER.parseRaw(text);
         } catch (ParseException | IllegalStateException ex) {

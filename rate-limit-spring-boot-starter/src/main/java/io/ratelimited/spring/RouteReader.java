@@ -15,8 +15,6 @@ import org.springframework.expression.spel.ast.CompoundExpression;
 import org.springframework.expression.spel.ast.Projection;
 import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
-import org.springframework.expression.spel.standard.SpelExpression;
-import org.springframework.expression.spel.standard.SpelExpressionParser;
 import org.springframework.util.ReflectionUtils;
 
 /**
@@ -101,11 +99,9 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
             return null;
         }
         try {
-            CallExpression expression = new CallExpression(
+            requireKnown(CallExpression.parse(text).getAST(), text);
+            return new CallExpression(
                     attribute + " of rate limit '" + limit.name() + "'", text, REQUEST, Map.of(), beans);
-            SpelExpression parsed = new SpelExpressionParser().parseRaw(text);
-            requireKnown(parsed.getAST(), text);
-            return expression;
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     limit.name(),

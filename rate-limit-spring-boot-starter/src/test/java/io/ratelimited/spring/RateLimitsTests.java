@@ -20,6 +20,7 @@ final class RateLimitsTests {
             ticker,
             new Class<?>[0],
             "rate-limit.limits.search.rate=2/s",
+            "rate-limit.limits.search.tier='gold'",
             "rate-limit.limits.search.tiers.gold.rate=10/s",
             "rate-limit.limits.queue.rate=1/s",
             "rate-limit.limits.queue.policy=wait",

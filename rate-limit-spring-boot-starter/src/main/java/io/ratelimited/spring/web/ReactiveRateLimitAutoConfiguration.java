@@ -19,7 +19,7 @@ import org.springframework.web.reactive.DispatcherHandler;
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @ConditionalOnClass(DispatcherHandler.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
-@ConditionalOnBean(RateLimits.class)
+@ConditionalOnBean(RouteLimits.class)
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean

@@ -17,7 +17,7 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
-@ConditionalOnBean(RateLimits.class)
+@ConditionalOnBean(RouteLimits.class)
 public final class ServletRateLimitAutoConfiguration {
 
     @Bean

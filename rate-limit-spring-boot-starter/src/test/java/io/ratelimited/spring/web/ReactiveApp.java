@@ -112,7 +112,7 @@ class ReactiveApp {
         }
 
         @GetMapping("/heavy")
-        @RateLimited(name = "heavy", rate = "5/m", permits = "6")
+        @RateLimited(name = "heavy", rate = "5/m", permits = "3 + 3")
         Mono<String> heavy() {
             return Mono.just("never");
         }

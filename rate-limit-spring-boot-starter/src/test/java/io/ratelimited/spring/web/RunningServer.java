@@ -51,6 +51,7 @@ final class RunningServer implements AutoCloseable {
 
         RunningServer start(List<Class<?>> sources, String... properties) {
             List<String> all = new ArrayList<>(List.of(properties));
+            all.add("rate-limit.limits.plan.tiers.internal.rate=unlimited");
             all.add("server.port=0");
             all.add("spring.main.banner-mode=off");
             all.add("spring.autoconfigure.exclude=" + excluded);

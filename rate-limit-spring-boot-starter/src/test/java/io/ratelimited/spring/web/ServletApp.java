@@ -123,7 +123,7 @@ class ServletApp {
         }
 
         @GetMapping("/heavy")
-        @RateLimited(name = "heavy", rate = "5/m", permits = "6")
+        @RateLimited(name = "heavy", rate = "5/m", permits = "3 + 3")
         String heavy() {
             return "never";
         }
