@@ -115,15 +115,21 @@ class GuideTests {
 
     private static void runTests(List<Class<?>> classes) {
         SummaryGeneratingListener summary = new SummaryGeneratingListener();
-        LauncherFactory.create()
-                .execute(
-                        LauncherDiscoveryRequestBuilder.request()
-                                .selectors(classes.stream()
-                                        .filter(type -> type.getSimpleName().endsWith("Test"))
-                                        .map(DiscoverySelectors::selectClass)
-                                        .toList())
-                                .build(),
-                        summary);
+        // The limits of the shop's application.yml are not those of the guide's application.
+        System.setProperty("spring.config.name", "guide");
+        try {
+            LauncherFactory.create()
+                    .execute(
+                            LauncherDiscoveryRequestBuilder.request()
+                                    .selectors(classes.stream()
+                                            .filter(type -> type.getSimpleName().endsWith("Test"))
+                                            .map(DiscoverySelectors::selectClass)
+                                            .toList())
+                                    .build(),
+                            summary);
+        } finally {
+            System.clearProperty("spring.config.name");
+        }
         assertThat(summary.getSummary().getFailures())
                 .extracting(failure -> failure.getException())
                 .isEmpty();

@@ -13,9 +13,11 @@ import org.junit.jupiter.api.condition.EnabledIf;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.web.server.LocalServerPort;
+import org.springframework.test.annotation.DirtiesContext;
 
 /** The console lines of the README, run in a shell against the sample as it starts. */
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
+@DirtiesContext(classMode = DirtiesContext.ClassMode.BEFORE_CLASS)
 class ReadmeCommandsTests {
 
     private static final Pattern BLOCK = Pattern.compile("(?ms)^```console\\n(.*?)^```$");
