@@ -38,10 +38,11 @@ class CallsInFlightTest {
     }
 
     /** The end of a call has come, with all it had to wake. */
-    private static void assertIdle(InMemoryRateLimiter limiter, @Nullable Object key) {
+    private void assertIdle(InMemoryRateLimiter limiter, @Nullable Object key) {
         assertThat(free(limiter, key)).isEqualTo(limiter.limit().maxConcurrent());
         assertThat(limiter.waiting()).isZero();
         assertThat(limiter.keys()).isZero();
+        assertThat(ticker.sleeping()).isZero();
     }
 
     @Test
@@ -521,13 +522,16 @@ class CallsInFlightTest {
         InMemoryRateLimiter limiter =
                 limiter(limit(1).toBuilder().maxWaiting(20_000).build());
         Reservation running = limiter.reserve("key", 1, 0);
-        List<CompletableFuture<Void>> calls = new ArrayList<>();
+        List<CompletableFuture<Boolean>> calls = new ArrayList<>();
         for (int i = 0; i < 20_000; i++) {
             Reservation call = limiter.reserve("key", 1, HOUR);
-            calls.add(call.awaitAsync().thenRun(call::release));
+            calls.add(call.awaitAsync().thenApply(admitted -> {
+                call.release();
+                return admitted;
+            }));
         }
         running.release();
-        calls.forEach(CompletableFuture::join);
+        assertThat(calls).allMatch(CompletableFuture::join);
         assertIdle(limiter, "key");
     }
 
@@ -543,6 +547,21 @@ class CallsInFlightTest {
         keyed.release();
         single.release();
         assertIdle(limiter, "key");
+    }
+
+    @Test
+    void aCallTellsWhetherItMayHaveToWait() {
+        InMemoryRateLimiter limiter = limiter(limit(1));
+        Reservation running = limiter.reserve("key", 1, 0);
+        Reservation waiting = limiter.reserve("key", 1, HOUR);
+        assertThat(running.mayWait()).isFalse();
+        assertThat(waiting.mayWait()).isTrue();
+        assertThat(limiter.reserve("key", 1, 0).mayWait()).isFalse();
+        InMemoryRateLimiter bucket =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("1/s").build());
+        assertThat(bucket.reserve(null, 1, HOUR).mayWait()).isFalse();
+        assertThat(bucket.reserve(null, 1, HOUR).mayWait()).isTrue();
+        assertThat(bucket.reserve(null, 1, 0).mayWait()).isFalse();
     }
 
     @Test

@@ -36,9 +36,14 @@ class CellTest {
                 Limit.of("a", Algorithm.SLIDING_LOG).rate("10/s").build());
     }
 
+    /** Where the clock starts: monotonic time may be negative and may wrap within seconds, the calendar does neither. */
+    private static long base(Limit limit, int round) {
+        return limit.algorithm() == Algorithm.FIXED_WINDOW || round % 2 == 0 ? 0 : Long.MAX_VALUE - SECOND;
+    }
+
     /** The cell after random calls, of which some wait. */
-    private static Cell used(Terms terms, Random random) {
-        long now = 0;
+    private static Cell used(Terms terms, long base, Random random) {
+        long now = base;
         Cell cell = terms.fresh(now);
         for (int calls = random.nextInt(12); calls > 0; calls--) {
             now += random.nextInt(400) * 1_000_000L;
@@ -58,12 +63,14 @@ class CellTest {
         // The larger wait of the two is enough where state is ordered.
         boolean exact = limit.algorithm() != Algorithm.SLIDING_WINDOW && limit.algorithm() != Algorithm.WARM_UP;
         for (int round = 0; round < 2_000; round++) {
-            Terms terms = Terms.of(limit, 0);
-            Cell one = used(terms, random);
-            Cell two = used(terms, random);
+            long base = base(limit, round);
+            Terms terms = Terms.of(limit, base);
+            Cell one = used(terms, base, random);
+            Cell two = used(terms, base, random);
             Cell both = one.copy();
             both.absorb(two);
-            for (long now = 0; now < 6 * SECOND; now += SECOND / 4 + 1) {
+            for (long passed = 0; passed < 6 * SECOND; passed += SECOND / 4 + 1) {
+                long now = base + passed;
                 for (int permits = 1; permits <= 7; permits += 2) {
                     long least = Math.max(wait(one, permits, now), wait(two, permits, now));
                     if (exact) {
@@ -75,18 +82,19 @@ class CellTest {
             }
             Cell same = one.copy();
             same.absorb(one);
-            assertTwins(same, one);
+            assertTwins(same, one, base);
             if (limit.algorithm() == Algorithm.WARM_UP) {
                 continue; // a fresh one is colder, and stays so
             }
-            Cell fresh = terms.fresh(0);
+            Cell fresh = terms.fresh(base);
             fresh.absorb(one);
-            assertTwins(fresh, one);
+            assertTwins(fresh, one, base);
         }
     }
 
-    private static void assertTwins(Cell cell, Cell twin) {
-        for (long now = 0; now < 5 * SECOND; now += SECOND / 3) {
+    private static void assertTwins(Cell cell, Cell twin, long base) {
+        for (long passed = 0; passed < 5 * SECOND; passed += SECOND / 3) {
+            long now = base + passed;
             assertThat(cell.remaining(now)).isEqualTo(twin.remaining(now));
             assertThat(cell.nanosToFresh(now)).isEqualTo(twin.nanosToFresh(now));
             assertThat(wait(cell, 3, now)).isEqualTo(wait(twin, 3, now));
@@ -99,8 +107,8 @@ class CellTest {
         Random random = new Random(2);
         for (int round = 0; round < 500; round++) {
             Terms terms = Terms.of(limit, 0);
-            Cell one = used(terms, random);
-            Cell two = used(terms, random);
+            Cell one = used(terms, 0, random);
+            Cell two = used(terms, 0, random);
             Cell both = one.copy();
             both.absorb(two);
             long fresh = Math.max(one.nanosToFresh(0), two.nanosToFresh(0));
@@ -116,7 +124,7 @@ class CellTest {
     void aRetiredCellAnswersThatItHasMovedAndItsTwinGoesOn(Limit limit) {
         Random random = new Random(3);
         for (int round = 0; round < 100; round++) {
-            Cell cell = used(Terms.of(limit, 0), random);
+            Cell cell = used(Terms.of(limit, 0), 0, random);
             Cell before = cell.copy();
             CellReservation call =
                     new CellReservation(new InMemoryRateLimiter(limit, ticker, 1), null, 1, 100 * SECOND);
@@ -126,7 +134,7 @@ class CellTest {
             assertThat(cell.reserve(1, 5 * SECOND, 0, null)).isEqualTo(Cell.MOVED);
             assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
             cell.cancel(call, 5 * SECOND);
-            assertTwins(twin, before);
+            assertTwins(twin, before, 0);
             assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
         }
     }
@@ -190,6 +198,33 @@ class CellTest {
                 default -> assertThat(wait).isBetween(debt - 1, debt + 1);
             }
         }
+    }
+
+    /** 15 permits below the threshold, 15 above it, which cost up to three times as much; one is stored in 0.1 s. */
+    @Test
+    void aWarmUpTellsItsStoredPermitsAndKeepsTheirShare() {
+        Limit limit = Limit.of("a", Algorithm.WARM_UP)
+                .rate("10/s")
+                .warmup(Duration.ofSeconds(3))
+                .build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 1);
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(30);
+        assertThat(limiter.peek(null, 1, 0).reset()).isZero();
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+        // The uppermost permit costs the mean of 0.3 s and 0.28666… s, and is stored again in 0.1 s.
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofNanos(293_333_334));
+        assertThat(limiter.peek(null, 1, 0).reset()).isEqualTo(Duration.ofNanos(393_333_334));
+        assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
+        assertThat(limiter.reserve(null, 14, DAY).waitNanos()).isEqualTo(293_333_334);
+        ticker.advanceNanos(3 * SECOND + 1); // the whole warm-up, rounded up
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(15);
+        limiter.update(limit.toBuilder().rate("20/s").build());
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(30);
+        assertThat(limiter.peek(null, 1, 0).reset()).isBetween(Duration.ofMillis(1_499), Duration.ofMillis(1_500));
+        limiter.update(limit.toBuilder().warmup(Duration.ZERO).build());
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(1);
+        limiter.update(limit);
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(30);
     }
 
     /** What was granted in advance counts in the windows in which it will be used, as many as a window holds. */

@@ -157,7 +157,7 @@ class KeyFloodTest {
         InMemoryRateLimiter flooded =
                 limiter(Limit.of("a", Algorithm.SLIDING_LOG).rate("10/h").build(), 1);
         long[] granted = new long[20];
-        for (int round = 0; round < 200; round++) {
+        for (int round = 0; round < 2_000; round++) {
             int id = round * 7 % 20;
             granted[id] += flooded.tryAcquire(new Colliding(id), 1) ? 1 : 0;
         }
@@ -165,6 +165,53 @@ class KeyFloodTest {
         for (long own : granted) {
             assertThat(own).isLessThanOrEqualTo(10);
         }
+    }
+
+    @Test
+    void keysOfAnotherPlaceAreNotLimitedEarly() {
+        InMemoryRateLimiter flooded =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/h").build(), 1);
+        for (int id = 0; id < 200; id++) {
+            flooded.tryAcquire(new Colliding(id), 10);
+        }
+        int whole = 0;
+        for (int key = 0; key < 10; key++) {
+            whole += flooded.tryAcquire("key" + key, 10) ? 1 : 0;
+        }
+        assertThat(whole).isGreaterThanOrEqualTo(9);
+    }
+
+    @Test
+    void resetForgetsWhatAPlaceRemembersOfItsKey() {
+        InMemoryRateLimiter flooded =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/h").build(), MAXIMUM);
+        for (int id = 0; id < 5 * MAXIMUM; id++) {
+            flooded.tryAcquire(new Colliding(id), 10);
+        }
+        Threads.until(() -> flooded.keys() <= MAXIMUM);
+        assertThat(flooded.tryAcquire("new", 10)).isTrue();
+        Colliding fresh = new Colliding(-1);
+        assertThat(flooded.tryAcquire(fresh, 1)).isFalse();
+        flooded.reset(fresh);
+        assertThat(flooded.tryAcquire(fresh, 10)).isTrue();
+        assertThat(flooded.tryAcquire(fresh, 1)).isFalse();
+    }
+
+    @Test
+    void aChangeOfTheLimitChangesWhenKeysAreForgotten() {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.SLIDING_LOG).rate("10/h").build(), MAXIMUM);
+        for (int i = 0; i < 100; i++) {
+            limiter.tryAcquire(i, 10);
+        }
+        limiter.update(Limit.of("a", Algorithm.SLIDING_LOG).rate("10/s").build());
+        assertThat(limiter.knownKeys()).hasSize(100).contains(99);
+        ticker.advance(Duration.ofSeconds(2));
+        Threads.until(() -> {
+            limiter.tryAcquire("other", 1);
+            return limiter.keys() == 1;
+        });
+        assertThat(limiter.knownKeys()).containsExactly("other");
     }
 
     @Test
