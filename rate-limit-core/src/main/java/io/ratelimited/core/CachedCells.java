@@ -26,6 +26,8 @@ final class CachedCells implements Cells {
 
     private static final int SHARED = 8192;
 
+    private static final long NOTED_WITHIN = TimeUnit.SECONDS.toNanos(1);
+
     private final Cache<Object, Cell> cells;
     private final SteadyClock clock;
     private volatile Terms terms;
@@ -45,8 +47,9 @@ final class CachedCells implements Cells {
                 .build();
     }
 
+    /** How long after its last use the cache may drop a key: it notes a use only if a second has passed since another. */
     private static Duration idle(Terms terms) {
-        return Duration.ofNanos(Math.max(TimeUnit.SECONDS.toNanos(1), terms.idleNanos()) + SteadyClock.GRAIN);
+        return Duration.ofNanos(terms.idleNanos() + NOTED_WITHIN + SteadyClock.GRAIN);
     }
 
     @Override

@@ -46,8 +46,13 @@ abstract class Cell {
     /** Gives back what can be given back of a reservation without ever creating a permit. */
     abstract void cancel(CellReservation reservation, long now);
 
-    /** Permits that can be had at once. */
+    /** How many calls of one permit each would go at once. */
     abstract long remaining(long now);
+
+    /** Nanoseconds until {@link #remaining} is as much as it ever is; 0 when it is. */
+    long nanosToWhole(long now) {
+        return nanosToFresh(now);
+    }
 
     /** Nanoseconds until this cell equals a fresh one; 0 when it does, and may be dropped. */
     abstract long nanosToFresh(long now);

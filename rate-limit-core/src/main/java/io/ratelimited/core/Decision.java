@@ -13,8 +13,12 @@ import org.jspecify.annotations.Nullable;
  *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when no time can be told
  *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY})
  * @param never refused for good: more permits than can ever be had at once, or a closed limit
- * @param remaining permits that could still be had at once, rounded down; never negative
- * @param reset time until the budget is whole again, rounded up; zero when it is
+ * @param remaining how many calls of one permit each would still go now, without waiting; never negative. For {@link
+ *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that goes on credit; for {@link Algorithm#WARM_UP} and
+ *     {@link Algorithm#LEAKY_BUCKET}, which grant one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the
+ *     places that are free
+ * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
+ *     for {@link Algorithm#CONCURRENCY}, where it depends on when other calls end
  * @param source who decided
  */
 public record Decision(

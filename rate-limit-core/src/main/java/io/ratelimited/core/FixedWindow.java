@@ -4,8 +4,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
 import java.time.Instant;
-import java.time.LocalDate;
-import java.time.ZoneId;
+import java.time.zone.ZoneRules;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -69,8 +68,7 @@ final class FixedWindow extends Cell {
         if (permits > terms.permits) {
             return NEVER;
         }
-        long window = terms.take(before, permits, now) >> terms.bits;
-        long wait = window == terms.windowAt(now) ? 0 : terms.start(window) - now;
+        long wait = terms.nanosTo(terms.take(before, permits, now) >> terms.bits, now);
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
 
@@ -87,13 +85,14 @@ final class FixedWindow extends Cell {
     @Override
     long remaining(long now) {
         long current = terms.advance(word, now);
-        return current >> terms.bits == terms.windowAt(now) ? terms.permits - terms.taken(current) : 0;
+        return terms.nanosTo(current >> terms.bits, now) == 0 ? terms.permits - terms.taken(current) : 0;
     }
 
+    /** A later window that was given back whole still closes those before it. */
     @Override
     long nanosToFresh(long now) {
         long current = terms.advance(word, now);
-        return terms.taken(current) == 0 ? 0 : terms.start((current >> terms.bits) + 1) - now;
+        return terms.nanosTo((current >> terms.bits) + (terms.taken(current) == 0 ? 0 : 1), now);
     }
 
     @Override
@@ -117,12 +116,12 @@ final class FixedWindow extends Cell {
     @Override
     Budget leave(long now) {
         long current = terms.advance(word, now);
-        long ahead = (current >> terms.bits) - terms.windowAt(now);
+        long ahead = (current >> terms.bits) - terms.windowAt(now).index;
         if (ahead == 0) {
             return new Budget(terms.permits - terms.taken(current), terms.permits, 0, 0);
         }
         double debt = (double) (ahead - 1) * terms.permits + terms.taken(current);
-        return new Budget(0, 1, debt, terms.start((current >> terms.bits) + 1) - now);
+        return new Budget(0, 1, debt, terms.nanosTo((current >> terms.bits) + 1, now));
     }
 
     /** The calendar of one limit. */
@@ -134,11 +133,7 @@ final class FixedWindow extends Cell {
         private final long permits;
         private final int bits;
         private final long period;
-        private final ZoneId zone;
-        /** Windows of whole days begin at local midnight; shorter ones are counted from the zone's standard offset. */
-        private final boolean wholeDays;
-
-        private final long offset;
+        private final ZoneRules rules;
         /** The window asked for last: almost always the one asked for next. */
         private volatile Window current = new Window(0, 0, 0);
 
@@ -150,37 +145,53 @@ final class FixedWindow extends Cell {
             this.permits = limit.rate().permits();
             this.bits = Long.SIZE - Long.numberOfLeadingZeros(permits);
             this.period = limit.rate().period().toNanos();
-            this.zone = limit.zone();
-            this.wholeDays = period % DAY == 0;
-            this.offset = zone.getRules().getStandardOffset(Instant.EPOCH).getTotalSeconds() * SECOND;
+            this.rules = limit.zone().getRules();
         }
 
-        private long windowAt(long now) {
+        private Window windowAt(long now) {
             Window window = current;
             if (now - window.start < 0 || now - window.end >= 0) {
-                long index = index(now);
+                long index = Math.floorDiv(now + offset(now), period);
                 window = new Window(index, start(index), start(index + 1));
                 current = window;
             }
-            return window.index;
+            return window;
         }
 
-        private long index(long now) {
-            if (!wholeDays) {
-                return Math.floorDiv(now + offset, period);
-            }
-            Instant instant = Instant.ofEpochSecond(Math.floorDiv(now, SECOND), Math.floorMod(now, SECOND));
-            return Math.floorDiv(instant.atZone(zone).toLocalDate().toEpochDay(), period / DAY);
+        /**
+         * How far the windows are ahead of those of UTC: as the clocks of the zone, but for whole periods by which
+         * summer time moves them. So an hour that comes twice is two windows.
+         */
+        private long offset(long now) {
+            Instant instant = instant(now);
+            long standard = rules.getStandardOffset(instant).getTotalSeconds() * SECOND;
+            long total = rules.getOffset(instant).getTotalSeconds() * SECOND;
+            return standard + (total - standard) % period;
         }
 
+        /** The first instant of a window. One that the clocks leave out begins when they are moved. */
         private long start(long index) {
-            if (!wholeDays) {
-                return index * period - offset;
+            long local = index * period;
+            long before = local - offset(local - DAY);
+            long start = local - offset(before);
+            if (start >= before) {
+                return start;
             }
-            Instant instant = LocalDate.ofEpochDay(index * (period / DAY))
-                    .atStartOfDay(zone)
-                    .toInstant();
-            return instant.getEpochSecond() * SECOND + instant.getNano();
+            Instant moved = rules.previousTransition(instant(before + 1)).getInstant();
+            return Math.max(start, moved.getEpochSecond() * SECOND);
+        }
+
+        private static Instant instant(long nanos) {
+            return Instant.ofEpochSecond(Math.floorDiv(nanos, SECOND), Math.floorMod(nanos, SECOND));
+        }
+
+        /** Nanoseconds until a window begins. */
+        private long nanosTo(long index, long now) {
+            Window window = windowAt(now);
+            if (index == window.index) {
+                return 0;
+            }
+            return Math.max(0, (index == window.index + 1 ? window.end : start(index)) - now);
         }
 
         private long taken(long word) {
@@ -189,7 +200,7 @@ final class FixedWindow extends Cell {
 
         /** The word as of now: a later window is empty, an earlier time changes nothing (I2). */
         private long advance(long word, long now) {
-            long window = windowAt(now);
+            long window = windowAt(now).index;
             return window > word >> bits ? window << bits : word;
         }
 
@@ -203,16 +214,16 @@ final class FixedWindow extends Cell {
 
         @Override
         Cell fresh(long now) {
-            return new FixedWindow(this, windowAt(now) << bits);
+            return new FixedWindow(this, windowAt(now).index << bits);
         }
 
         @Override
         Cell resume(Budget budget, long now) {
             if (budget.debt() == 0) {
-                return new FixedWindow(this, (windowAt(now) << bits) + permits - budget.shareOf(permits));
+                return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.shareOf(permits));
             }
             long debt = (long) Math.ceil(budget.debt());
-            long window = windowAt(now) + 1 + (debt - 1) / permits;
+            long window = windowAt(now).index + 1 + (debt - 1) / permits;
             return new FixedWindow(this, (window << bits) + (debt - 1) % permits + 1);
         }
 

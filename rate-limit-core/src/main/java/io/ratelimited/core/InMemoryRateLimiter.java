@@ -151,7 +151,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private static @Nullable Decision decision(Cell cell, long now, long outcome) {
         boolean admitted = outcome >= 0;
         boolean told = !admitted && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
-        long toFresh = cell.nanosToFresh(now);
+        long toWhole = cell.nanosToWhole(now);
         long remaining = cell.remaining(now);
         if (cell.peek(1, now, 0) == Cell.MOVED) {
             return null;
@@ -163,7 +163,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
                 told ? Duration.ofNanos(~outcome) : null,
                 outcome == Cell.NEVER,
                 remaining,
-                Duration.ofNanos(toFresh == Long.MAX_VALUE ? 0 : toFresh),
+                Duration.ofNanos(toWhole == Long.MAX_VALUE ? 0 : toWhole),
                 Decision.Source.MEMORY);
     }
 

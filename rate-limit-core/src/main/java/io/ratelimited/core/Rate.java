@@ -35,10 +35,13 @@ public record Rate(long permits, Duration period) {
             throw new IllegalArgumentException("the period of a rate must be from 1ns to 3650d: " + period);
         }
         if (permits != Long.MAX_VALUE && (permits > MAX_PERMITS || (permits - 1) / 10 >= period.toNanos())) {
-            throw new IllegalArgumentException(
-                    "rate must be at most 10^15 permits, and at most 10 permits a nanosecond: " + permits + " per "
-                            + period);
+            throw tooMany(permits, period);
         }
+    }
+
+    private static IllegalArgumentException tooMany(long permits, Duration period) {
+        return new IllegalArgumentException("rate must be at most 10^15 permits, and at most 10 permits a nanosecond: "
+                + permits + " per " + period);
     }
 
     /**
@@ -56,7 +59,12 @@ public record Rate(long permits, Duration period) {
             throw unparsable(text, null);
         }
         try {
-            return new Rate(Long.parseLong(matcher.group(1)), parsePeriod(matcher.group(2)));
+            Rate rate = new Rate(Long.parseLong(matcher.group(1)), parsePeriod(matcher.group(2)));
+            if (rate.isUnlimited()) {
+                // No number means unlimited: that has to be written out.
+                throw tooMany(rate.permits, rate.period);
+            }
+            return rate;
         } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
             throw unparsable(text, ex);
         }

@@ -122,7 +122,8 @@ final class SlidingLog extends Cell {
 
     @Override
     synchronized long remaining(long now) {
-        return Math.max(0, terms.permits - inWindow(now));
+        boolean waited = size > 0 && instant(size - 1) - now > 0;
+        return waited ? 0 : Math.max(0, terms.permits - inWindow(now));
     }
 
     private int inWindow(long now) {

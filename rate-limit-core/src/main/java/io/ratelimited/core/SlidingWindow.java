@@ -120,7 +120,8 @@ final class SlidingWindow extends Cell {
                 return Math.max(0, terms.start(slot + taken.length) - now);
             }
         }
-        return 0;
+        // A later slot that was given back whole still closes those before it.
+        return Math.max(0, terms.start(head) - now);
     }
 
     @Override

@@ -127,14 +127,16 @@ final class VirtualTime extends Cell {
         }
     }
 
+    /** Where the next caller pays, one call goes on credit beside what is stored. */
     @Override
     long remaining(long now) {
         long units = terms.time.at(now);
         long v = Math.max(zeroAt, units - terms.most);
-        if (terms.limit().algorithm() == Algorithm.LEAKY_BUCKET) {
-            return Math.max(0, terms.capacity - terms.time.permits(v - units + terms.unit - 1));
+        long stored = terms.time.permits(Math.min(terms.depth, units - v));
+        if (terms.paysFirst) {
+            return stored;
         }
-        return Math.min(terms.limit().burst(), terms.time.permits(units - v));
+        return v - units > 0 ? 0 : stored + 1;
     }
 
     @Override

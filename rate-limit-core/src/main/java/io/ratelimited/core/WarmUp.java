@@ -106,10 +106,15 @@ final class WarmUp extends Cell {
         }
     }
 
+    /** The next call goes whatever it asks for; the one behind it pays, and never goes at once. */
     @Override
     long remaining(long now) {
-        State current = state;
-        return current.due() - now > 0 ? 0 : Math.max(1, (long) terms.refill(current, now).stored);
+        return nanosToWhole(now) > 0 ? 0 : 1;
+    }
+
+    @Override
+    long nanosToWhole(long now) {
+        return Math.max(0, state.due() - now);
     }
 
     @Override

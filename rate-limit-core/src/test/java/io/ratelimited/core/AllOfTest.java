@@ -7,6 +7,10 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 /** P11: several limits take all or nothing. */
@@ -127,5 +131,225 @@ class AllOfTest {
         assertThat(all.isRefused()).isTrue();
         assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(3);
         assertThat(other.peek(null, 1, 0).remaining()).isEqualTo(3);
+    }
+
+    private static final long HOUR = 3_600_000_000_000L;
+
+    private final ManualTicker time = new ManualTicker();
+    private final RateLimiter flights =
+            limiter(Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(2));
+    private final RateLimiter fast =
+            limiter(Limit.of("fast", Algorithm.LEAKY_BUCKET).rate("10/s").burst(100));
+    private final RateLimiter slow =
+            limiter(Limit.of("slow", Algorithm.LEAKY_BUCKET).rate("2/s").burst(100));
+
+    private RateLimiter limiter(Limit.Builder limit) {
+        return new InMemoryRateLimiter(limit.build(), time, 10);
+    }
+
+    private static List<Claim> claims(RateLimiter... limiters) {
+        return Stream.of(limiters)
+                .map(limiter -> new Claim(limiter, "key", 1, HOUR))
+                .toList();
+    }
+
+    @Test
+    void oneClaimIsReservedAsItIs() {
+        assertThat(AllOf.reserve(claims(slow))).isInstanceOf(CellReservation.class);
+        assertThat(AllOf.reserveAsync(claims(slow)).toCompletableFuture().join().waitNanos())
+                .isEqualTo(500_000_000);
+    }
+
+    @Test
+    void theMembersAreInTheOrderOfTheClaims() {
+        Reservation all = AllOf.reserve(claims(fast, slow));
+        assertThat(AllOf.members(all))
+                .extracting(member -> member.decision().limit())
+                .containsExactly("fast", "slow");
+        Reservation one = AllOf.reserve(claims(fast));
+        assertThat(AllOf.members(one)).containsExactly(one);
+    }
+
+    @Test
+    void theDecisionOfAWaitingCallIsThatOfItsLongestWait() {
+        Reservation first = AllOf.reserve(claims(fast, slow));
+        assertThat(first.mayWait()).isFalse();
+        assertThat(first.decision().limit()).isEqualTo("fast");
+        for (List<Claim> claims : List.of(claims(fast, slow), claims(slow, fast))) {
+            Reservation second = AllOf.reserve(claims);
+            assertThat(second.mayWait()).isTrue();
+            assertThat(second.isRefused()).isFalse();
+            assertThat(second.decision().limit()).isEqualTo("slow");
+            second.cancel();
+        }
+    }
+
+    @Test
+    void releaseEndsTheCallInEveryMember() {
+        Reservation all = AllOf.reserve(claims(slow, flights));
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        all.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+    }
+
+    @Test
+    void aFutureCompletesWithTheLastWaitAndItsCancelGivesAllBack() {
+        assertThat(AllOf.reserve(claims(fast, slow, flights)).awaitAsync()).isCompletedWithValue(true);
+        CompletableFuture<Boolean> second =
+                AllOf.reserve(claims(fast, slow, flights)).awaitAsync();
+        time.advance(Duration.ofMillis(100));
+        assertThat(second).isNotDone();
+        time.advance(Duration.ofMillis(400));
+        assertThat(second).isCompletedWithValue(true);
+        CompletableFuture<Boolean> third = AllOf.reserve(claims(fast, slow)).awaitAsync();
+        assertThat(third).isNotDone();
+        assertThat(third.cancel(false)).isTrue();
+        assertThat(slow.waiting() + fast.waiting()).isZero();
+        assertThat(slow.peek("key", 1, HOUR).waitTime()).isEqualTo(Duration.ofMillis(500));
+        assertThat(fast.peek("key", 1, 0).admitted()).isTrue();
+        assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+    }
+
+    /** The places to sleep of one limit are taken: the call is refused, and what the other limits gave is given back. */
+    @Test
+    void aCallThatFindsNoPlaceToSleepGivesAllBack() throws InterruptedException {
+        RateLimiter crowded = limiter(Limit.of("crowded", Algorithm.LEAKY_BUCKET)
+                .rate("1/s")
+                .burst(100)
+                .maxWaiting(1));
+        crowded.tryAcquire("key", 1);
+        List<Claim> claims = List.of(new Claim(flights, "key", 1, HOUR), new Claim(crowded, "key", 1, HOUR));
+        Reservation first = AllOf.reserve(claims);
+        Reservation second = AllOf.reserve(claims);
+        assertThat(first.awaitAsync()).isNotDone();
+        assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+        assertThat(second.await()).isFalse();
+        assertThat(second.isRefused()).isTrue();
+        assertThat(second.decision().limit()).isEqualTo("crowded");
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        // The decision was made while there was a place; the future finds it taken.
+        time.advance(Duration.ofSeconds(1));
+        Reservation third = AllOf.reserve(claims);
+        crowded.reserve("other", 1, 0);
+        CompletableFuture<Boolean> sleeper = crowded.reserve("other", 1, HOUR).awaitAsync();
+        assertThat(third.mayWait()).isTrue();
+        assertThat(third.awaitAsync()).isCompletedWithValue(false);
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(sleeper).isNotDone();
+    }
+
+    @Test
+    void aRefusedCallNeitherWaitsNorHoldsAnything() throws InterruptedException {
+        slow.tryAcquire("key", 1);
+        Reservation refused = AllOf.reserve(List.of(new Claim(flights, "key", 1, 0), new Claim(slow, "key", 1, 0)));
+        assertThat(refused.isRefused()).isTrue();
+        assertThat(refused.mayWait()).isFalse();
+        assertThat(refused.waitNanos()).isZero();
+        assertThat(refused.await()).isFalse();
+        assertThat(refused.awaitAsync()).isCompletedWithValue(false);
+        refused.cancel();
+        refused.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+    }
+
+    @Test
+    void withoutAThreadToBlockACallTakesAllOrNothingToo() {
+        Reservation all = AllOf.reserveAsync(claims(fast, slow, flights))
+                .toCompletableFuture()
+                .join();
+        assertThat(AllOf.members(all)).hasSize(3);
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        Reservation refused = AllOf.reserveAsync(List.of(
+                        new Claim(flights, "key", 1, 0), new Claim(fast, "key", 1, HOUR), new Claim(slow, "key", 1, 0)))
+                .toCompletableFuture()
+                .join();
+        assertThat(refused.isRefused()).isTrue();
+        assertThat(refused.decision().limit()).isEqualTo("slow");
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(fast.peek("key", 1, HOUR).waitTime()).isEqualTo(Duration.ofMillis(100));
+    }
+
+    /** A limiter that decides several limits in one step, if it is asked for them. */
+    private record Joint(RateLimiter own, boolean joins, List<Reservation> answer) implements JointRateLimiter {
+
+        @Override
+        public boolean canJoin(List<Claim> claims) {
+            return joins;
+        }
+
+        @Override
+        public List<Reservation> reserveTogether(List<Claim> claims) {
+            return answer;
+        }
+
+        @Override
+        public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
+            return CompletableFuture.completedFuture(answer);
+        }
+
+        @Override
+        public Limit limit() {
+            return own.limit();
+        }
+
+        @Override
+        public boolean tryAcquire(@Nullable Object key, long permits) {
+            return own.tryAcquire(key, permits);
+        }
+
+        @Override
+        public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+            return own.reserve(key, permits, maxWaitNanos);
+        }
+
+        @Override
+        public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+            return own.peek(key, permits, maxWaitNanos);
+        }
+
+        @Override
+        public void reset(@Nullable Object key) {
+            own.reset(key);
+        }
+
+        @Override
+        public void update(Limit limit) {
+            own.update(limit);
+        }
+
+        @Override
+        public long keys() {
+            return own.keys();
+        }
+
+        @Override
+        public int waiting() {
+            return own.waiting();
+        }
+    }
+
+    @Test
+    void aLimiterThatCanDecideAllInOneStepDoes() {
+        Reservation one = fast.reserve("key", 1, HOUR);
+        Reservation two = slow.reserve("key", 1, HOUR);
+        Joint together = new Joint(fast, true, List.of(one, two));
+        Joint refusing = new Joint(fast, true, List.of(two));
+        Joint apart = new Joint(fast, false, List.of());
+        assertThat(AllOf.members(AllOf.reserve(claims(together, slow)))).containsExactly(one, two);
+        assertThat(AllOf.members(AllOf.reserveAsync(claims(together, slow))
+                        .toCompletableFuture()
+                        .join()))
+                .containsExactly(one, two);
+        assertThat(AllOf.reserve(claims(refusing, slow))).isSameAs(two);
+        assertThat(AllOf.reserveAsync(claims(refusing, slow))
+                        .toCompletableFuture()
+                        .join())
+                .isSameAs(two);
+        assertThat(AllOf.members(AllOf.reserve(claims(apart, slow)))).hasSize(2).doesNotContain(one, two);
+        assertThat(AllOf.members(AllOf.reserveAsync(claims(apart, slow))
+                        .toCompletableFuture()
+                        .join()))
+                .hasSize(2)
+                .doesNotContain(one, two);
     }
 }

@@ -99,11 +99,11 @@ final class BucketTwin implements Twin {
     @Override
     public long remaining(long now) {
         BigInteger room = at(now).subtract(begin(now));
-        if (algorithm == Algorithm.LEAKY_BUCKET) {
-            BigInteger queued = room.negate().max(BigInteger.ZERO);
-            BigInteger begun = queued.add(partsPerPermit).subtract(BigInteger.ONE);
-            return Math.max(0, capacity - begun.divide(partsPerPermit).longValueExact());
+        long stored =
+                room.min(depth).max(BigInteger.ZERO).divide(partsPerPermit).longValueExact();
+        if (paysFirst) {
+            return stored;
         }
-        return Math.min(burst, room.max(BigInteger.ZERO).divide(partsPerPermit).longValueExact());
+        return room.signum() < 0 ? 0 : stored + 1;
     }
 }

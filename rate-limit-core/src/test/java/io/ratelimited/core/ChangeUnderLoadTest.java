@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -23,7 +24,8 @@ class ChangeUnderLoadTest {
 
     private static final long SECOND = 1_000_000_000L;
 
-    private final ManualTicker ticker = new ManualTicker(-5, Instant.EPOCH);
+    /** The two clocks are far apart, so that a cell that is asked in the time of other terms is seen. */
+    private final ManualTicker ticker = new ManualTicker(-5, Instant.parse("2026-03-29T00:59:30Z"));
 
     private static Limit bucket(long rate, long burst) {
         return Limit.of("a", Algorithm.TOKEN_BUCKET)
@@ -55,6 +57,39 @@ class ChangeUnderLoadTest {
         });
         assertThat(granted).isEqualTo(24_000);
         assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(40_000 - granted);
+    }
+
+    /** Windows of other lengths and zones, and a bucket, which counts in another time. */
+    @ParameterizedTest
+    @NullSource
+    @ValueSource(strings = "key")
+    void changesOfZonePeriodAndClockNeitherLoseNorDoubleAPermit(@Nullable String key) throws Exception {
+        List<Limit> limits = new ArrayList<>();
+        for (String zone : List.of("UTC", "Asia/Kathmandu", "America/New_York", "Australia/Lord_Howe")) {
+            for (String rate : List.of("40000/m", "40000/h", "40000/12h", "40000/d")) {
+                limits.add(Limit.of("a", Algorithm.FIXED_WINDOW)
+                        .rate(rate)
+                        .zone(ZoneId.of(zone))
+                        .build());
+            }
+            limits.add(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("40000/h").build());
+        }
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limits.get(0), ticker, 100);
+        long granted = Threads.sum(5, thread -> {
+            long mine = 0;
+            for (int i = 0; i < 6_000; i++) {
+                if (thread == 0) {
+                    limiter.update(limits.get(i % limits.size()));
+                } else {
+                    mine += limiter.tryAcquire(key, 1) ? 1 : 0;
+                }
+            }
+            return mine;
+        });
+        assertThat(granted).isEqualTo(24_000);
+        assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(40_000 - granted);
+        assertThat(limiter.tryAcquire(key, 40_000 - granted)).isTrue();
+        assertThat(limiter.tryAcquire(key, 1)).isFalse();
     }
 
     @ParameterizedTest

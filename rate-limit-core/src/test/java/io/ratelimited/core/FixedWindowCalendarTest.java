@@ -8,6 +8,7 @@ import java.time.Instant;
 import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.ZoneId;
+import java.time.zone.ZoneOffsetTransition;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -73,12 +74,96 @@ class FixedWindowCalendarTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"Asia/Kolkata, 2026-01-01T10:00:00", "UTC, 2026-01-01T10:00:00", "Europe/Berlin, 2026-01-01T10:00:00"})
+    @CsvSource({
+        "Asia/Kolkata, 2026-01-01T10:00:00",
+        "UTC, 2026-01-01T10:00:00",
+        "Europe/Berlin, 2026-01-01T10:00:00",
+        // Another offset than in 1970.
+        "Asia/Kathmandu, 2026-01-01T10:00:00",
+        "Africa/Monrovia, 2026-01-01T10:00:00",
+        // Summer time moves the clocks by half an hour.
+        "Australia/Lord_Howe, 2026-01-01T10:00:00",
+        "Australia/Lord_Howe, 2026-07-01T10:00:00",
+    })
     void anHourBeginsOnTheHourOfItsZone(String zone, String local) {
         ManualTicker ticker = at(local, zone);
         RateLimiter limiter = limiter("1/h", zone, ticker);
         assertThat(limiter.tryAcquire(null, 1)).isTrue();
         assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofHours(1));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "Europe/Berlin, 2026-07-01T12:00:00, 12h, 12",
+        "Europe/Berlin, 2026-03-29T00:00:00, 12h, 11", // summer time begins
+        "Europe/Berlin, 2026-10-25T00:00:00, 12h, 13", // and ends
+        "America/Sao_Paulo, 2018-11-03T12:00:00, 12h, 12", // and begins at midnight
+        "Asia/Kathmandu, 2026-01-01T18:00:00, 6h, 6",
+    })
+    void aPartOfADayBeginsWhereTheClocksOfItsZoneShowIt(String zone, String local, String period, long hours) {
+        ManualTicker ticker = at(local, zone);
+        RateLimiter limiter = limiter("1/" + period, zone, ticker);
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isEqualTo(Duration.ofHours(hours));
+    }
+
+    /** Two years, every window of them: it ends where it says, and begins at a round time or when clocks are moved. */
+    @ParameterizedTest
+    @CsvSource({
+        "UTC, 6h",
+        "Europe/Berlin, 1h",
+        "Europe/Berlin, 12h",
+        "Europe/Berlin, 1d",
+        "Europe/Berlin, 45m",
+        "America/New_York, 2h",
+        "America/Santiago, 12h",
+        "Atlantic/Azores, 1d",
+        "Australia/Lord_Howe, 1h",
+        "Australia/Lord_Howe, 1d",
+        "Asia/Kathmandu, 3h",
+        "Africa/Casablanca, 8h",
+        "Pacific/Apia, 7d",
+    })
+    void everyWindowEndsWhenItSaysAndTheNextBeginsAtARoundTimeOfItsZone(String zone, String period) {
+        ZoneId id = ZoneId.of(zone);
+        ManualTicker ticker = new ManualTicker(0, Instant.parse("2025-01-15T03:07:11Z"));
+        Instant end = Instant.parse("2027-01-15T00:00:00Z");
+        RateLimiter limiter = limiter("3/" + period, zone, ticker);
+        long seconds = Rate.parse("3/" + period).period().toSeconds();
+        assertThat(limiter.tryAcquire(null, 3)).isTrue();
+        while (true) {
+            Duration left = limiter.peek(null, 1, 0).retryAfter();
+            assertThat(left).isPositive().isLessThanOrEqualTo(Duration.ofSeconds(seconds + 3_600));
+            ticker.advance(left.minusNanos(1));
+            assertThat(limiter.tryAcquire(null, 1)).isFalse();
+            ticker.advanceNanos(1);
+            assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(3);
+            assertThat(limiter.tryAcquire(null, 3)).isTrue();
+            assertThat(limiter.tryAcquire(null, 1)).isFalse();
+            Instant begin = Instant.EPOCH.plusNanos(ticker.epochNanos());
+            if (begin.isAfter(end)) {
+                break;
+            }
+            long local = begin.getEpochSecond() + id.getRules().getOffset(begin).getTotalSeconds();
+            ZoneOffsetTransition last = id.getRules().previousTransition(begin.plusNanos(1));
+            boolean moved = last != null && begin.equals(last.getInstant());
+            if (seconds % 3_600 == 0 && !moved) {
+                assertThat(local % seconds).as(begin.toString()).isZero();
+            }
+        }
+    }
+
+    /** Each window is counted once, even where the clocks show its beginning twice. */
+    @Test
+    void aWindowThatBeginsTwiceIsOne() {
+        ManualTicker ticker = at("2026-10-25T02:16:00", "Europe/Berlin");
+        RateLimiter limiter = limiter("2/45m", "Europe/Berlin", ticker);
+        long granted = 0;
+        for (int minute = 0; minute < 180; minute++) {
+            granted += limiter.tryAcquire(null, 1) ? 1 : 0;
+            ticker.advance(Duration.ofMinutes(1));
+        }
+        assertThat(granted).isBetween(8L, 10L);
     }
 
     @Test

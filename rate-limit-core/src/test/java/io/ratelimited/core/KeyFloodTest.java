@@ -206,7 +206,7 @@ class KeyFloodTest {
         }
         limiter.update(Limit.of("a", Algorithm.SLIDING_LOG).rate("10/s").build());
         assertThat(limiter.knownKeys()).hasSize(100).contains(99);
-        ticker.advance(Duration.ofSeconds(2));
+        ticker.advance(Duration.ofSeconds(3));
         Threads.until(() -> {
             limiter.tryAcquire("other", 1);
             return limiter.keys() == 1;
@@ -228,6 +228,18 @@ class KeyFloodTest {
                 .isEqualTo(Duration.ofSeconds(81).toNanos());
     }
 
+    /** A key that was dropped would leave its debt to the keys that share its place. */
+    @Test
+    void aKeyInUseIsNeverDropped() {
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), MAXIMUM);
+        for (int i = 0; i < 1_000; i++) {
+            limiter.tryAcquire(new Colliding(1), 10);
+            ticker.advance(Duration.ofMillis(i % 7 * 41L));
+        }
+        assertThat(limiter.tryAcquire(new Colliding(2), 10)).isTrue();
+    }
+
     @Test
     void aKeyIsForgottenOnceItEqualsAFreshOne() {
         InMemoryRateLimiter limiter =
@@ -240,7 +252,7 @@ class KeyFloodTest {
             limiter.tryAcquire(i, 10);
         }
         assertThat(limiter.keys()).isEqualTo(600);
-        ticker.advance(Duration.ofMillis(501));
+        ticker.advance(Duration.ofMillis(1_100));
         limiter.tryAcquire("other", 1);
         // Expired cells go with the housekeeping that the next uses set off.
         Threads.until(() -> {

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** The laws P1 to P9 of {@code conformance/cases.json} for every algorithm that counts over time. */
 class LawsTest {
 
-    private static final int SCHEDULES = 60;
+    private static final int SCHEDULES = Integer.getInteger("schedules", 60);
     private static final int CALLS = 80;
 
     static Stream<Limit> limits() {
@@ -380,6 +380,78 @@ class LawsTest {
         }
     }
 
+    /** What remains is how many calls of one permit go at once; at its reset it is most, and before it was less. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void asManyCallsGoAtOnceAsRemain(Limit limit) {
+        boolean finer = limit.rate().permits() > limit.rate().period().toNanos(); // than the clock
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            Run run = new Run(limit, seed);
+            List<CellReservation> granted = new ArrayList<>();
+            for (int call = 0; call < CALLS; call++) {
+                run.step();
+                String where = run.name + ", call " + call;
+                long maxWait = run.calls.maxWait();
+                CellReservation next = run.reservation(Math.min(run.calls.permits(), limit.capacity()), maxWait);
+                long outcome = run.cell.reserve(next.permits(), run.now, maxWait, next);
+                run.calls.refused(outcome);
+                if (outcome >= 0) {
+                    granted.add(next);
+                } else if (!granted.isEmpty() && run.random.nextInt(4) == 0) {
+                    run.cell.cancel(granted.remove(run.random.nextInt(granted.size())), run.now);
+                }
+                long remaining = run.cell.remaining(run.now);
+                if (remaining < 100 && !finer) {
+                    Cell copy = run.cell.copy();
+                    for (long left = remaining; left > 0; left--) {
+                        assertThat(copy.reserve(1, run.now, 0, null)).as(where).isZero();
+                    }
+                    assertThat(copy.peek(1, run.now, 0)).as(where).isNegative();
+                }
+                long reset = run.cell.nanosToWhole(run.now);
+                long most = run.cell.remaining(run.now + reset);
+                assertThat(run.cell.nanosToWhole(run.now + reset)).as(where).isZero();
+                assertThat(run.cell.remaining(
+                                run.now + 2 * reset + limit.rate().period().toNanos()))
+                        .as(where)
+                        .isEqualTo(most);
+                if (reset > 0 && !finer) {
+                    assertThat(run.cell.remaining(run.now + reset - 1))
+                            .as(where)
+                            .isLessThan(most);
+                }
+            }
+        }
+    }
+
+    /** A cell that would be dropped as fresh decides as a fresh one would, whatever was cancelled before. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aCellThatIsFreshDecidesAsOneThatHasSeenNoCall(Limit limit) {
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            Run run = new Run(limit, seed);
+            List<CellReservation> granted = new ArrayList<>();
+            for (int call = 0; call < CALLS; call++) {
+                run.step();
+                long maxWait = run.calls.maxWait();
+                CellReservation next = run.reservation(Math.min(run.calls.permits(), limit.capacity()), maxWait);
+                long outcome = run.cell.reserve(next.permits(), run.now, maxWait, next);
+                run.calls.refused(outcome);
+                if (outcome >= 0) {
+                    granted.add(next);
+                }
+                while (!granted.isEmpty() && run.random.nextInt(2) == 0) {
+                    run.cell.cancel(granted.remove(run.random.nextInt(granted.size())), run.now);
+                }
+                long now = run.now;
+                run.now += run.cell.nanosToFresh(now);
+                assertSame(
+                        run, call, run.tell(run.cell), run.tell(run.cell.terms().fresh(run.now)));
+                run.now = now;
+            }
+        }
+    }
+
     /** P9: the last reservation, cancelled, was never made. */
     @ParameterizedTest
     @MethodSource("limits")
@@ -391,6 +463,7 @@ class LawsTest {
             Run run = new Run(limit, seed);
             for (int call = 0; call < CALLS; call++) {
                 run.step();
+                Cell untouched = run.cell.copy();
                 List<Long> before = run.tell(run.cell);
                 long maxWait = run.calls.maxWait();
                 CellReservation last = run.reservation(run.calls.permits(), maxWait);
@@ -402,9 +475,24 @@ class LawsTest {
                     if (run.random.nextBoolean()) {
                         run.reserve(last.permits(), outcome);
                     }
+                } else if (outcome > 0) {
+                    run.cell.cancel(last, run.now);
+                    assertThat(run.cell.remaining(run.now)).as(run.name).isLessThanOrEqualTo(before.get(9));
+                    assertThat(later(run, run.cell, outcome))
+                            .as(run.name + ", call " + call)
+                            .isEqualTo(later(run, untouched, outcome));
                 }
             }
         }
+    }
+
+    /** What a cell tells after a time. */
+    private static List<Long> later(Run run, Cell cell, long nanos) {
+        long now = run.now;
+        run.now += nanos;
+        List<Long> told = run.tell(cell);
+        run.now = now;
+        return told;
     }
 
     /** P9: V is at the end of an old reservation again by chance; giving it back would let seven go at once. */

@@ -64,6 +64,7 @@ final class LogTwin implements Twin {
 
     @Override
     public long remaining(long now) {
-        return Math.max(0, limit - taken(now));
+        boolean waited = grants.stream().anyMatch(grant -> grant.permits > 0 && grant.instant > now);
+        return waited ? 0 : Math.max(0, limit - taken(now));
     }
 }

@@ -107,7 +107,12 @@ class RangeTest {
     @ParameterizedTest
     @MethodSource("rates")
     void debtOfDecadesIsToldAndRefusedAndNeverOverflows(String rate) {
-        RateLimiter limiter = new InMemoryRateLimiter(limit(Algorithm.SMOOTH_BURSTY, rate), new ManualTicker(), 10);
+        debtOfDecades(Algorithm.SMOOTH_BURSTY, rate);
+        debtOfDecades(Algorithm.WARM_UP, rate);
+    }
+
+    private static void debtOfDecades(Algorithm algorithm, String rate) {
+        RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, rate), new ManualTicker(), 10);
         long permits = 0;
         for (long bit = 1L << 62; bit > 0; bit >>= 1) {
             permits += limiter.peek(null, permits + bit, 0).never() ? 0 : bit;
@@ -118,7 +123,9 @@ class RangeTest {
             assertThat(decision.reset()).isPositive();
             assertThat(decision.remaining()).isZero();
         }
-        assertThat(limiter.reserve(null, 1, Long.MAX_VALUE).isRefused()).isTrue();
+        Decision refusal = limiter.reserve(null, 1, Long.MAX_VALUE).decision();
+        assertThat(refusal.admitted()).isFalse();
+        assertThat(refusal.never()).isFalse();
         assertThat(limiter.tryAcquire(null, 1)).isFalse();
     }
 

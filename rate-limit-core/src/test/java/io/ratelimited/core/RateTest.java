@@ -76,6 +76,7 @@ class RateTest {
         "1/3651d, the period of a rate must be from 1ns to 3650d: PT87624H",
         "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 1000000000000001 per PT24H'",
         "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 10000000001 per PT1S'",
+        "9223372036854775807/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 9223372036854775807 per PT1S'",
         "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 11 per PT0.000000001S'",
     })
     void aRateOutOfRangeIsRefusedWithTheRange(String text, String message) {

@@ -14,7 +14,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Every algorithm that counts over time, against its naive twin, on random timelines. */
 class TwinTest {
 
-    private static final int TIMELINES = 20;
+    private static final int TIMELINES = Integer.getInteger("schedules", 20);
     private static final int CALLS = 120;
 
     /** Limits with how far, in nanoseconds, a cell may be from fractions: one unit of its time, which is at most 2 ns. */

@@ -89,8 +89,6 @@ final class WarmUpTwin implements Twin {
 
     @Override
     public long remaining(long now) {
-        return state.next.compareTo(BigDecimal.valueOf(now)) > 0
-                ? 0
-                : Math.max(1, refilled(now).stored.longValue());
+        return state.next.compareTo(BigDecimal.valueOf(now)) > 0 ? 0 : 1;
     }
 }

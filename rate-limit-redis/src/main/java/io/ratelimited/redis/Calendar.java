@@ -13,15 +13,20 @@ import java.util.List;
 /**
  * What the script of {@code FIXED_WINDOW} must know of a time zone: the offset from UTC before, and after, each change
  * of the clocks in the years around now. The script picks by the server's time, so that a wrong clock here does no harm.
- * Windows shorter than a day are counted from the zone's standard offset.
+ * Whole periods by which summer time moves the clocks do not move the windows, as in memory.
  */
 final class Calendar {
+
+    /** Microseconds. */
+    private static final long SECOND = 1_000_000;
 
     private static final Duration AROUND = Duration.ofDays(400);
     private static final Duration REFRESH = Duration.ofHours(1);
 
     private final ZoneRules rules;
-    private final boolean wholeDays;
+    /** Microseconds. */
+    private final long period;
+
     private final Duration ahead;
     private final Ticker ticker;
     private volatile Known known;
@@ -32,7 +37,7 @@ final class Calendar {
         ZoneId zone = limit.zone();
         Duration period = limit.rate().period();
         this.rules = zone.getRules();
-        this.wholeDays = period.toNanos() % Duration.ofDays(1).toNanos() == 0;
+        this.period = RedisTerms.micros(period);
         this.ahead = AROUND.plus(period.multipliedBy(2));
         this.ticker = ticker;
         this.known = read();
@@ -49,27 +54,23 @@ final class Calendar {
 
     private Known read() {
         List<String> arguments = new ArrayList<>();
-        arguments.add(wholeDays ? "1" : "0");
-        if (wholeDays) {
-            long nanos = ticker.epochNanos();
-            Instant now =
-                    Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
-            Instant at = now.minus(ahead);
-            arguments.add(micros(rules.getOffset(at).getTotalSeconds()));
-            ZoneOffsetTransition next = rules.nextTransition(at);
-            while (next != null && next.getInstant().isBefore(now.plus(ahead))) {
-                arguments.add(micros(next.toEpochSecond()));
-                arguments.add(micros(next.getOffsetAfter().getTotalSeconds()));
-                next = rules.nextTransition(next.getInstant());
-            }
-        } else {
-            arguments.add(micros(rules.getStandardOffset(Instant.EPOCH).getTotalSeconds()));
+        long nanos = ticker.epochNanos();
+        Instant now = Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
+        Instant at = now.minus(ahead);
+        arguments.add(offset(at));
+        ZoneOffsetTransition next = rules.nextTransition(at);
+        while (next != null && next.getInstant().isBefore(now.plus(ahead))) {
+            arguments.add(Long.toString(next.toEpochSecond() * SECOND));
+            arguments.add(offset(next.getInstant()));
+            next = rules.nextTransition(next.getInstant());
         }
         arguments.add("");
         return new Known(List.copyOf(arguments), ticker.nanos() + REFRESH.toNanos());
     }
 
-    private static String micros(long seconds) {
-        return Long.toString(seconds * 1_000_000);
+    private String offset(Instant at) {
+        long standard = rules.getStandardOffset(at).getTotalSeconds() * SECOND;
+        long total = rules.getOffset(at).getTotalSeconds() * SECOND;
+        return Long.toString(standard + (total - standard) % period);
     }
 }

@@ -152,7 +152,8 @@ final class RedisTerms {
     /** Stands in {@link #parameters} for how long the limiter has existed. */
     private static final String AGE = "age";
 
-    private static long micros(Duration duration) {
+    /** A span of time in microseconds, rounded up. */
+    static long micros(Duration duration) {
         return (duration.toNanos() - 1) / 1000 + 1;
     }
 

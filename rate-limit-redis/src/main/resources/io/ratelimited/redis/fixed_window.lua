@@ -4,16 +4,13 @@
 --        since 1970; written as in virtual_time.lua
 -- ARGV   permits   of one window
 --        period    microseconds
---        days      1 if windows are whole days of the calendar, else 0
 --        offset, transition, offset, ...   microseconds east of UTC before the first transition, the instant of the
 --                  transition, the offset from then on, and so forth; ended by an empty argument
 
 local fixed_window = {}
-local DAY = 86400000000
 
 local function fw_params(key, meta, p)
-  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), days = ARGV[p + 2] == '1',
-    zone = p + 3 }
+  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), zone = p + 2 }
 end
 
 local function fw_offset(s, time)
@@ -30,14 +27,13 @@ end
 
 local function fw_start(s, index)
   local at = s.zone
-  local midnight = index * s.period
-  if not s.days then return midnight - tonumber(ARGV[at]) end
+  local begin = index * s.period
   while true do
-    local start = midnight - tonumber(ARGV[at])
+    local start = begin - tonumber(ARGV[at])
     local transition = tonumber(ARGV[at + 1])
     if not transition or start < transition then return start end
-    -- A midnight that the clocks leave out is the moment at which they are moved.
-    if midnight - tonumber(ARGV[at + 2]) < transition then return transition end
+    -- A beginning that the clocks leave out is the moment at which they are moved.
+    if begin - tonumber(ARGV[at + 2]) < transition then return transition end
     at = at + 2
   end
 end
@@ -79,7 +75,7 @@ function fixed_window.decide(s, permits, a, b, longest)
     s.next, s.next_taken = fw_start(s, s.next_index), permits
   end
   if s.next == s.current then return 0 end
-  local wait = s.next - now
+  local wait = max(0, s.next - now)
   return wait > longest and -(wait - longest) or wait
 end
 
@@ -96,11 +92,13 @@ function fixed_window.cancel(s, permits, a, b, mark)
 end
 
 function fixed_window.remaining(s)
-  return s.start == s.current and s.permits - s.taken or 0
+  return (s.start == s.current or s.start <= now) and s.permits - s.taken or 0
 end
 
+-- A later window that was given back whole still closes those before it.
 function fixed_window.reset(s)
-  return s.taken == 0 and 0 or fw_start(s, s.index + 1) - now
+  if s.taken > 0 then return fw_start(s, s.index + 1) - now end
+  return s.start == s.current and 0 or max(0, s.start - now)
 end
 
 function fixed_window.save(s)

@@ -92,7 +92,7 @@ function sliding_log.cancel(s, permits, a, b, mark)
 end
 
 function sliding_log.remaining(s)
-  return max(0, s.permits - s.inside)
+  return s.size > 0 and s.newest > s.now and 0 or max(0, s.permits - s.inside)
 end
 
 function sliding_log.reset(s)

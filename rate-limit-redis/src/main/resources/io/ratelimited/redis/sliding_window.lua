@@ -149,7 +149,8 @@ function sliding_window.reset(s)
   for i = #s.order, 1, -1 do
     if s.taken[s.order[i]] > 0 then return max(0, (s.order[i] + s.slots) * s.slot - now) end
   end
-  return 0
+  -- A later slot that was given back whole still closes those before it.
+  return max(0, s.head * s.slot - now)
 end
 
 function sliding_window.save(s)

@@ -8,7 +8,7 @@
 --        pays      1 if a call waits for its own permits, 0 if for those of its predecessors
 --        age       how long the limit has existed: a bucket that starts empty was empty then; -1 if it starts full
 --        step      parts that one permit takes
---        burst     the most that remaining can be
+--        burst     the most permits that can be stored
 -- call   a, b      cost in microseconds and parts
 
 local virtual_time = {}
@@ -111,27 +111,23 @@ function virtual_time.cancel(s, permits, a, b, mark)
   return true
 end
 
--- Permits in a time, rounded down, or up if asked to.
-local function vt_permits(s, micros, part, up)
+-- Permits in a time, rounded down.
+local function vt_permits(s, micros, part)
   local parts = micros * s.one + part
-  if parts < 9007199254740992 then
-    return up and ceil(parts / s.step) or floor(parts / s.step)
-  end
-  local permits = (micros + part / s.one) / (s.step / s.one)
-  return up and ceil(permits * (1 + 1e-15)) or floor(permits * (1 - 1e-15))
+  if parts < 9007199254740992 then return floor(parts / s.step) end
+  return floor((micros + part / s.one) / (s.step / s.one) * (1 - 1e-15))
 end
 
+-- Where the next caller pays, one call goes on credit beside what is stored.
 function virtual_time.remaining(s)
-  local ahead = s.v > now or (s.v == now and s.part > 0)
-  if s.queue >= 0 then
-    return ahead and max(0, s.burst - vt_permits(s, s.v - now, s.part, true)) or s.burst
-  end
-  if ahead then return 0 end
+  if s.v > now or (s.v == now and s.part > 0) then return 0 end
+  local credit = s.pays and 0 or 1
+  if s.queue >= 0 then return credit end
   local left, part = now - s.v, 0
   if s.part > 0 then
     left, part = left - 1, s.one - s.part
   end
-  return min(s.burst, vt_permits(s, left, part, false))
+  return min(s.burst, vt_permits(s, left, part)) + credit
 end
 
 function virtual_time.reset(s)

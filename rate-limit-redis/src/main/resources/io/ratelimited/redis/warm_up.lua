@@ -101,25 +101,24 @@ function warm_up.cancel(s, permits, a, b, mark)
   return true
 end
 
+-- The next call goes whatever it asks for; the one behind it pays, and never goes at once.
 function warm_up.remaining(s)
-  if wu_due(s) > 0 then return 0 end
-  local stored = wu_refilled(s)
-  return max(1, floor(stored))
+  return wu_due(s) > 0 and 0 or 1
 end
 
 function warm_up.reset(s)
-  return max(0, ceil((wu_due(s) + ceil((s.most - s.stored) * s.refill)) / 1000))
+  return max(0, ceil(wu_due(s) / 1000))
 end
 
 function warm_up.save(s)
-  local reset = warm_up.reset(s)
-  if reset == 0 then
+  local fresh = max(0, ceil((wu_due(s) + ceil((s.most - s.stored) * s.refill)) / 1000))
+  if fresh == 0 then
     redis.call('DEL', s.key)
     return
   end
   redis.call('SET', s.key,
     s.meta .. ' ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' ' .. (s.n >= now and text(now) or '0'),
-    'PX', millis(reset))
+    'PX', millis(fresh))
 end
 
 function warm_up.leave(key, meta)

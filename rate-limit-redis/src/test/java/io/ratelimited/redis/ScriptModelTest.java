@@ -64,6 +64,18 @@ class ScriptModelTest {
                         .rate("9/7d")
                         .zone(ZoneId.of("Australia/Lord_Howe"))
                         .build(),
+                Limit.of("t", Algorithm.FIXED_WINDOW)
+                        .rate("9/h")
+                        .zone(ZoneId.of("Australia/Lord_Howe"))
+                        .build(),
+                Limit.of("u", Algorithm.FIXED_WINDOW)
+                        .rate("9/12h")
+                        .zone(ZoneId.of("Europe/Berlin"))
+                        .build(),
+                Limit.of("v", Algorithm.FIXED_WINDOW)
+                        .rate("9/h")
+                        .zone(ZoneId.of("Asia/Kathmandu"))
+                        .build(),
                 Limit.of("o", Algorithm.SLIDING_WINDOW).rate("9/s").build(),
                 Limit.of("p", Algorithm.SLIDING_WINDOW).rate("30/m").slots(60).build(),
                 Limit.of("q", Algorithm.SLIDING_WINDOW).rate("3/s").slots(1).build(),
