@@ -52,6 +52,12 @@ final class LimitedMethod {
         return limits;
     }
 
+    /** What is called instead of a refused call; null when the refusal is thrown. */
+    @Nullable
+    Method fallbackMethod() {
+        return fallback;
+    }
+
     /** Makes the call under its limits. */
     @Nullable
     Object invoke(Call call) throws Throwable {
