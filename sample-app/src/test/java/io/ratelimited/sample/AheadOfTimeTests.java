@@ -57,7 +57,6 @@ class AheadOfTimeTests {
                 "io.ratelimited",
                 "sample-app");
         assertThat(processing.waitFor()).as(() -> output("processing")).isZero();
-        assertThat(output("processing")).contains("AOT");
         compile(sources, classes);
 
         application = java(
