@@ -54,7 +54,7 @@ final class LimitedMethod {
 
     /** What is called instead of a refused call; null when the refusal is thrown. */
     @Nullable
-    Method fallbackMethod() {
+    Method fallback() {
         return fallback;
     }
 

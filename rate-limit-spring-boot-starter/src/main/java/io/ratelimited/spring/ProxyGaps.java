@@ -61,7 +61,7 @@ final class ProxyGaps {
 
     /** A fallback is called on the object itself, behind the proxy: limits of its own would not be asked. */
     private void requireUnlimitedFallback(Method method, LimitedMethod found) {
-        Method fallback = found.fallbackMethod();
+        Method fallback = found.fallback();
         List<Declaration> own = fallback == null ? List.of() : Declaration.of(fallback, type);
         if (!own.isEmpty()) {
             throw new InvalidRateLimitException(
@@ -134,8 +134,11 @@ final class ProxyGaps {
 
     /** Warns of methods that an annotation on their class does not reach. */
     void warnOfHiddenMethods() {
+        Set<Method> fallbacks = limited.values().stream()
+                .flatMap(method -> Stream.ofNullable(method.fallback()))
+                .collect(Collectors.toSet());
         List<String> hidden = Stream.of(type.getDeclaredMethods())
-                .filter(method -> !method.isSynthetic() && !limited.containsKey(method))
+                .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
                 .filter(method -> (method.getModifiers() & (Modifier.PUBLIC | Modifier.PRIVATE | Modifier.STATIC)) == 0)
                 .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
                 .map(Method::getName)

@@ -77,6 +77,7 @@ public final class RunningServer implements AutoCloseable {
             List<String> all = new ArrayList<>(List.of(properties));
             all.add("server.port=0");
             all.add("spring.main.banner-mode=off");
+            all.add("spring.reactor.netty.shutdown-quiet-period=0s");
             all.add("spring.autoconfigure.exclude=" + without);
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)

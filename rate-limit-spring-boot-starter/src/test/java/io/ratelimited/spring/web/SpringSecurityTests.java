@@ -10,8 +10,14 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.List;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.AfterParameterizedClassInvocation;
+import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -24,10 +30,15 @@ import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
 /** Limits behind Spring Security, as Spring Boot places it: it knows the caller, and stops whom it does not know. */
+@ParameterizedClass
+@EnumSource(Kind.class)
 class SpringSecurityTests {
 
-    private static RunningServer start(Kind kind) {
-        return kind.startSecured(
+    private static RunningServer server;
+
+    @BeforeParameterizedClassInvocation
+    static void start(Kind kind) {
+        server = kind.startSecured(
                 List.of(kind == Kind.REACTOR_NETTY ? ReactiveUsers.class : ServletUsers.class),
                 "rate-limit.limits.users.rate=1/m",
                 "rate-limit.limits.all.rate=2/m",
@@ -38,42 +49,42 @@ class SpringSecurityTests {
                 "rate-limit.routes[1].limits=all");
     }
 
-    @ParameterizedTest
-    @EnumSource
-    void callersHaveBudgetsOfTheirOwnOnRoutesAndMethods(Kind kind) {
-        try (RunningServer server = start(kind)) {
-            for (String path : new String[] {"/routed/user", "/annotated"}) {
-                assertThat(get(server, path, "ann").statusCode()).isEqualTo(200);
-                HttpResponse<String> refused = get(server, path, "ann");
-                assertThat(refused.statusCode()).isEqualTo(429);
-                assertThat(refused.headers().firstValue("Retry-After")).contains("60");
-                assertThat(states(refused)).hasSize(1);
-                HttpResponse<String> other = get(server, path, "bob");
-                assertThat(other.statusCode()).isEqualTo(200);
-                assertThat(other.body()).isEqualTo("for bob");
-            }
-        }
+    @AfterParameterizedClassInvocation
+    static void stop() {
+        server.close();
     }
 
+    @Parameter
+    Kind kind;
+
     @ParameterizedTest
-    @EnumSource
-    void whoIsNotAuthenticatedIsNeitherCountedNorTold(Kind kind) {
-        try (RunningServer server = start(kind)) {
-            for (int i = 0; i < 3; i++) {
-                for (HttpResponse<String> response :
-                        List.of(server.get("/routed/all"), get(server, "/routed/all", "eve"))) {
-                    assertThat(response.statusCode()).isEqualTo(401);
-                    assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
-                }
+    @ValueSource(strings = {"/routed/user", "/annotated"})
+    void callersHaveBudgetsOfTheirOwnOnRoutesAndMethods(String path) {
+        assertThat(get(path, "ann").statusCode()).isEqualTo(200);
+        HttpResponse<String> refused = get(path, "ann");
+        assertThat(refused.statusCode()).isEqualTo(429);
+        assertThat(refused.headers().firstValue("Retry-After")).contains("60");
+        assertThat(states(refused)).hasSize(1);
+        HttpResponse<String> other = get(path, "bob");
+        assertThat(other.statusCode()).isEqualTo(200);
+        assertThat(other.body()).isEqualTo("for bob");
+    }
+
+    @Test
+    void whoIsNotAuthenticatedIsNeitherCountedNorTold() {
+        for (int i = 0; i < 3; i++) {
+            for (HttpResponse<String> response : List.of(server.get("/routed/all"), get("/routed/all", "eve"))) {
+                assertThat(response.statusCode()).isEqualTo(401);
+                assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
             }
-            assertThat(get(server, "/routed/all", "ann").statusCode()).isEqualTo(200);
-            assertThat(get(server, "/routed/all", "bob").statusCode()).isEqualTo(200);
-            assertThat(get(server, "/routed/all", "ann").statusCode()).isEqualTo(429);
         }
+        assertThat(get("/routed/all", "ann").statusCode()).isEqualTo(200);
+        assertThat(get("/routed/all", "bob").statusCode()).isEqualTo(200);
+        assertThat(get("/routed/all", "ann").statusCode()).isEqualTo(429);
     }
 
     /** Everybody's password is the name, except that of eve, who does not exist. */
-    private static HttpResponse<String> get(RunningServer server, String path, String user) {
+    private static HttpResponse<String> get(String path, String user) {
         byte[] credentials = (user + ":" + user).getBytes(StandardCharsets.UTF_8);
         return server.get(path, "Authorization", "Basic " + Base64.getEncoder().encodeToString(credentials));
     }
