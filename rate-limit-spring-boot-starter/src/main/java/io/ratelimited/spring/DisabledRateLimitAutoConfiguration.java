@@ -25,6 +25,9 @@ public final class DisabledRateLimitAutoConfiguration {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
-                properties, List.of(), new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)));
+                properties,
+                List.of(),
+                new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)),
+                null);
     }
 }

@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -31,11 +32,16 @@ final class LimitUpdate {
         this.limit = limit;
         this.next = next;
         this.target = adjusted != null ? adjusted : LimitSettings.limit(limit.name(), place(limit), next);
+        checkKind(limit.limiter(), target);
         check();
         tiers(next).forEach((tier, said) -> {
-            if (limit.tiers().containsKey(tier)) {
+            RateLimiter limiter = limit.tiers().get(tier);
+            if (limiter != null) {
                 LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), place(limit), said, next);
-                tierTargets.put(tier, LimitSettings.tier(limit.name(), place(limit), tier, ofTier));
+                Limit tierTarget = LimitSettings.tier(limit.name(), place(limit), tier, ofTier);
+                checkKind(limiter, tierTarget);
+                limit.requireRoom(tierTarget, " of tier '" + tier + "'", place(limit), CORRECT);
+                tierTargets.put(tier, tierTarget);
             }
         });
     }
@@ -60,6 +66,15 @@ final class LimitUpdate {
         });
         LimitProperties next = withTiers(tiers).over(changes).over(limit.properties());
         return new LimitUpdate(limit, next, adjusted(limit, changes));
+    }
+
+    /**
+     * Changes the limit itself.
+     *
+     * @throws InvalidRateLimitException when it cannot be changed so at run time
+     */
+    static LimitUpdate to(NamedLimit limit, Limit changed) {
+        return new LimitUpdate(limit, limit.properties(), changed);
     }
 
     /**
@@ -100,19 +115,22 @@ final class LimitUpdate {
         }
     }
 
-    private void check() {
-        Algorithm now = limit.limit().algorithm();
-        if (target.algorithm() != now && (target.algorithm() == Algorithm.CONCURRENCY || limit.countsInFlight())) {
+    private void checkKind(RateLimiter limiter, Limit changed) {
+        Algorithm from = limiter.limit().algorithm();
+        Algorithm to = changed.algorithm();
+        if (from != to && (from == Algorithm.CONCURRENCY || to == Algorithm.CONCURRENCY)) {
             throw invalid(
                     limit,
-                    "algorithm cannot change from " + now + " to " + target.algorithm()
+                    "algorithm cannot change from " + from + " to " + to
                             + " at run time: calls in flight cannot be counted over time",
                     RESTART);
         }
+    }
+
+    private void check() {
+        limit.requireRoom(target, "", place(limit), CORRECT);
+        LimitSettings.check(limit.name(), place(limit), next);
         Duration maxWait = next.maxWait();
-        if (maxWait != null && maxWait.isNegative()) {
-            throw invalid(limit, "maxWait must be 0s or more: " + maxWait, CORRECT);
-        }
         Policy policy = next.policy() == null ? target.algorithm().defaultPolicy() : next.policy();
         if (policy != Policy.WAIT
                 && maxWait != null

@@ -52,6 +52,7 @@ final class LimitedMethod {
         return limits;
     }
 
+    /** What is called instead of a refused call; null when the refusal is thrown. */
     @Nullable
     Method fallback() {
         return fallback;

@@ -184,34 +184,15 @@ final class LimitedMethods {
                         key + " must be something with an equals of its own, not a " + type.getName(),
                         "Use what identifies it, such as its id.");
             }
-            String permits = use.permits() == null ? "1" : use.permits().strip();
-            boolean constant = permits.matches("[+-]?\\d+([.]\\d+)?");
+            String permits = use.permits() == null ? "1" : use.permits();
+            boolean fixed = NamedLimit.isFixed(permits);
             return new MethodLimit(
                     limit,
                     key,
-                    constant ? null : expression("permits", permits),
-                    constant ? constant(permits) : 1,
+                    fixed ? null : expression("permits", permits),
+                    fixed ? limit.fixedPermits(permits, place) : 1,
                     expression("when", use.when()),
                     expression("tier", use.tier()));
-        }
-
-        private long constant(String permits) {
-            long number = permits.matches("\\+?\\d{1,18}") ? Long.parseLong(permits) : 0;
-            require(
-                    number >= 1,
-                    "permits must be a whole number from 1 to 10^18: " + permits,
-                    "Correct the annotation or the property.");
-            requireRoom(number, limit.limiter().limit(), "");
-            limit.tiers().forEach((tier, limiter) -> requireRoom(number, limiter.limit(), " of tier '" + tier + "'"));
-            return number;
-        }
-
-        private void requireRoom(long permits, io.ratelimited.core.Limit of, String whose) {
-            require(
-                    of.capacity() == 0 || permits <= of.capacity(),
-                    "permits = " + permits + " can never be had: at most " + of.capacity() + " go at once under " + of
-                            + whose,
-                    "Ask for fewer permits, or raise the limit.");
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

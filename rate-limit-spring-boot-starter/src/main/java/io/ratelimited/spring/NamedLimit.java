@@ -24,6 +24,8 @@ public final class NamedLimit {
     private volatile LimitProperties properties;
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
+    /** What a call asks for at the most by a fixed number: a change has to leave room for it. */
+    private volatile Weight heaviest = new Weight(1, "a call");
 
     NamedLimit(
             String name,
@@ -108,6 +110,58 @@ public final class NamedLimit {
         return properties;
     }
 
+    /** Whether permits are stated as a number, perhaps one that cannot be meant, and not as an expression. */
+    static boolean isFixed(String permits) {
+        return permits.strip().matches("[+-]?\\d+([.]\\d+)?");
+    }
+
+    /**
+     * Reads permits that are stated as a number.
+     *
+     * @param where they are stated
+     * @throws InvalidRateLimitException when calls can never have so many
+     */
+    synchronized long fixedPermits(String permits, String where) {
+        String text = permits.strip();
+        long number = text.matches("\\+?\\d{1,18}") ? Long.parseLong(text) : 0;
+        if (number < 1) {
+            throw new InvalidRateLimitException(
+                    name,
+                    where,
+                    "permits must be a whole number from 1 to 10^18: " + permits,
+                    "Correct the annotation or the property.");
+        }
+        Weight weight = new Weight(number, where);
+        requireRoom(weight, limit(), "", where, "Ask for fewer permits, or raise the limit.");
+        tiers.forEach((tier, of) -> requireRoom(
+                weight, of.limit(), " of tier '" + tier + "'", where, "Ask for fewer permits, or raise the limit."));
+        if (number > heaviest.permits) {
+            heaviest = weight;
+        }
+        return number;
+    }
+
+    /**
+     * Checks that calls can still have what they ask for by a fixed number.
+     *
+     * @param changed the limit or that of a tier, as it shall be
+     * @throws InvalidRateLimitException when they never could
+     */
+    void requireRoom(Limit changed, String whose, String where, String remedy) {
+        requireRoom(heaviest, changed, whose, where, remedy);
+    }
+
+    private void requireRoom(Weight weight, Limit limit, String whose, String where, String remedy) {
+        if (limit.capacity() != 0 && weight.permits > limit.capacity()) {
+            throw new InvalidRateLimitException(
+                    name,
+                    where,
+                    "permits = " + weight.permits + (where.equals(weight.where) ? "" : " (" + weight.where + ")")
+                            + " can never be had: at most " + limit.capacity() + " go at once under " + limit + whose,
+                    remedy);
+        }
+    }
+
     void properties(LimitProperties changed) {
         properties = changed;
         enforcement = Enforcement.of(changed, limit().algorithm());
@@ -126,6 +180,9 @@ public final class NamedLimit {
     MissingKey missingKey() {
         return enforcement.missingKey;
     }
+
+    /** Permits that calls ask for, and where that is said. */
+    private record Weight(long permits, String where) {}
 
     /** What the properties say about each call, worked out once. */
     private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey) {

@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -43,15 +44,33 @@ final class ProxyGaps {
         if (bean == null || !AopUtils.isJdkDynamicProxy(bean)) {
             limited.keySet().forEach(this::requireOverridable);
         }
+        limited.forEach(this::requireUnlimitedFallback);
         if (bean != null && !(bean instanceof FactoryBean) && !isLimited(bean)) {
-            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
-                    + limited.values().stream()
-                            .map(LimitedMethod::toString)
-                            .sorted()
-                            .collect(Collectors.joining(", "))
-                    + ". It was made before Spring's proxies, or registered as an instance, or is itself part of the "
-                    + "aspects: let a bean that is made later have the methods, or weave"
-                    + " (rate-limit.aspect.mode: woven).");
+            warnOfUnlimited(name, limited.keySet());
+        }
+    }
+
+    /** Warns of a bean whose methods no limit sees. */
+    static void warnOfUnlimited(String bean, Collection<Method> methods) {
+        LOG.warn("Bean '" + bean + "' is not limited: nothing stands before "
+                + methods.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
+                + ". It was made before Spring's proxies, or registered as an instance, or is itself part of the "
+                + "aspects, or spring.aop.auto is false: let a bean that is made later have the methods, or weave"
+                + " (rate-limit.aspect.mode: woven).");
+    }
+
+    /** A fallback is called on the object itself, behind the proxy: limits of its own would not be asked. */
+    private void requireUnlimitedFallback(Method method, LimitedMethod found) {
+        Method fallback = found.fallback();
+        List<Declaration> own = fallback == null ? List.of() : Declaration.of(fallback, type);
+        if (!own.isEmpty()) {
+            throw new InvalidRateLimitException(
+                    found.limits().get(0).limit().name(),
+                    Declaration.of(method, type).get(0).place(),
+                    "fallback " + own.get(0).method().getName() + " is limited itself ("
+                            + own.get(0).place() + "), but as a fallback it is called without its limit",
+                    (own.get(0).ofClass() ? "Exempt it with @RateLimitExempt" : "Remove its annotation")
+                            + ", or weave (rate-limit.aspect.mode: woven).");
         }
     }
 
@@ -94,7 +113,8 @@ final class ProxyGaps {
         return found;
     }
 
-    private static boolean isLimited(Object bean) {
+    /** Whether a limit stands before a bean. */
+    static boolean isLimited(Object bean) {
         if (!AopUtils.isAopProxy(bean)) {
             return false;
         }

@@ -45,6 +45,7 @@ public final class RateLimitAutoConfiguration {
             RateLimitProperties properties,
             ObjectProvider<LimiterFactory> factories,
             ObjectProvider<DecisionObserver> observers,
+            ObjectProvider<CurrentRequest.Source> requests,
             Ticker ticker,
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
         LateStart lateStart =
@@ -52,7 +53,8 @@ public final class RateLimitAutoConfiguration {
         return new RateLimits(
                 properties,
                 factories.orderedStream().toList(),
-                new Gate(observers.orderedStream().toList(), ticker, lateStart));
+                new Gate(observers.orderedStream().toList(), ticker, lateStart),
+                requests.getIfAvailable());
     }
 
     @Bean
@@ -91,6 +93,13 @@ public final class RateLimitAutoConfiguration {
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
     static RateLimitAspect rateLimitAspect(ObjectProvider<LimitedMethods> methods, Environment environment) {
         return new RateLimitAspect(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
+    static LaterBeans rateLimitLaterBeans(ConfigurableListableBeanFactory beanFactory) {
+        return new LaterBeans(beanFactory);
     }
 
     @Bean

@@ -1,8 +1,10 @@
 package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
-import java.util.LinkedHashSet;
-import java.util.Set;
+import java.util.List;
+import java.util.Objects;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aot.generate.GenerationContext;
@@ -15,21 +17,23 @@ import org.springframework.aot.hint.RuntimeHintsRegistrar;
 import org.springframework.beans.factory.aot.BeanRegistrationAotContribution;
 import org.springframework.beans.factory.aot.BeanRegistrationAotProcessor;
 import org.springframework.beans.factory.aot.BeanRegistrationCode;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.beans.factory.support.RegisteredBean;
-import org.springframework.core.annotation.MergedAnnotation;
-import org.springframework.core.annotation.MergedAnnotations;
-import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
+import org.springframework.boot.context.properties.bind.BindException;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.core.env.Environment;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
  * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
- * types of parameters that expressions look into, and fallbacks. A fallback or expression that only {@code
- * application.yml} names is not known then.
+ * types of parameters and beans that expressions look into, and fallbacks; as the annotations say, and the properties
+ * that the build knows.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
     private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
+    private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");
 
     @Override
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
@@ -39,39 +43,71 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     @Override
     public @Nullable BeanRegistrationAotContribution processAheadOfTime(RegisteredBean bean) {
         Class<?> type = ClassUtils.getUserClass(bean.getBeanClass());
-        Set<Method> limited = new LinkedHashSet<>();
-        ReflectionUtils.doWithMethods(type, limited::add, method -> LimitedMethods.isLimited(method, type));
-        return limited.isEmpty() ? null : new Contribution(type, limited);
+        List<Declaration> limits = BeanTypes.methods(type).stream()
+                .flatMap(method -> Declaration.of(method, type).stream())
+                .toList();
+        return limits.isEmpty() ? null : new Contribution(type, limits, bean.getBeanFactory());
     }
 
-    private record Contribution(Class<?> type, Set<Method> limited) implements BeanRegistrationAotContribution {
+    private record Contribution(Class<?> type, List<Declaration> limits, ConfigurableListableBeanFactory beans)
+            implements BeanRegistrationAotContribution {
 
         @Override
         public void applyTo(GenerationContext generation, BeanRegistrationCode code) {
             ReflectionHints hints = generation.getRuntimeHints().reflection();
-            for (Method method : limited) {
-                annotations(method).forEach(annotation -> register(hints, method, annotation));
+            for (Declaration limit : limits) {
+                Use use = use(limit);
+                Stream.of(ReflectionUtils.getAllDeclaredMethods(type))
+                        .filter(candidate -> candidate.getName().equals(use.fallback))
+                        .forEach(candidate -> hints.registerMethod(candidate, ExecutableMode.INVOKE));
+                use.expressions.forEach(expression -> register(hints, limit.method(), expression));
             }
         }
 
-        private Stream<MergedAnnotation<RateLimited>> annotations(Method method) {
-            return Stream.of(method, type)
-                    .flatMap(element ->
-                            MergedAnnotations.from(element, SearchStrategy.TYPE_HIERARCHY).stream(RateLimited.class));
-        }
-
-        private void register(ReflectionHints hints, Method method, MergedAnnotation<RateLimited> annotation) {
-            String fallback = annotation.getString("fallback");
-            for (Method candidate : ReflectionUtils.getAllDeclaredMethods(type)) {
-                if (candidate.getName().equals(fallback)) {
-                    hints.registerMethod(candidate, ExecutableMode.INVOKE);
+        private void register(ReflectionHints hints, Method method, String expression) {
+            if (expression.contains(".")) {
+                TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());
+                Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
+                registerMethods(hints, type);
+            }
+            Matcher bean = BEAN.matcher(expression);
+            while (bean.find()) {
+                Class<?> named = beans.containsBean(bean.group(1)) ? beans.getType(bean.group(1), false) : null;
+                if (named != null) {
+                    registerMethods(hints, ClassUtils.getUserClass(named));
                 }
             }
-            boolean looksInside = Stream.of("key", "permits", "when", "tier")
-                    .anyMatch(attribute -> annotation.getString(attribute).contains("."));
-            if (looksInside) {
-                TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());
+        }
+
+        private static void registerMethods(ReflectionHints hints, Class<?> called) {
+            hints.registerType(called, MemberCategory.INVOKE_PUBLIC_METHODS);
+        }
+
+        /** Annotation and properties, or the annotation alone where the build does not know what a placeholder means. */
+        private Use use(Declaration limit) {
+            Environment environment = beans.getBean(Environment.class);
+            try {
+                RateLimitProperties properties =
+                        Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
+                LimitProperties use = NamedLimits.merged(
+                        properties,
+                        limit.name(environment::resolvePlaceholders),
+                        limit.properties(environment::resolvePlaceholders));
+                return new Use(
+                        use.fallback(),
+                        Stream.of(use.key(), use.permits(), use.when(), use.tier())
+                                .filter(Objects::nonNull)
+                                .toList());
+            } catch (BindException | InvalidRateLimitException ex) {
+                return new Use(
+                        limit.annotation().getString("fallback"),
+                        Stream.of("key", "permits", "when", "tier")
+                                .map(limit.annotation()::getString)
+                                .toList());
             }
         }
     }
+
+    /** What is reached by reflection. */
+    private record Use(@Nullable String fallback, List<String> expressions) {}
 }

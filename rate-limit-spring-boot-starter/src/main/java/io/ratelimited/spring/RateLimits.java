@@ -34,15 +34,24 @@ public final class RateLimits {
     private final NamedLimits maker;
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
     private final Gate gate;
+    private final CurrentRequest.@Nullable Source requests;
 
-    RateLimits(RateLimitProperties properties, List<LimiterFactory> factories, Gate gate) {
+    RateLimits(
+            RateLimitProperties properties,
+            List<LimiterFactory> factories,
+            Gate gate,
+            CurrentRequest.@Nullable Source requests) {
         this.properties = properties;
+        this.requests = requests;
         PropertyRanges.check(properties);
         this.gate = gate;
         this.maker = new NamedLimits(factories);
     }
 
-    /** Takes a permit if the call may go at once, whatever the policy of the limit. */
+    /**
+     * Takes a permit if the call may go at once, whatever the policy of the limit. Tells no web request: what becomes of
+     * a refusal is for the caller to say.
+     */
     public boolean tryAcquire(String name, @Nullable Object key) {
         return tryAcquire(name, key, 1);
     }
@@ -76,7 +85,8 @@ public final class RateLimits {
     }
 
     /**
-     * Calls the supplier under the limit, as an annotated method is called: refuses, waits or counts as its policy says.
+     * Calls the supplier under the limit, as an annotated method is called: refuses, waits or counts as its policy says,
+     * and tells the web request of this thread, if there is one, whose response has the fields of the limit.
      *
      * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
      */
@@ -85,7 +95,7 @@ public final class RateLimits {
             return call.get();
         }
         NamedLimit limit = get(name);
-        Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false)), null);
+        Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest());
         try {
             return call.get();
         } finally {
@@ -106,7 +116,12 @@ public final class RateLimits {
             return AsyncCalls.call(gate, List.of(), null, call::get);
         }
         NamedLimit limit = get(name);
-        return AsyncCalls.call(gate, List.of(new Ask(limit, limit.limiter(), key, 1, false)), null, call::get);
+        return AsyncCalls.call(
+                gate, List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest(), call::get);
+    }
+
+    private @Nullable CurrentRequest currentRequest() {
+        return requests == null ? null : requests.current();
     }
 
     /** What {@link #tryAcquire} would decide now. Changes nothing. */
@@ -127,10 +142,12 @@ public final class RateLimits {
      *
      * @return the new limit
      * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
+     * @throws InvalidRateLimitException when the limit cannot be changed so at run time: calls in flight that would be
+     *     counted over time, or calls whose fixed permits could never be had; nothing has changed
      */
     public synchronized Limit update(String name, UnaryOperator<Limit.Builder> change) {
         NamedLimit limit = get(name);
-        limit.limiter().update(change.apply(limit.limit().toBuilder()).build());
+        LimitUpdate.to(limit, change.apply(limit.limit().toBuilder()).build()).apply();
         return limit.limit();
     }
 

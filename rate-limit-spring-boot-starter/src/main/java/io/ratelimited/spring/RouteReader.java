@@ -80,15 +80,15 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
                     ex);
         }
         LimitProperties use = rateLimits.merged(name, LimitProperties.NONE);
-        String permits = use.permits();
-        boolean fixed = permits == null || permits.matches("\\d+");
+        String permits = use.permits() == null ? "1" : use.permits();
+        boolean fixed = NamedLimit.isFixed(permits);
         return new MethodLimit(
                 limit,
                 key == null
                         ? expression("key", use.key(), limit, property)
                         : expression("key", key, limit, route + ".key"),
                 fixed ? null : expression("permits", permits, limit, property),
-                permits == null || !fixed ? 1 : Long.parseLong(permits),
+                fixed ? limit.fixedPermits(permits, property) : 1,
                 expression("when", use.when(), limit, property),
                 expression("tier", use.tier(), limit, property));
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -11,6 +12,7 @@ import org.springframework.aot.AotDetector;
 import org.springframework.aot.hint.predicate.RuntimeHintsPredicates;
 import org.springframework.aot.test.generate.TestGenerationContext;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.test.util.TestPropertyValues;
 import org.springframework.context.ApplicationContextInitializer;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.aot.ApplicationContextAotGenerator;
@@ -30,9 +32,18 @@ final class AheadOfTimeTests {
         System.clearProperty(AotDetector.AOT_ENABLED);
     }
 
-    private ClassName process() {
+    private ClassName process(Class<?>... more) {
         AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+        TestPropertyValues.of(
+                        "rate-limit.limits.configured.rate=1/h",
+                        "rate-limit.limits.configured.key=#order.customer",
+                        "rate-limit.limits.configured.tier=@plans.of(#order)",
+                        "rate-limit.limits.configured.tiers.gold.rate=2/h",
+                        "rate-limit.limits.configured.fallback=configured")
+                .applyTo(context);
+        context.registerBean("plans", Plans.class);
         context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class);
+        Stream.of(more).forEach(context::register);
         ClassName initializer = new ApplicationContextAotGenerator().processAheadOfTime(context, generated);
         generated.writeGeneratedContent();
         context.close();
@@ -72,8 +83,53 @@ final class AheadOfTimeTests {
                 .accepts(generated.getRuntimeHints());
     }
 
+    @Test
+    void whatOnlyThePropertiesNameIsKnownToo() {
+        process(Configured.class);
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Configured.class, "configured"))
+                .accepts(generated.getRuntimeHints());
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Order.class, "customer"))
+                .accepts(generated.getRuntimeHints());
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Plans.class, "of"))
+                .accepts(generated.getRuntimeHints());
+    }
+
+    @Test
+    void whatTheAnnotationNamesIsKnownWhenTheBuildCannotResolveItsPlaceholders() {
+        process(Deployed.class);
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Deployed.class, "elsewhere"))
+                .accepts(generated.getRuntimeHints());
+    }
+
+    /** Knows what plan somebody has. */
+    public static class Plans {
+
+        public String of(Order order) {
+            return order.customer();
+        }
+    }
+
+    /** What somebody bought. */
+    public record Order(String customer) {}
+
     /** What somebody filled in. */
     public record Form(String username) {}
+
+    static class Configured {
+
+        @RateLimited("configured")
+        public void call(Order order) {}
+
+        void configured(Order order) {}
+    }
+
+    static class Deployed {
+
+        @RateLimited(rate = "${known.to.the.deployment}", fallback = "elsewhere")
+        public void call() {}
+
+        void elsewhere() {}
+    }
 
     static class Service {
 

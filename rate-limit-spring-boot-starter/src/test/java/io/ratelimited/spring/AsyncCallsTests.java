@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.micrometer.context.ContextRegistry;
+import io.micrometer.observation.Observation;
+import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
@@ -23,6 +25,8 @@ import org.slf4j.MDC;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
 
 /** What is particular to methods that return a future. */
 final class AsyncCallsTests {
@@ -110,6 +114,22 @@ final class AsyncCallsTests {
     }
 
     @Test
+    void callThatWaitedKnowsTheUserAndTheObservationOfItsCaller() {
+        Service service = start(ManualExecutor.class);
+        service.caller().join();
+        ObservationRegistry observations = ObservationRegistry.create();
+        observations.observationConfig().observationHandler(context -> true);
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken("ann", ""));
+        CompletableFuture<String> waited =
+                Observation.createNotStarted("import", observations).observe(service::caller);
+        SecurityContextHolder.clearContext();
+        ticker.advance(Duration.ofSeconds(1));
+        context.getBean(ManualExecutor.class).runAll();
+        assertThat(waited).isCompletedWithValue("ann in import");
+        assertThat(SecurityContextHolder.getContext().getAuthentication()).isNull();
+    }
+
+    @Test
     void cancellingACallThatWaitedCancelsTheFutureOfTheMethod() {
         Service service = start(ManualExecutor.class);
         service.waiting(CompletableFuture.completedFuture("a"));
@@ -191,6 +211,17 @@ final class AsyncCallsTests {
         public CompletableFuture<String> context() {
             calls++;
             return CompletableFuture.completedFuture("trace " + MDC.get("trace") + ", user " + USER.get());
+        }
+
+        @RateLimited("waiting")
+        public CompletableFuture<String> caller() {
+            var user = SecurityContextHolder.getContext().getAuthentication();
+            ObservationRegistry anyone = ObservationRegistry.create();
+            Observation observation = anyone.getCurrentObservation();
+            return CompletableFuture.completedFuture((user == null ? "nobody" : user.getName()) + " in "
+                    + (observation == null
+                            ? "nothing"
+                            : observation.getContext().getName()));
         }
 
         @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)

@@ -1,74 +1,55 @@
 package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 
-/** Kotlin's Flow, and keys of suspend functions. */
-final class FlowCallsTests {
+/** The facts, for functions that return Kotlin's Flow, and what is particular to them. */
+final class FlowCallsTests extends CallFacts {
 
-    private final ManualTicker ticker = new ManualTicker();
-    private AnnotationConfigApplicationContext context;
-
-    @BeforeEach
-    void start() {
-        context = Applications.start(
-                ticker,
-                new Class<?>[] {Journal.class, FlowService.class},
-                "rate-limit.limits.rejecting.rate=1/s",
-                "rate-limit.limits.waiting.rate=1/s",
-                "rate-limit.limits.waiting.policy=wait",
-                "rate-limit.limits.falling.rate=1/s",
-                "rate-limit.limits.falling.key=#id");
+    @Override
+    Class<?> service() {
+        return FlowService.class;
     }
 
-    @AfterEach
-    void stop() {
-        context.close();
-    }
-
-    private CompletableFuture<List<String>> call(String method, String id) {
+    @Override
+    CompletableFuture<String> call(String method, String id) {
         return SuspendServiceKt.callFlow(context.getBean(FlowService.class), method, id);
     }
 
-    private static List<String> result(CompletableFuture<List<String>> call) {
-        return call.orTimeout(20, TimeUnit.SECONDS).join();
-    }
-
     @Test
-    void flowIsDecidedWhenItIsCollectedAndBeforeItsMethodIsCalled() {
+    void flowIsDecidedWhenItIsCollectedAndBeforeItsFunctionIsCalled() {
         FlowService service = context.getBean(FlowService.class);
         service.rejecting("never collected");
         service.rejecting("never collected");
-        assertThat(context.getBean(Journal.class).bodies).isEmpty();
-        assertThat(result(call("rejecting", "a"))).containsExactly("body a");
-        assertThatThrownBy(() -> result(call("rejecting", "b"))).hasCauseInstanceOf(RateLimitExceededException.class);
+        assertThat(journal.bodies).isEmpty();
+        assertThat(result(call("rejecting", "a"))).isEqualTo("body a");
     }
 
     @Test
     void suspendFunctionThatReturnsAFlowWaitsWithoutAThread() {
-        assertThat(result(call("waiting", "a"))).containsExactly("body a");
-        CompletableFuture<List<String>> second = call("waiting", "b");
+        assertThat(result(call("suspended", "a"))).isEqualTo("body a");
+        CompletableFuture<String> second = call("suspended", "b");
         assertThat(second).isNotDone();
         assertThat(ticker.sleeping()).isEqualTo(1);
         ticker.advance(Duration.ofSeconds(1));
-        assertThat(result(second)).containsExactly("body b");
+        assertThat(result(second)).isEqualTo("body b");
     }
 
     @Test
-    void keyOfASuspendFunctionIsReadFromItsParameters() {
-        assertThat(result(call("keyed", "a"))).containsExactly("body a");
-        assertThat(context.getBean(RateLimits.class).peek("falling", "a").remaining())
-                .isZero();
+    void compoundKeyIsReadFromTheParametersOfFunctionsOfBothKinds() {
+        assertThat(result(keyed(false, "ann", "gold"))).isEqualTo("ann of gold");
+        assertRefused(keyed(true, "ann", "gold"), "keyed");
+        assertRefused(keyed(false, "ann", "blue"), "keyed");
+        assertThat(result(keyed(true, "ann", "silver"))).isEqualTo("ann of silver");
+        assertThat(result(keyed(true, "bob", "gold"))).isEqualTo("bob of gold");
+        assertThat(limits().peek("keyed", List.of("ann", 4)).remaining()).isZero();
+    }
+
+    private CompletableFuture<String> keyed(boolean suspended, String id, String plan) {
+        return SuspendServiceKt.callKeyed(context.getBean(FlowService.class), suspended, id, plan);
     }
 }

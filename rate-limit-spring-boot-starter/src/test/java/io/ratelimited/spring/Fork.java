@@ -19,24 +19,24 @@ final class Fork {
 
     /** The jar of the class path whose name begins so. */
     static String jar(String name) {
-        return classPath()
+        return entries()
                 .filter(entry -> Path.of(entry).getFileName().toString().startsWith(name))
                 .findFirst()
                 .orElseThrow();
     }
 
-    private static Stream<String> classPath() {
+    /** This class path, as far as wanted. */
+    static String classPath(Predicate<String> wanted) {
+        return entries().filter(wanted).collect(Collectors.joining(File.pathSeparator));
+    }
+
+    private static Stream<String> entries() {
         return Stream.of(System.getProperty("java.class.path").split(File.pathSeparator));
     }
 
-    /**
-     * Runs a main class on part of this class path, and returns the facts that it printed, as in {@code word 1}.
-     *
-     * @param jars which entries of the class path it gets
-     */
-    static List<String> run(Path directory, Class<?> main, Predicate<String> jars, String... options)
+    /** Runs a main class, and returns the facts that it printed, as in {@code word 1}. */
+    static List<String> run(Path directory, String classPath, Class<?> main, String... options)
             throws IOException, InterruptedException {
-        String classPath = classPath().filter(jars).collect(Collectors.joining(File.pathSeparator));
         Path arguments =
                 Files.writeString(directory.resolve("arguments"), "-cp \"" + classPath.replace("\\", "\\\\") + "\"");
         Path output = directory.resolve("output");

@@ -96,7 +96,8 @@ class MissingPartsTest {
                         () -> new RateLimits(
                                 Contexts.properties(),
                                 List.of(),
-                                new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool))))
+                                new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)),
+                                null))
                 .run(context -> assertThat(context)
                         .hasNotFailed()
                         .getBeanNames(RateLimits.class)

@@ -18,9 +18,10 @@ final class OptionalDependenciesTests {
     void methodsAreLimitedWithoutThem(@TempDir Path directory) throws Exception {
         assertThat(Fork.run(
                         directory,
-                        BareApplication.class,
-                        entry -> !OPTIONAL.matcher(Path.of(entry).getFileName().toString())
-                                .matches()))
+                        Fork.classPath(entry -> !OPTIONAL.matcher(
+                                        Path.of(entry).getFileName().toString())
+                                .matches()),
+                        BareApplication.class))
                 .containsExactly("blocking 2", "waited 1");
     }
 }

@@ -124,6 +124,7 @@ class StartupRefusalTest {
                 Mistake.of("more permits than the burst", Greedy.class)
                         .tells("permits = 6", "at most 5")
                         .and("raise the limit"),
+                Mistake.of("more permits than a window has", GreedyWindow.class).tells("permits = 6", "at most 5"),
                 Mistake.of("more permits than the burst of a tier", Tiered.class)
                         .with(
                                 "rate-limit.limits.tiered.permits=8",
@@ -199,6 +200,12 @@ class StartupRefusalTest {
                         .tells("fallback method instead returns int, not java.lang.String"),
                 Mistake.of("the method as its own fallback", OwnFallback.class).tells("the limited method itself"),
                 Mistake.of("two fallbacks", TwoFallbacks.class).tells("two fallbacks: one and two"),
+                Mistake.of("a fallback that is limited itself", LimitedFallback.class)
+                        .tells("'LimitedFallback.call'", "fallback instead is limited itself", "without its limit")
+                        .and("Remove its annotation"),
+                Mistake.of("a fallback that its class limits", FallbackOfLimitedClass.class)
+                        .tells("fallback instead is limited itself (@RateLimited on ")
+                        .and("@RateLimitExempt"),
 
                 // Tiers
                 Mistake.of("a policy of a tier", Tiered.class)
@@ -438,6 +445,11 @@ class StartupRefusalTest {
         public void call() {}
     }
 
+    static class GreedyWindow {
+        @RateLimited(algorithm = FIXED_WINDOW, rate = "5/s", permits = "6")
+        public void call() {}
+    }
+
     static class Tiered {
         @RateLimited(value = "tiered", tier = "#user")
         public void call(String user) {}
@@ -598,6 +610,22 @@ class StartupRefusalTest {
         void one() {}
 
         void two() {}
+    }
+
+    static class LimitedFallback {
+        @RateLimited(rate = "5/s", fallback = "instead")
+        public void call() {}
+
+        @RateLimited(rate = "1/s")
+        public void instead() {}
+    }
+
+    @RateLimited(name = "class", rate = "5/s")
+    static class FallbackOfLimitedClass {
+        @RateLimited(rate = "5/s", fallback = "instead")
+        public void call() {}
+
+        public void instead() {}
     }
 
     static class PrivateMethod {

@@ -8,12 +8,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.support.GenericApplicationContext;
+import org.springframework.context.support.SimpleThreadScope;
 import org.springframework.core.PriorityOrdered;
 
 /** Nothing is silently unlimited: what no limit can see is warned of, once, and what is seen is not. */
@@ -94,15 +97,41 @@ class UnlimitedCallsTest {
                 .run(context -> assertThat(output).containsOnlyOnce("Bean 'instance' is not limited"));
     }
 
-    @Test
-    void proxiedBeansOfEveryScopeAreNotWarnedOf(CapturedOutput output) {
-        runner.withBean("one", Early.class)
+    /** Beans that are made before, with, and after the start. */
+    private ApplicationContextRunner scopes() {
+        return runner.withBean("one", Early.class)
                 .withBean("lazy", Early.class, Early::new, definition -> definition.setLazyInit(true))
                 .withBean("prototype", Early.class, Early::new, definition -> definition.setScope("prototype"))
-                .run(context -> {
-                    assertThat(context).hasNotFailed();
-                    assertThat(output).doesNotContain("is not limited");
-                });
+                .withBean("product", EarlyFactory.class)
+                .withInitializer(context -> context.getBeanFactory().registerScope("short", new SimpleThreadScope()))
+                .withBean("scoped", Early.class, Early::new, definition -> definition.setScope("short"));
+    }
+
+    private static void ask(ApplicationContext context) {
+        for (String bean : new String[] {"lazy", "prototype", "prototype", "product", "scoped"}) {
+            assertThat(context.getBean(bean)).isInstanceOf(Early.class);
+        }
+    }
+
+    @Test
+    void proxiedBeansOfEveryScopeAreNotWarnedOf(CapturedOutput output) {
+        scopes().run(context -> {
+            assertThat(context).hasNotFailed();
+            ask(context);
+            assertThat(output).doesNotContain("is not limited");
+        });
+    }
+
+    @Test
+    void beansOfEveryScopeAreWarnedOfOnceWhenNothingMakesProxies(CapturedOutput output) {
+        scopes().withPropertyValues("spring.aop.auto=false").run(context -> {
+            ask(context);
+            assertThat(output)
+                    .containsOnlyOnce("Bean 'one' is not limited")
+                    .containsOnlyOnce("Bean 'prototype' is not limited")
+                    .containsOnlyOnce("Bean 'product' is not limited")
+                    .containsOnlyOnce("Bean 'scoped' is not limited");
+        });
     }
 
     @Test
@@ -197,6 +226,18 @@ class UnlimitedCallsTest {
     static class Early {
         @RateLimited(rate = "1/h")
         public void place() {}
+    }
+
+    static class EarlyFactory implements FactoryBean<Early> {
+        @Override
+        public Early getObject() {
+            return new Early();
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return Early.class;
+        }
     }
 
     static class EarlyProcessor implements BeanPostProcessor, PriorityOrdered, BeanFactoryAware {

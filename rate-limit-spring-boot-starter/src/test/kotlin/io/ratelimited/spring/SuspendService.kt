@@ -6,7 +6,8 @@ import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow
-import kotlinx.coroutines.flow.toList
+import kotlinx.coroutines.flow.flowOf
+import kotlinx.coroutines.flow.single
 import kotlinx.coroutines.future.await
 import kotlinx.coroutines.future.future
 import kotlinx.coroutines.yield
@@ -44,20 +45,46 @@ internal open class SuspendService(private val journal: Journal) {
     }
 }
 
-/** Functions that return a Flow, suspended and not. */
+/** The service of the facts, in functions that return a Flow. */
 internal open class FlowService(private val journal: Journal) {
 
     @RateLimited("rejecting")
-    open fun rejecting(id: String): Flow<String> = flow { emit(journal.body(id)) }
+    open fun rejecting(id: String): Flow<String> = body(id)
 
     @RateLimited("waiting")
-    open suspend fun waiting(id: String): Flow<String> {
-        val body = journal.body(id)
-        return flow { emit(body) }
+    open fun waiting(id: String): Flow<String> = body(id)
+
+    @RateLimited(name = "falling", fallback = "instead")
+    open fun falling(id: String): Flow<String> = body(id)
+
+    fun instead(id: String, refusal: RateLimitExceededException): Flow<String> = flowOf("instead of $id: ${refusal.limit()}")
+
+    @RateLimited(name = "failing", fallback = "instead")
+    open fun failing(id: String): Flow<String> = if (id == "bad") throw IllegalStateException(id) else body(id)
+
+    @RateLimited("wide")
+    @RateLimited("narrow")
+    open fun both(id: String): Flow<String> = body(id)
+
+    @RateLimited("flight")
+    open fun inFlight(id: String): Flow<String> = flow { emit(journal.fly(id).await()) }
+
+    private fun body(id: String): Flow<String> = flowOf(journal.body(id))
+
+    @RateLimited("waiting")
+    open suspend fun suspended(id: String): Flow<String> {
+        yield()
+        return body(id)
     }
 
-    @RateLimited("falling")
-    open suspend fun keyed(id: String): String = journal.body(id)
+    @RateLimited(name = "keyed", rate = "1/s", key = "{#id, #plan.length()}")
+    open fun keyed(id: String, plan: String): Flow<String> = flowOf("$id of $plan")
+
+    @RateLimited(name = "keyed", key = "{#id, #plan.length()}")
+    open suspend fun keyedSuspended(id: String, plan: String): String {
+        yield()
+        return "$id of $plan"
+    }
 }
 
 internal fun call(service: SuspendService, method: String, id: String): CompletableFuture<String> =
@@ -72,11 +99,20 @@ internal fun call(service: SuspendService, method: String, id: String): Completa
         }
     }
 
-internal fun callFlow(service: FlowService, method: String, id: String): CompletableFuture<List<String>> =
+internal fun callFlow(service: FlowService, method: String, id: String): CompletableFuture<String> =
     CoroutineScope(Dispatchers.Unconfined).future {
         when (method) {
-            "rejecting" -> service.rejecting(id).toList()
-            "waiting" -> service.waiting(id).toList()
-            else -> listOf(service.keyed(id))
+            "rejecting" -> service.rejecting(id).single()
+            "waiting" -> service.waiting(id).single()
+            "falling" -> service.falling(id).single()
+            "failing" -> service.failing(id).single()
+            "both" -> service.both(id).single()
+            "suspended" -> service.suspended(id).single()
+            else -> service.inFlight(id).single()
         }
+    }
+
+internal fun callKeyed(service: FlowService, suspended: Boolean, id: String, plan: String): CompletableFuture<String> =
+    CoroutineScope(Dispatchers.Unconfined).future {
+        if (suspended) service.keyedSuspended(id, plan) else service.keyed(id, plan).single()
     }

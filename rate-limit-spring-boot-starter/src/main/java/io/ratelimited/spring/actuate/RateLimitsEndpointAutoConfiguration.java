@@ -21,6 +21,11 @@ import org.springframework.context.annotation.Bean;
 public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
+    UnknownMembers rateLimitUnknownMembers() {
+        return new UnknownMembers();
+    }
+
+    @Bean
     RefusedKeys rateLimitRefusedKeys() {
         return new RefusedKeys();
     }

@@ -3,6 +3,7 @@ package io.ratelimited.spring.actuate;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -29,6 +30,7 @@ class OperationsPageTest {
         try (ConfigurableApplicationContext context = new SpringApplicationBuilder(
                         RateLimitsEndpointWebTest.Application.class)
                 .properties(
+                        "spring.autoconfigure.exclude=" + RunningServer.SECURITY,
                         "server.port=0",
                         "server.shutdown=immediate",
                         "management.endpoints.web.exposure.include=health, ratelimits",

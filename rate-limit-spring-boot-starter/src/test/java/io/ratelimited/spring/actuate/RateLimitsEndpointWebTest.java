@@ -6,6 +6,7 @@ import com.jayway.jsonpath.JsonPath;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -26,6 +27,7 @@ import org.springframework.context.annotation.Configuration;
 class RateLimitsEndpointWebTest {
 
     private static final Map<String, Object> PROPERTIES = Map.ofEntries(
+            Map.entry("spring.autoconfigure.exclude", RunningServer.SECURITY),
             Map.entry("server.port", "0"),
             Map.entry("server.shutdown", "immediate"),
             Map.entry("spring.main.banner-mode", "off"),
@@ -201,6 +203,8 @@ class RateLimitsEndpointWebTest {
         start(type, Map.of());
         limits.tryAcquire("search", "alice", 150);
 
+        assertThat(post("/search", "{\"rate\": \"200/s\", \"burts\": 400}").statusCode())
+                .isEqualTo(400);
         HttpResponse<String> answer = post("/search", "{\"rate\": \"200/s\", \"burst\": 400}");
 
         assertThat(answer.statusCode()).isEqualTo(200);
@@ -244,7 +248,11 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");
-        assertThat(error("{\"speed\": \"200/s\"}")).contains("nothing to change");
+        assertThat(error("{\"speed\": \"200/s\"}")).contains("a limit has no [speed]", "maxWaiting");
+        assertThat(error("{\"rate\": \"200/s\", \"burts\": 400}"))
+                .contains("a limit has no [burts]", "use some of [burst, ", "nothing was changed");
+        assertThat(error("{\"burst\": -5}")).contains("burst must be at least 1: -5");
+        assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}")).contains("maxWait must be from 0s to 365d");
 
         assertThat(get("/search").body()).isEqualTo(before);
     }

@@ -45,7 +45,6 @@ abstract class HttpFacts {
     void start() {
         server = kind.start(
                 List.of(app),
-                "rate-limit.limits.plan.tiers.internal.rate=unlimited",
                 "rate-limit.limits.plan.tiers.gold.rate=50/m",
                 "rate-limit.limits.routed.rate=2/m",
                 "rate-limit.limits.routed.key=header('Key')",

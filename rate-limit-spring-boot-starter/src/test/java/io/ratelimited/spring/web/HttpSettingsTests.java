@@ -9,7 +9,9 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
+import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -131,6 +133,25 @@ class HttpSettingsTests {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void codeThatAsksALimitTellsItsRequest(Kind kind) {
+        try (RunningServer server =
+                start(kind, "rate-limit.limits.code.rate=1/m", "spring.reactor.context-propagation=auto")) {
+            for (String path : new String[] {"/code/blocking", "/code/async"}) {
+                HttpResponse<String> admitted = server.get(path);
+                assertThat(admitted.body()).isEqualTo("done");
+                HttpResponse<String> refused = server.get(path);
+                assertThat(refused.statusCode()).isEqualTo(429);
+                assertThat(refused.headers().firstValue("Retry-After")).contains("60");
+                for (HttpResponse<String> response : List.of(admitted, refused)) {
+                    assertThat(states(response)).isEqualTo(Map.of("code", Map.of("r", 0L, "t", 60L)));
+                }
+                server.ticker().advance(Duration.ofMinutes(1));
+            }
+        }
+    }
+
     @Test
     void nothingOfHttpIsThereWhenLimitsAreOff() {
         try (RunningServer server = start(Kind.TOMCAT, "rate-limit.enabled=false")) {
@@ -171,11 +192,17 @@ class HttpSettingsTests {
                 "key=clientIp( | routes[0].key | not a SpEL expression | Use what a request has",
                 "key=clientIP | routes[0].key | names clientIP, which a request does not have | clientIp, principal",
                 "key=method.name | routes[0].key | names method, which a request does not have | clientIp, principal",
+                "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
+                "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
                 "path= | routes[0].path | the path is missing | Set it"
             })
     void aRouteThatCannotBeMeantStopsTheApplication(String property, String place, String problem, String remedy) {
         runner().withPropertyValues(
                         "rate-limit.limits.x.rate=1/d",
+                        "rate-limit.limits.heavy.rate=5/d",
+                        "rate-limit.limits.heavy.permits=6",
+                        "rate-limit.limits.none.rate=5/d",
+                        "rate-limit.limits.none.permits=0",
                         "rate-limit.routes[0].path=/api/**",
                         "rate-limit.routes[0].limits=x",
                         "rate-limit.routes[0]." + property)

@@ -9,6 +9,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -20,9 +21,21 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 
 /** An application on a server of one kind, on a port of its own, and a client of it. */
-final class RunningServer implements AutoCloseable {
+public final class RunningServer implements AutoCloseable {
 
     private static final String BOOT = "org.springframework.boot.";
+    /** For applications that anybody may use, on a class path that has Spring Security. */
+    public static final String SECURITY = Stream.of(
+                    "SecurityAutoConfiguration",
+                    "web.servlet.SecurityFilterAutoConfiguration",
+                    "web.servlet.ServletWebSecurityAutoConfiguration",
+                    "web.reactive.ReactiveWebSecurityAutoConfiguration",
+                    "actuate.web.servlet.ManagementWebSecurityAutoConfiguration",
+                    "actuate.web.reactive.ReactiveManagementWebSecurityAutoConfiguration",
+                    "UserDetailsServiceAutoConfiguration",
+                    "ReactiveUserDetailsServiceAutoConfiguration")
+            .map((BOOT + "security.autoconfigure.")::concat)
+            .collect(Collectors.joining(","));
 
     final ConfigurableApplicationContext context;
     private final int port;
@@ -50,11 +63,22 @@ final class RunningServer implements AutoCloseable {
         }
 
         RunningServer start(List<Class<?>> sources, String... properties) {
+            String[] all = Arrays.copyOf(properties, properties.length + 1);
+            all[properties.length] = "rate-limit.limits.plan.tiers.internal.rate=unlimited";
+            return start(excluded + "," + SECURITY, sources, all);
+        }
+
+        /** With Spring Security as Spring Boot wires it. */
+        RunningServer startSecured(List<Class<?>> sources, String... properties) {
+            return start(excluded, sources, properties);
+        }
+
+        private RunningServer start(String without, List<Class<?>> sources, String... properties) {
             List<String> all = new ArrayList<>(List.of(properties));
-            all.add("rate-limit.limits.plan.tiers.internal.rate=unlimited");
             all.add("server.port=0");
             all.add("spring.main.banner-mode=off");
-            all.add("spring.autoconfigure.exclude=" + excluded);
+            all.add("spring.reactor.netty.shutdown-quiet-period=0s");
+            all.add("spring.autoconfigure.exclude=" + without);
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)
                     .properties(all.toArray(String[]::new))

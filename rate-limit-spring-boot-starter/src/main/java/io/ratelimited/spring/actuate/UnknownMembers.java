@@ -1,0 +1,45 @@
+package io.ratelimited.spring.actuate;
+
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import org.springframework.boot.actuate.endpoint.EndpointId;
+import org.springframework.boot.actuate.endpoint.OperationType;
+import org.springframework.boot.actuate.endpoint.invoke.OperationInvoker;
+import org.springframework.boot.actuate.endpoint.invoke.OperationInvokerAdvisor;
+import org.springframework.boot.actuate.endpoint.invoke.OperationParameters;
+import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
+
+/**
+ * Refuses a change of a limit with a member that does not exist, which Spring Boot would ignore: a misspelt {@code burst}
+ * beside a {@code rate} would change half of what was meant.
+ */
+final class UnknownMembers implements OperationInvokerAdvisor {
+
+    private static final EndpointId ENDPOINT = EndpointId.of("ratelimits");
+    /** Stands in the path. */
+    private static final String NAME = "name";
+
+    @Override
+    public OperationInvoker apply(
+            EndpointId endpoint, OperationType operation, OperationParameters parameters, OperationInvoker invoker) {
+        if (!endpoint.equals(ENDPOINT) || operation != OperationType.WRITE) {
+            return invoker;
+        }
+        Set<String> known = new TreeSet<>();
+        parameters.forEach(parameter -> known.add(parameter.getName()));
+        known.remove(NAME);
+        return context -> {
+            Set<String> unknown = new TreeSet<>(context.getArguments().keySet());
+            unknown.removeAll(known);
+            unknown.remove(NAME);
+            return unknown.isEmpty()
+                    ? invoker.invoke(context)
+                    : new WebEndpointResponse<>(
+                            Map.of(
+                                    "error",
+                                    "a limit has no " + unknown + "; use some of " + known + "; nothing was changed"),
+                            WebEndpointResponse.STATUS_BAD_REQUEST);
+        };
+    }
+}
