@@ -109,17 +109,9 @@ class ScriptModelTest {
                     case 1, 2 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 10));
                     case 3 -> {
                         if (!taken.isEmpty()) {
-                            boolean bucket =
-                                    limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
-                            // Memory counts cancels from the middle of a bucket by epochs, which the script does not
-                            // know.
-                            int index = bucket ? taken.size() - 1 : random.nextInt(taken.size());
-                            Reservation[] pair = taken.remove(index);
+                            Reservation[] pair = taken.remove(random.nextInt(taken.size()));
                             pair[0].cancel();
                             pair[1].cancel();
-                            if (bucket) {
-                                taken.clear();
-                            }
                         }
                     }
                     case 4 -> {
