@@ -1,6 +1,7 @@
 package io.ratelimited.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
@@ -30,6 +31,9 @@ class ScriptModelTest {
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
+
+    @RegisterExtension
+    static final RedisServers EMBEDDED = RedisServers.embedded();
 
     /** Rates of which a permit takes a whole number of nanoseconds: what Java counts in. */
     static Stream<Limit> limits() {
@@ -75,7 +79,17 @@ class ScriptModelTest {
     @MethodSource("limits")
     void decidesAsInMemory(Limit limit) {
         for (long seed = 1; seed <= 3; seed++) {
-            new Run(limit, seed).go();
+            new Run(REDIS, limit, seed).go();
+        }
+    }
+
+    /** On the other version of the server, if there is one. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void decidesAsInMemoryOnTheServerOfTheJar(Limit limit) {
+        assumeFalse(RedisProcess.binary().equals(RedisProcess.embedded()), "the other tests use this server");
+        for (long seed = 4; seed <= 5; seed++) {
+            new Run(EMBEDDED, limit, seed).go();
         }
     }
 
@@ -90,14 +104,14 @@ class ScriptModelTest {
         private final RateLimiter redis;
         private final List<Reservation[]> taken = new ArrayList<>();
 
-        private Run(Limit limit, long seed) {
+        private Run(RedisServers servers, Limit limit, long seed) {
             this.seed = seed;
             this.random = new Random(seed);
             this.limit = limit;
             ticker.advance(Duration.ofDays(random.nextInt(300)));
             this.model = new InMemoryRateLimiter(limit, ticker, 10);
-            REDIS.server().ask(commands -> commands.flushall());
-            this.redis = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+            servers.server().ask(commands -> commands.flushall());
+            this.redis = servers.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
         }
 
         private void go() {
