@@ -11,7 +11,7 @@ final class Breaker {
     private static final int IN_A_ROW = 5;
     private static final int WINDOW = 20;
     private static final long FIRST_PAUSE = 250;
-    private static final long LONGEST_PAUSE = 1000;
+    private static final long LONGEST_PAUSE = 500;
 
     private volatile boolean open;
     /** One bit a call, the latest lowest; 1 for a failure. Guarded by this. */

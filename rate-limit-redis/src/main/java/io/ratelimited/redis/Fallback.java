@@ -28,6 +28,10 @@ final class Fallback {
         this.backend = backend;
         this.options = options;
         this.limit = limit;
+        if (options.onFailure() == OnFailure.LOCAL) {
+            // Used by nobody: loads what the first caller of an outage would have to wait for.
+            InMemoryRateLimiter.startingEmpty(limit, backend.ticker(), 1).reserve("", 1, 0);
+        }
     }
 
     private synchronized InMemoryRateLimiter local() {

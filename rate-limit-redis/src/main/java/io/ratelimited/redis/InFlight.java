@@ -49,7 +49,7 @@ final class InFlight implements Reservation {
             return CompletableFuture.failedFuture(new TimeoutException("Redis does not answer"));
         }
         boolean never = terms.isNever(permits);
-        boolean behind = limiter.isOccupied(key);
+        boolean behind = limiter.turnstiles().isOccupied(key);
         if (behind && maxWait > 0 && !never) {
             queue();
             return CompletableFuture.completedFuture(this);
@@ -72,17 +72,17 @@ final class InFlight implements Reservation {
     private void queue() {
         deadline = limiter.backend().ticker().nanos() + maxWait;
         queued = true;
-        limiter.queue(key, this);
+        limiter.turnstiles().queue(key, this);
     }
 
     CompletableFuture<Verdict> ask(String operation) {
         RedisTerms terms = limiter.terms();
-        return limiter.eval(terms.script(), key, arguments(operation, terms))
+        return limiter.inquiries().eval(terms.script(), key, arguments(operation, terms))
                 .thenApply(reply -> Verdict.of(reply, 0, terms));
     }
 
     private String[] arguments(String operation, RedisTerms terms) {
-        List<String> args = limiter.begin(operation, terms, 1);
+        List<String> args = limiter.inquiries().begin(operation, terms, 1);
         args.add(Long.toString(permits));
         args.add(id);
         args.add("0");
@@ -122,7 +122,7 @@ final class InFlight implements Reservation {
         RedisTerms terms = limiter.terms();
         limiter.backend()
                 .eval(terms.script(), new String[] {key}, arguments("cancel", terms))
-                .whenComplete((reply, failure) -> limiter.serve(key));
+                .whenComplete((reply, failure) -> limiter.turnstiles().serve(key));
     }
 
     @Override
@@ -184,7 +184,7 @@ final class InFlight implements Reservation {
         if (phase.compareAndSet(WAITING, ENDED)) {
             queued = false;
             verdict = verdict.outcome(Verdict.UNKNOWN);
-            limiter.unqueue(key, this);
+            limiter.turnstiles().unqueue(key, this);
             turn.complete(false);
         }
     }

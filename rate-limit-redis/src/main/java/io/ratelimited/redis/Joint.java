@@ -35,7 +35,7 @@ final class Joint {
             if (permits < 1) {
                 throw new IllegalArgumentException("permits must be at least 1: " + permits);
             }
-            Verdict known = limiters.get(i).known(names.get(i), permits, waits.get(i));
+            Verdict known = limiters.get(i).inquiries().known(names.get(i), permits, waits.get(i));
             if (known != null && !known.admitted()) {
                 return CompletableFuture.completedFuture(
                         List.of(limiters.get(i).reservation(names.get(i), permits, known)));
@@ -52,13 +52,13 @@ final class Joint {
         args.add("take");
         args.add(Integer.toString(claims.size()));
         for (int i = 0; i < claims.size(); i++) {
-            limiters.get(i).appendTo(args, terms.get(i));
+            limiters.get(i).inquiries().appendTo(args, terms.get(i));
         }
         args.add("1");
         for (int i = 0; i < claims.size(); i++) {
             long permits = claims.get(i).permits();
             long wait = Math.min(RedisTerms.FAR, waits.get(i) / 1000);
-            RedisRateLimiter.add(args, permits, terms.get(i).cost(permits), Long.toString(wait));
+            Inquiries.add(args, permits, terms.get(i).cost(permits), Long.toString(wait));
         }
         return args.toArray(String[]::new);
     }
@@ -74,7 +74,7 @@ final class Joint {
             }
             if (verdict.hasRetry()) {
                 Call call = new Call(claims.get(i).permits(), waits.get(i), 0);
-                limiters.get(i).denials().add(names.get(i), call, verdict, sentAt, 0);
+                limiters.get(i).inquiries().denials().add(names.get(i), call, verdict, sentAt, 0);
             }
         }
         if (refused >= 0) {
@@ -83,7 +83,7 @@ final class Joint {
         }
         List<Reservation> taken = new ArrayList<>();
         for (int i = 0; i < claims.size(); i++) {
-            limiters.get(i).denials().forget(names.get(i));
+            limiters.get(i).inquiries().denials().forget(names.get(i));
             taken.add(limiters.get(i).reservation(names.get(i), claims.get(i).permits(), verdicts.get(i)));
         }
         return taken;

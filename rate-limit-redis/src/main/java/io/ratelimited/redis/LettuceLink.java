@@ -81,12 +81,13 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
-    public void rediscover() {
+    public CompletionStage<Void> rediscover() {
         long last = discoveredAt.get();
         long now = System.nanoTime();
         if (cluster != null && now - last > DISCOVERY_PAUSE && discoveredAt.compareAndSet(last, now)) {
-            cluster.refreshPartitionsAsync();
+            return cluster.refreshPartitionsAsync();
         }
+        return CompletableFuture.completedFuture(null);
     }
 
     @Override

@@ -16,7 +16,7 @@ final class Line {
     /** Calls decided by one script call at the most, so that it stays short. */
     private static final int MOST = 256;
 
-    private final RedisRateLimiter limiter;
+    private final Inquiries inquiries;
     private final ConcurrentHashMap<String, Line> lines;
     private final String key;
     /** Guarded by this. */
@@ -26,8 +26,8 @@ final class Line {
     /** Out of {@link #lines}, and of no more use. Guarded by this. */
     private boolean ended;
 
-    Line(RedisRateLimiter limiter, ConcurrentHashMap<String, Line> lines, String key) {
-        this.limiter = limiter;
+    Line(Inquiries inquiries, ConcurrentHashMap<String, Line> lines, String key) {
+        this.inquiries = inquiries;
         this.lines = lines;
         this.key = key;
     }
@@ -67,11 +67,11 @@ final class Line {
                 }
             }
             batch.removeIf(Call::isDone);
-            RedisTerms terms = limiter.terms();
+            RedisTerms terms = inquiries.terms();
             batch.removeIf(call -> terms.isNever(call.permits())
                     && call.completeExceptionally(new IllegalStateException("the limit has just become smaller")));
             batch.removeIf(call -> {
-                Verdict leased = limiter.leases().takeLate(key, terms, call.permits());
+                Verdict leased = inquiries.leases().takeLate(key, terms, call.permits());
                 return leased != null && call.complete(leased);
             });
             if (!batch.isEmpty()) {
@@ -82,11 +82,11 @@ final class Line {
     }
 
     private void send(List<Call> batch, RedisTerms terms) {
-        Ticker ticker = limiter.backend().ticker();
+        Ticker ticker = inquiries.backend().ticker();
         long sentAt = ticker.nanos();
-        Leases.Request lease = limiter.leases().request(key, terms, sentAt);
+        Leases.Request lease = inquiries.leases().request(key, terms, sentAt);
         List<Call> calls = lease == null ? batch : lease.around(batch);
-        limiter.eval(terms.script(), key, limiter.arguments("take", terms, calls))
+        inquiries.eval(terms.script(), key, inquiries.arguments("take", terms, calls))
                 .whenComplete((reply, failure) -> {
                     if (failure != null) {
                         fail(batch, failure);
@@ -116,10 +116,10 @@ final class Line {
             verdicts[i] = Verdict.of(replies, 4 * i, terms);
             if (verdicts[i].hasRetry()) {
                 long hold = lease == null ? 0 : lease.hold();
-                limiter.denials().add(key, batch.get(i), verdicts[i], sentAt, hold);
+                inquiries.denials().add(key, batch.get(i), verdicts[i], sentAt, hold);
             } else if (verdicts[i].admitted()) {
                 // What was refused before has to wait longer now.
-                limiter.denials().forget(key);
+                inquiries.denials().forget(key);
             }
         }
         if (lease != null) {
@@ -129,7 +129,7 @@ final class Line {
         for (int i = 0; i < verdicts.length; i++) {
             if (!batch.get(i).complete(verdicts[i]) && verdicts[i].admitted()) {
                 // Whoever asked has given up and was decided otherwise; nobody else could give it back.
-                limiter.giveBack(key, batch.get(i).permits(), verdicts[i]);
+                inquiries.giveBack(key, batch.get(i).permits(), verdicts[i]);
             }
         }
     }

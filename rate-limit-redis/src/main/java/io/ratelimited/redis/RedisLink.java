@@ -20,8 +20,8 @@ interface RedisLink extends AutoCloseable {
     /** Whether only another connection can help: this one is down, or leads to a server that is no longer the primary. */
     boolean isStale(Throwable failure);
 
-    /** Looks for the primaries anew, unless it has just done so. */
-    void rediscover();
+    /** Looks for the primaries anew, unless it has just done so or there is nothing to look for. */
+    CompletionStage<Void> rediscover();
 
     /** Which of the parts that fail alone holds a key: from 0 to {@link #parts()}, exclusive. */
     int part(String key);

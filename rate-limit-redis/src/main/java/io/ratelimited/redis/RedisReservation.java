@@ -97,7 +97,7 @@ final class RedisReservation implements Reservation {
     public void cancel() {
         Verdict current = verdict;
         if (current.admitted() && ended.compareAndSet(false, true)) {
-            limiter.giveBack(key, permits, current);
+            limiter.inquiries().giveBack(key, permits, current);
         }
     }
 

@@ -58,24 +58,24 @@ final class RedisTerms {
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
         this.parameters = new ArrayList<>();
-        String size = rate.permits() + "/" + rate.period().toNanos() + "/";
+        String size = rate.permits() + "/" + brief(rate.period().toNanos());
         switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
                 script = Script.VIRTUAL_TIME;
                 letter = limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
-                meta = letter + size + limit.burst();
+                meta = letter + size + (limit.burst() == rate.permits() ? "" : "/" + limit.burst());
                 virtualTime();
             }
             case WARM_UP -> {
                 script = Script.WARM_UP;
                 letter = "w";
-                meta = letter + size + limit.warmup().toNanos() + "/" + limit.coldFactor();
+                meta = letter + size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
                 warmUp();
             }
             case FIXED_WINDOW -> {
                 script = Script.FIXED_WINDOW;
                 letter = "f";
-                meta = letter + size + limit.zone();
+                meta = letter + size + "/" + limit.zone();
                 add(rate.permits());
                 add(micros(rate.period()));
             }
@@ -151,6 +151,17 @@ final class RedisTerms {
 
     /** Stands in {@link #parameters} for how long the limiter has existed. */
     private static final String AGE = "age";
+
+    /** In few characters, that Lua reads as a number. */
+    private static String brief(long number) {
+        String digits = Long.toString(number);
+        int end = digits.length();
+        while (end > 1 && digits.charAt(end - 1) == '0') {
+            end--;
+        }
+        int zeros = digits.length() - end;
+        return zeros > 2 ? digits.substring(0, end) + "e" + zeros : digits;
+    }
 
     /** A span of time in microseconds, rounded up. */
     static long micros(Duration duration) {

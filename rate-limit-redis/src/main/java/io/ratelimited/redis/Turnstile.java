@@ -81,7 +81,7 @@ final class Turnstile {
         } else if (isOccupied()) {
             limiter.backend().ticker().schedule(limiter.backend().ticker().nanos() + PAUSE, this::serve);
         } else {
-            limiter.left(key);
+            limiter.turnstiles().left(key);
         }
     }
 }

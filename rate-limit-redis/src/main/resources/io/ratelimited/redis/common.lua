@@ -18,7 +18,7 @@
 if redis.replicate_commands then redis.replicate_commands() end
 
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
-local format, match = string.format, string.match
+local format, match, sub = string.format, string.match, string.sub
 
 -- The longest time anyone waits, and the two refusals that have no retry-after.
 local FAR = 1152921504606846

@@ -26,7 +26,7 @@ for i = 1, tonumber(ARGV[3]) do
       if op == 'take' then redis.call('DEL', key) end
       s = family.resume(key, meta, p, { left = 1, of = 1, debt = 0, time = 0 })
     else
-      local before = families[string.sub(stored, 1, 1)]
+      local before = families[sub(stored, 1, 1)]
       if not before then return { -1 } end
       s = family.resume(key, meta, p, before.leave(key, stored))
     end

@@ -1,7 +1,8 @@
 -- A counter per window of the calendar.
 --
--- KEYS   STRING "<meta> <start> <taken> <end> <written>": the last window anyone has a permit in; times in microseconds
---        since 1970; written as in virtual_time.lua
+-- KEYS   STRING "<meta> " and big-endian integers of 7 bytes, the last window anyone has a permit in: start, taken, end,
+--        epoch, and written if the window is not the current one; times in microseconds since 1970; written as in
+--        virtual_time.lua; epoch: when the key began, so that what is cancelled after a reset gives nothing back
 -- ARGV   permits   of one window
 --        period    microseconds
 --        offset, transition, offset, ...   microseconds east of UTC before the first transition, the instant of the
@@ -38,20 +39,27 @@ local function fw_start(s, index)
   end
 end
 
+-- The integers of a value: start, taken, end, epoch, written.
+local function fw_read(value, meta)
+  local at = #meta + 2
+  local start, taken, finish, epoch = struct.unpack('>I7I7I7I7', value, at)
+  return start, taken, finish, epoch, #value >= at + 28 and struct.unpack('>I7', value, at + 28) or 0
+end
+
 function fixed_window.open(key, meta, p)
   local value = get(key)
   if value == false then return nil end
   local s = fw_params(key, meta, p)
   local index = fw_index(s, now)
   s.current = fw_start(s, index)
-  s.start, s.taken, s.index = s.current, 0, index
+  s.start, s.taken, s.index, s.epoch = s.current, 0, index, now
   if value then
-    local stored, start, taken, _, written = match(value, '^(%S+) (%d+) (%d+) (%d+) (%d+)$')
-    if stored ~= meta then return nil end
-    start, taken, written = tonumber(start), tonumber(taken), tonumber(written)
+    if sub(value, 1, #meta + 1) ~= meta .. ' ' then return nil end
+    local start, taken, _, epoch, written = fw_read(value, meta)
     if start >= s.current then
       s.found = true
       s.taken = taken
+      s.epoch = epoch
       if start > now and written == 0 and start - now > s.period then
         -- The clock has stepped back by more than a window: go on counting in this one.
         s.changed = true
@@ -81,12 +89,12 @@ end
 
 function fixed_window.take(s)
   s.start, s.taken, s.index = s.next, s.next_taken, s.next_index
-  return s.start
+  return format('%.0f@%.0f', s.start, s.epoch)
 end
 
 -- Permits of the last window are given back; windows behind it are closed.
 function fixed_window.cancel(s, permits, a, b, mark)
-  if not s.found or s.start ~= tonumber(mark) then return false end
+  if not s.found or mark ~= format('%.0f@%.0f', s.start, s.epoch) then return false end
   s.taken = s.taken - permits
   return true
 end
@@ -103,16 +111,15 @@ end
 
 function fixed_window.save(s)
   local finish = fw_start(s, s.index + 1)
-  redis.call('SET', s.key,
-    s.meta .. ' ' .. text(s.start) .. ' ' .. text(s.taken) .. ' ' .. text(finish) .. ' '
-      .. (s.start > s.current and text(now) or '0'),
-    'PX', millis(finish - now))
+  local value = s.meta .. ' ' .. struct.pack('>I7I7I7I7', s.start, s.taken, finish, s.epoch)
+  if s.start > s.current then value = value .. struct.pack('>I7', now) end
+  redis.call('SET', s.key, value, 'PX', millis(finish - now))
 end
 
 function fixed_window.leave(key, meta)
-  local permits, period = match(meta, '^f(%d+)/(%d+)/')
-  local start, taken, finish = match(redis.call('GET', key), '^%S+ (%d+) (%d+) (%d+)')
-  permits, start, taken, finish = tonumber(permits), tonumber(start), tonumber(taken), tonumber(finish)
+  local permits, period = match(meta, '^f(%d+)/([^/]+)/')
+  local start, taken, finish = fw_read(redis.call('GET', key), meta)
+  permits = tonumber(permits)
   if start <= now then
     return { left = now < finish and permits - taken or permits, of = permits, debt = 0, time = 0 }
   end
@@ -123,7 +130,7 @@ end
 function fixed_window.resume(key, meta, p, budget)
   local s = fw_params(key, meta, p)
   s.index = fw_index(s, now)
-  s.current = fw_start(s, s.index)
+  s.current, s.epoch = fw_start(s, s.index), now
   if budget.debt == 0 then
     s.taken = s.permits - floor(s.permits * budget.left / budget.of)
   else

@@ -1,7 +1,8 @@
 -- Permits counted in slots. The window is the slot of the call and as many slots before it as the period has: the
 -- oldest, partly covered slot counts in full.
 --
--- KEYS   HASH number of a slot -> permits taken in it; m: meta; w: written, as in virtual_time.lua
+-- KEYS   HASH number of a slot -> permits taken in it; m: meta; w: written, as in virtual_time.lua; e: epoch, as in
+--        fixed_window.lua
 -- ARGV   permits   of one window
 --        slot      microseconds of a slot
 --        slots     in a window, one more than in the period
@@ -10,7 +11,7 @@ local sliding_window = {}
 
 local function sw_params(key, meta, p)
   return { key = key, meta = meta, permits = tonumber(ARGV[p]), slot = tonumber(ARGV[p + 1]), slots = tonumber(ARGV[p + 2]),
-    taken = {}, order = {}, total = 0 }
+    taken = {}, order = {}, total = 0, epoch = text(now) }
 end
 
 -- Reads the slots that still count; returns the meta.
@@ -29,6 +30,8 @@ local function sw_read(s)
       meta = fields[i + 1]
     elseif field == 'w' then
       written = tonumber(fields[i + 1])
+    elseif field == 'e' then
+      s.epoch = fields[i + 1]
     else
       local slot = tonumber(field)
       s.taken[slot] = tonumber(fields[i + 1])
@@ -122,13 +125,14 @@ end
 function sliding_window.take(s, permits)
   s.gone = s.gone or {}
   sw_add(s, s.next, permits)
-  return s.next
+  return text(s.next) .. '@' .. s.epoch
 end
 
 -- All permits are given back while their slot is remembered: whoever goes later was counted beside them.
 function sliding_window.cancel(s, permits, a, b, mark)
-  local slot = tonumber(mark)
-  if not s.found or slot <= s.head - s.slots or not s.taken[slot] then return false end
+  local slot, epoch = match(mark, '^(%d+)@(%d+)$')
+  slot = tonumber(slot)
+  if not s.found or epoch ~= s.epoch or slot <= s.head - s.slots or not s.taken[slot] then return false end
   s.taken[slot] = s.taken[slot] - permits
   s.dirty[slot] = true
   return true
@@ -163,7 +167,7 @@ function sliding_window.save(s)
     end
   end
   local ahead = s.head * s.slot > now
-  redis.call('HSET', s.key, 'm', s.meta, 'w', ahead and text(now) or '0')
+  redis.call('HSET', s.key, 'm', s.meta, 'w', ahead and text(now) or '0', 'e', s.epoch)
   for slot in pairs(s.dirty) do
     redis.call('HSET', s.key, text(slot), text(s.taken[slot]))
   end

@@ -1,7 +1,10 @@
 -- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
 --
--- KEYS   STRING "<meta> <V> <part> <written>": V in microseconds since 1970 and part/one of a microsecond; written is the
---        time of the last call if V was ahead of it, else 0
+-- KEYS   STRING "<meta> " and big-endian integers: V, 7 bytes, in microseconds since 1970; epoch, 7 bytes; then, unless
+--        zero: part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time of the last call if V was ahead of it
+-- epoch  of the marks that still tell what was reserved behind them: begins when the key does, and anew when permits are
+--        given back from the middle or the clock steps back; the time of that, or the next number. Cancelling a
+--        reservation of an earlier epoch gives nothing back
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
 --        depth, depth part         what the bucket holds, as a time
 --        queue, queue part         a wait of so much is refused; -1 for none
@@ -12,6 +15,10 @@
 -- call   a, b      cost in microseconds and parts
 
 local virtual_time = {}
+
+local function vt_begin(s)
+  s.epoch = max(now, (s.epoch or 0) + 1)
+end
 
 local function vt_params(key, meta, p)
   local s = {
@@ -26,26 +33,39 @@ local function vt_params(key, meta, p)
   return s
 end
 
+local function vt_read(s, value)
+  local at, part, written = #s.meta + 2, 0, 0
+  local extra = #value - at - 13
+  s.v, s.epoch = struct.unpack('>I7I7', value, at)
+  if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
+  if extra >= 7 then written = struct.unpack('>I7', value, #value - 6) end
+  s.part = part
+  if written > now or (written == 0 and s.v > now) then
+    -- The clock has stepped back; so does V.
+    if written > now then
+      s.v = s.v - (written - now)
+    else
+      s.v, s.part = now, 0
+    end
+    vt_begin(s)
+    s.changed = true
+  end
+end
+
 function virtual_time.open(key, meta, p)
   local value = get(key)
   if value == false then return nil end
   local s = vt_params(key, meta, p)
   if value then
-    local stored, v, part, written = match(value, '^(%S+) (%d+) (%d+) (%d+)$')
-    if stored ~= meta then return nil end
-    s.v, s.part, written = tonumber(v), tonumber(part), tonumber(written)
-    if written > now then
-      -- The clock has stepped back; so does V.
-      s.v = s.v - (written - now)
-      s.changed = true
-    elseif written == 0 and s.v > now then
-      s.v, s.part = now, 0
-      s.changed = true
-    end
+    if sub(value, 1, #meta + 1) ~= meta .. ' ' then return nil end
+    vt_read(s, value)
     s.found = true
-  elseif s.age >= 0 and now - s.age > s.low then
-    s.v, s.part = now - s.age, 0
   else
+    s.epoch = now
+    if s.age >= 0 and now - s.age > s.low then
+      s.v, s.part = now - s.age, 0
+      return s
+    end
     s.v, s.part = s.low, s.low_part
   end
   if s.v < s.low or (s.v == s.low and s.part < s.low_part) then
@@ -78,7 +98,7 @@ end
 
 function virtual_time.take(s)
   s.v, s.part = s.next, s.next_part
-  return s.part == 0 and s.v or text(s.v) .. '+' .. text(s.part)
+  return format('%.0f+%.0f@%.0f', s.v, s.part, s.epoch)
 end
 
 -- The difference of two times as microseconds and parts.
@@ -91,22 +111,24 @@ end
 -- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if all have gone,
 -- no more than the room that was left above it since is given back; if some wait, only what they have not reserved.
 function virtual_time.cancel(s, permits, a, b, mark)
-  if not s.found then return false end
-  local v, part = match(mark, '^(%d+)%+?(%d*)$')
-  v, part = tonumber(v), tonumber(part) or 0
-  if s.v ~= v or s.part ~= part then
+  local v, part, epoch = match(mark, '^(%d+)%+(%d+)@(%d+)$')
+  if not s.found or s.epoch ~= tonumber(epoch) then return false end
+  v, part = tonumber(v), tonumber(part)
+  local last = s.v == v and s.part == part
+  if not last then
     if not s.pays then return false end
     if s.v < now or (s.v == now and s.part == 0) then
       local room, room_part = vt_less(s, v, part, s.low, s.low_part)
       if room < a or (room == a and room_part < b) then
         a, b = room, room_part
       end
-    elseif s.v > v or (s.v == v and s.part > part) then
+    else
       local behind, behind_part = vt_less(s, s.v, s.part, v, part)
       a, b = vt_less(s, a, b, behind, behind_part)
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
+  if not last then vt_begin(s) end
   s.v, s.part = vt_less(s, s.v, s.part, a, b)
   return true
 end
@@ -147,32 +169,34 @@ function virtual_time.save(s)
     redis.call('DEL', s.key)
     return
   end
-  local ahead = s.v > now or (s.v == now and s.part > 0)
-  redis.call('SET', s.key, s.meta .. ' ' .. text(s.v) .. ' ' .. text(s.part) .. ' ' .. (ahead and text(now) or '0'),
-    'PX', millis(reset))
+  local value = s.meta .. ' ' .. struct.pack('>I7I7', s.v, s.epoch)
+  if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
+  if s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
+  redis.call('SET', s.key, value, 'PX', millis(reset))
 end
 
 function virtual_time.leave(key, meta)
-  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/(%d+)/(%d+)$')
-  local v, part, written = match(redis.call('GET', key), '^%S+ (%d+) (%d+) (%d+)$')
-  v = tonumber(v) - max(0, tonumber(written) - now)
+  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/([^/]+)/?(%d*)$')
+  local s = { meta = meta }
+  vt_read(s, redis.call('GET', key))
   local step = period / 1000 / permits
-  local depth = kind == 'l' and 0 or burst * step
-  if v > now or (v == now and part ~= '0') then
-    local debt = v - now + (part ~= '0' and 1 or 0)
-    return { left = 0, of = 1, debt = debt / step, time = debt }
+  local depth = kind == 'l' and 0 or (burst == '' and permits or burst) * step
+  if s.v > now or (s.v == now and s.part > 0) then
+    local debt = s.v - now + (s.part > 0 and 1 or 0)
+    return { left = 0, of = 1, debt = debt / step, time = debt, epoch = s.epoch }
   end
-  if depth == 0 then return { left = 1, of = 1, debt = 0, time = 0 } end
-  return { left = min(depth, now - v), of = depth, debt = 0, time = 0 }
+  if depth == 0 then return { left = 1, of = 1, debt = 0, time = 0, epoch = s.epoch } end
+  return { left = min(depth, now - s.v), of = depth, debt = 0, time = 0, epoch = s.epoch }
 end
 
 function virtual_time.resume(key, meta, p, budget)
   local s = vt_params(key, meta, p)
-  s.part = 0
+  s.part, s.epoch = 0, budget.epoch
+  vt_begin(s)
   if budget.debt == 0 then
     s.v = now - floor((s.depth + s.depth_part / s.one) * budget.left / budget.of)
   else
-    local keeps_time = string.sub(meta, 1, 1) == 's'
+    local keeps_time = sub(meta, 1, 1) == 's'
     s.v = now + min(FAR, keeps_time and budget.time or ceil(budget.debt * s.step / s.one))
   end
   return s

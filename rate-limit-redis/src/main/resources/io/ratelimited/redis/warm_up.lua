@@ -122,7 +122,7 @@ function warm_up.save(s)
 end
 
 function warm_up.leave(key, meta)
-  local permits, period, warmup, cold = match(meta, '^w(%d+)/(%d+)/(%d+)/(%S+)$')
+  local permits, period, warmup, cold = match(meta, '^w(%d+)/([^/]+)/(%d+)/(%S+)$')
   local interval = period / permits
   local threshold = 0.5 * warmup / interval
   local s = { most = threshold + 2.0 * warmup / (interval + interval * cold) }

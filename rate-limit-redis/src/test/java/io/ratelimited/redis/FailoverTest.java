@@ -14,13 +14,17 @@ import io.ratelimited.core.RateLimiter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 
 /** The primary dies under load: in Sentinel, and in Cluster. */
 class FailoverTest {
 
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final long LONGEST_WAIT_MILLIS = 50 + 20 + 400;
+    private static final Duration PATIENCE = Duration.ofMinutes(2);
+    /** The timeout and 20 ms. */
+    private static final long LONGEST_WAIT_MILLIS = 50 + 20;
+
+    private static final Duration RECOVERY = Duration.ofSeconds(2);
     private static final int KEYS = 32;
 
     private static final Limit LIMIT = Limit.of("failover", Algorithm.TOKEN_BUCKET)
@@ -47,24 +51,29 @@ class FailoverTest {
         }
     }
 
-    private static void survives(String what, RedisBackend backend, RedisProcess primary, RedisProcess replica) {
+    /** @param isBack whether clients are told of a new primary */
+    private static void survives(
+            String what, RedisBackend backend, RedisProcess one, RedisProcess two, Predicate<RedisProcess> isBack) {
         RateLimiter limiter = backend.limiter(LIMIT, RedisLimitOptions.DEFAULTS);
         until(() -> isDecidedByRedis(limiter), "start", PATIENCE);
         try (Load load = new Load(limiter, 8, caller -> "key-" + caller)) {
             until(() -> load.decisions(Source.REDIS) > 1000, "load", PATIENCE);
-            load.longestMillis();
+            // A starved machine may have changed their roles already.
+            RedisProcess primary = isPrimary(one) ? one : two;
+            RedisProcess replica = primary == one ? two : one;
+            load.begin();
             primary.kill();
-            long begin = System.nanoTime();
             until(() -> load.decisions(Source.FALLBACK) > 100, "fallback", PATIENCE);
-            until(() -> isPrimary(replica), "promotion", PATIENCE);
-            long promoted = (System.nanoTime() - begin) / 1_000_000;
+            until(() -> isPrimary(replica) && isBack.test(replica), "promotion", PATIENCE);
+            long promoted = System.nanoTime();
             until(() -> isDecidedByRedis(limiter), "recovery", PATIENCE);
-            long outage = (System.nanoTime() - begin) / 1_000_000;
-            long longest = load.longestMillis();
+            long recovered = System.nanoTime() - promoted;
+            long stolen = load.stolenSince(promoted);
             System.out.printf(
-                    "FAILOVER %s: promoted %d ms after kill -9, decided by Redis again at %d ms, longest wait %d ms, %d decided locally%n",
-                    what, promoted, outage, longest, load.decisions(Source.FALLBACK));
-            assertThat(longest).isLessThan(LONGEST_WAIT_MILLIS);
+                    "FAILOVER %s: decided by Redis again %d ms after the promotion, of which the machine took %d ms; %d decided locally%n",
+                    what, recovered / 1_000_000, stolen / 1_000_000, load.decisions(Source.FALLBACK));
+            assertThat(recovered - stolen).isLessThan(RECOVERY.toNanos());
+            load.assertNobodyWaitedLongerThan(LONGEST_WAIT_MILLIS, what);
             assertThat(load.failures()).isZero();
         }
         until(() -> backend.health().state() == RedisHealth.State.UP, "all parts up", PATIENCE);
@@ -82,20 +91,24 @@ class FailoverTest {
                     () -> replica.ask(commands -> commands.info("replication")).contains("master_link_status:up"),
                     "replica",
                     PATIENCE);
-            RedisURI.Builder uri = RedisURI.builder().withSentinelMasterId("primary");
-            for (int i = 0; i < 3; i++) {
-                RedisProcess sentinel = RedisProcess.sentinel(primary.port(), 2);
-                opened.add(sentinel);
-                uri.withSentinel("127.0.0.1", sentinel.port());
-                until(() -> sentinel.infoSentinel().contains("slaves=1"), "sentinel knows the replica", PATIENCE);
-            }
-            RedisProcess last = (RedisProcess) opened.get(opened.size() - 1);
-            until(() -> last.infoSentinel().contains("sentinels=3"), "sentinels know each other", PATIENCE);
-            RedisClient client = RedisClient.create(uri.build());
+            // One is enough: how several agree is not our concern, and takes its time on a busy machine.
+            RedisProcess sentinel = RedisProcess.sentinel(primary.port());
+            opened.add(sentinel);
+            until(() -> sentinel.infoSentinel().contains("slaves=1"), "sentinel knows the replica", PATIENCE);
+            RedisURI uri = RedisURI.builder()
+                    .withSentinelMasterId("primary")
+                    .withSentinel("127.0.0.1", sentinel.port())
+                    .build();
+            RedisClient client = RedisClient.create(RedisProcess.RESOURCES, uri);
             opened.add(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
             RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(1));
             opened.add(backend);
-            survives("sentinel", backend, primary, replica);
+            survives(
+                    "sentinel",
+                    backend,
+                    primary,
+                    replica,
+                    server -> sentinel.infoSentinel().contains(":" + server.port() + ","));
         } finally {
             for (int i = opened.size() - 1; i >= 0; i--) {
                 opened.get(i).close();
@@ -105,10 +118,10 @@ class FailoverTest {
 
     @Test
     void theClusterPromotesAReplica() {
-        try (RedisCluster cluster = RedisCluster.start()) {
+        try (RedisCluster cluster = RedisCluster.start(Duration.ofSeconds(2))) {
             RedisClusterClient client = cluster.client();
             try (RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(1))) {
-                survives("cluster", backend, cluster.primary(0), cluster.replicaOf(0));
+                survives("cluster", backend, cluster.primary(0), cluster.replicaOf(0), FailoverTest::isPrimary);
             } finally {
                 client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
             }

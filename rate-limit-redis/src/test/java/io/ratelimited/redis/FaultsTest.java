@@ -4,8 +4,7 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.RedisURI;
+import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -18,6 +17,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -29,10 +29,15 @@ import org.junit.jupiter.params.provider.EnumSource;
 /** What callers see while Redis, or the way to it, is broken, and after. */
 class FaultsTest {
 
-    /** Timeout and 20 ms are promised; a shared machine may add what it likes. */
-    private static final long LONGEST_WAIT_MILLIS = 50 + 20 + 400;
+    /** The timeout and 20 ms. */
+    private static final long LONGEST_WAIT_MILLIS = 50 + 20;
 
-    private static final Duration RECOVERY = Duration.ofSeconds(15);
+    private static final Duration RECOVERY = Duration.ofSeconds(2);
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+
+    /** For tests in which a busy machine must not pass for a fault. */
+    private static final RedisBackendOptions PATIENT =
+            RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(Duration.ofSeconds(1));
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
@@ -46,9 +51,16 @@ class FaultsTest {
     }
 
     private static void awaitRecovery(String what, RateLimiter limiter) {
-        long begin = System.nanoTime();
-        until(() -> isDecidedByRedis(limiter), "recovery after " + what, RECOVERY);
-        System.out.printf("%s: recovered after %d ms%n", what, (System.nanoTime() - begin) / 1_000_000);
+        try (Stalls stalls = new Stalls()) {
+            long begin = System.nanoTime();
+            until(() -> isDecidedByRedis(limiter), "recovery after " + what, PATIENCE);
+            long end = System.nanoTime();
+            long stolen = stalls.between(begin, end);
+            System.out.printf(
+                    "RECOVERY %s: after %d ms, of which the machine took %d ms%n",
+                    what, (end - begin) / 1_000_000, stolen / 1_000_000);
+            assertThat(end - begin - stolen).as(what).isLessThan(RECOVERY.toNanos());
+        }
     }
 
     @Test
@@ -56,26 +68,21 @@ class FaultsTest {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
         RateLimiter limiter = backend.limiter(limit("frozen"), RedisLimitOptions.DEFAULTS);
         try (Load load = new Load(limiter, 8, caller -> "k" + caller % 2)) {
-            until(() -> load.decisions(Source.REDIS) > 1000, "load", RECOVERY);
-            load.longestMillis();
+            until(() -> load.decisions(Source.REDIS) > 1000, "load", PATIENCE);
+            load.begin();
             int threads = Thread.activeCount();
             long timeouts = backend.health().timeouts();
             REDIS.server().freeze();
             long frozenAt = System.nanoTime();
-            until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", RECOVERY);
-            until(() -> System.nanoTime() - frozenAt > 5_000_000_000L, "5 s", RECOVERY);
+            until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", PATIENCE);
+            until(() -> System.nanoTime() - frozenAt > 5_000_000_000L, "5 s", PATIENCE);
             assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
             assertThat(Thread.activeCount()).isLessThanOrEqualTo(threads + 8);
+            assertThat(backend.health().timeouts() - timeouts).isLessThan(60);
             REDIS.server().thaw();
             awaitRecovery("frozen", limiter);
-            long longest = load.longestMillis();
-            System.out.printf(
-                    "frozen: longest wait %d ms, %d calls timed out, %d decided locally%n",
-                    longest, backend.health().timeouts() - timeouts, load.decisions(Source.FALLBACK));
-            assertThat(longest).isLessThan(LONGEST_WAIT_MILLIS);
-            assertThat(backend.health().timeouts() - timeouts).isLessThan(60);
+            load.assertNobodyWaitedLongerThan(LONGEST_WAIT_MILLIS, "frozen");
         }
-        assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
     }
 
     @Test
@@ -83,15 +90,13 @@ class FaultsTest {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
         RateLimiter limiter = backend.limiter(limit("killed"), RedisLimitOptions.DEFAULTS);
         try (Load load = new Load(limiter, 8, caller -> "k" + caller)) {
-            until(() -> load.decisions(Source.REDIS) > 1000, "load", RECOVERY);
-            load.longestMillis();
+            until(() -> load.decisions(Source.REDIS) > 1000, "load", PATIENCE);
+            load.begin();
             REDIS.server().kill();
-            until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", RECOVERY);
+            until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", PATIENCE);
             REDIS.server().restart();
             awaitRecovery("killed", limiter);
-            long longest = load.longestMillis();
-            System.out.printf("killed: longest wait %d ms%n", longest);
-            assertThat(longest).isLessThan(LONGEST_WAIT_MILLIS);
+            load.assertNobodyWaitedLongerThan(LONGEST_WAIT_MILLIS, "killed");
             assertThat(load.failures()).isZero();
         }
     }
@@ -99,14 +104,12 @@ class FaultsTest {
     @Test
     void anApplicationStartsWithoutRedis() {
         int port = RedisProcess.freePort();
-        RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", port));
-        REDIS.closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-        RedisBackend backend = REDIS.closeLater(RedisBackend.of(client, RedisBackendOptions.DEFAULTS));
+        RedisBackend backend = REDIS.closeLater(RedisBackend.of(REDIS.client(port), PATIENT));
         RateLimiter limiter = backend.limiter(limit("late"), RedisLimitOptions.DEFAULTS);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
         assertThat(backend.health().lastError()).isNotNull();
-        REDIS.closeLater(RedisProcess.start(port));
+        REDIS.closeLater(RedisProcess.start(RedisProcess.binary(), port));
         awaitRecovery("late start", limiter);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
     }
@@ -120,7 +123,7 @@ class FaultsTest {
             for (int i = 0; i < 50; i++) {
                 REDIS.server().ask(commands -> commands.scriptFlush());
             }
-            until(() -> load.decisions(Source.DENY_CACHE) > 100, "exhausted", RECOVERY);
+            until(() -> load.decisions(Source.DENY_CACHE) > 100, "exhausted", PATIENCE);
             assertThat(load.admitted()).isEqualTo(500);
             assertThat(load.decisions(Source.FALLBACK)).isZero();
             assertThat(load.failures()).isZero();
@@ -128,56 +131,63 @@ class FaultsTest {
     }
 
     @Test
-    void aServerOutOfMemoryCountsAsAway() {
-        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
-        RateLimiter limiter = backend.limiter(limit("oom"), RedisLimitOptions.DEFAULTS);
-        assertThat(isDecidedByRedis(limiter)).isTrue();
-        REDIS.server().ask(commands -> commands.configSet("maxmemory", "1"));
-        try {
-            assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
-            assertThat(backend.health().lastError()).contains("OOM");
-        } finally {
-            REDIS.server().ask(commands -> commands.configSet("maxmemory", "0"));
-        }
-        awaitRecovery("OOM", limiter);
+    void aServerOutOfMemoryCountsAsAway() throws Exception {
+        breaks(
+                "OOM",
+                commands -> commands.configSet("maxmemory", "1"),
+                commands -> commands.configSet("maxmemory", "0"));
     }
 
     @Test
-    void aServerThatHasBecomeAReplicaCountsAsAway() {
+    void aServerThatHasBecomeAReplicaCountsAsAway() throws Exception {
+        breaks("READONLY", commands -> commands.replicaof("127.0.0.1", 1), RedisCommands::replicaofNoOne);
+    }
+
+    /** A server that answers with errors, under load. */
+    private static void breaks(
+            String error,
+            Function<RedisCommands<String, String>, String> fault,
+            Function<RedisCommands<String, String>, String> repair)
+            throws Exception {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
-        RateLimiter limiter = backend.limiter(limit("readonly"), RedisLimitOptions.DEFAULTS);
-        assertThat(isDecidedByRedis(limiter)).isTrue();
-        REDIS.server().ask(commands -> commands.replicaof("127.0.0.1", 1));
-        try {
-            assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
-            assertThat(backend.health().lastError()).contains("READONLY");
-        } finally {
-            REDIS.server().ask(commands -> commands.replicaofNoOne());
+        RateLimiter limiter = backend.limiter(limit(error), RedisLimitOptions.DEFAULTS);
+        try (Load load = new Load(limiter, 8, caller -> "k" + caller)) {
+            until(() -> load.decisions(Source.REDIS) > 1000, "load", PATIENCE);
+            load.begin();
+            REDIS.server().ask(fault);
+            try {
+                until(() -> backend.health().state() == RedisHealth.State.DOWN, "open", PATIENCE);
+                until(() -> backend.health().lastError().contains(error), error, PATIENCE);
+                assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
+            } finally {
+                REDIS.server().ask(repair);
+            }
+            awaitRecovery(error, limiter);
+            load.assertNobodyWaitedLongerThan(LONGEST_WAIT_MILLIS, error);
+            assertThat(load.failures()).isZero();
         }
-        awaitRecovery("READONLY", limiter);
     }
 
     @Test
     void aBadNetworkOfOneNodeHarmsThatNodeOnly() throws Exception {
         Proxy proxy = REDIS.closeLater(new Proxy(REDIS.server().port()));
-        RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", proxy.port()));
-        REDIS.closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-        RedisBackend far = REDIS.closeLater(RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(2)));
-        RedisBackend near = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(2));
+        RedisBackend far = REDIS.closeLater(
+                RedisBackend.of(REDIS.client(proxy.port()), RedisBackendOptions.DEFAULTS.expectedNodes(2)));
+        RedisBackend near = REDIS.backend(PATIENT.timeout(Duration.ofSeconds(20)));
         RateLimiter farLimiter = far.limiter(limit("network"), RedisLimitOptions.DEFAULTS);
         RateLimiter nearLimiter = near.limiter(limit("network"), RedisLimitOptions.DEFAULTS);
         try (Load load = new Load(farLimiter, 4, caller -> "k" + caller)) {
             proxy.delay(5);
-            until(() -> load.decisions(Source.REDIS) > 100, "slow but in time", RECOVERY);
-            load.longestMillis();
+            until(() -> load.decisions(Source.REDIS) > 100, "slow but in time", PATIENCE);
+            load.begin();
             proxy.delay(200);
-            until(() -> load.decisions(Source.FALLBACK) > 1000, "too slow", RECOVERY);
+            until(() -> load.decisions(Source.FALLBACK) > 1000, "too slow", PATIENCE);
             assertThat(isDecidedByRedis(nearLimiter)).isTrue();
             proxy.delay(0);
             awaitRecovery("slow network", farLimiter);
             proxy.silence(true);
             long before = load.decisions(Source.FALLBACK);
-            until(() -> load.decisions(Source.FALLBACK) > before + 1000, "black hole", RECOVERY);
+            until(() -> load.decisions(Source.FALLBACK) > before + 1000, "black hole", PATIENCE);
             assertThat(isDecidedByRedis(nearLimiter)).isTrue();
             proxy.cut(true);
             proxy.silence(false);
@@ -185,12 +195,10 @@ class FaultsTest {
             awaitRecovery("black hole", farLimiter);
             proxy.cut(true);
             long beforeCut = load.decisions(Source.FALLBACK);
-            until(() -> load.decisions(Source.FALLBACK) > beforeCut + 1000, "cut", RECOVERY);
+            until(() -> load.decisions(Source.FALLBACK) > beforeCut + 1000, "cut", PATIENCE);
             proxy.cut(false);
             awaitRecovery("cut", farLimiter);
-            long longest = load.longestMillis();
-            System.out.printf("network: longest wait %d ms%n", longest);
-            assertThat(longest).isLessThan(LONGEST_WAIT_MILLIS);
+            load.assertNobodyWaitedLongerThan(LONGEST_WAIT_MILLIS, "network");
         }
         assertThat(near.health().errors() + near.health().timeouts()).isZero();
     }
@@ -257,16 +265,16 @@ class FaultsTest {
 
     @Test
     void nodesAreCounted() {
-        RedisBackend one = REDIS.backend(RedisBackendOptions.DEFAULTS);
-        RedisBackend two = REDIS.backend(RedisBackendOptions.DEFAULTS);
-        until(() -> one.health().nodes() == 2 && two.health().nodes() == 2, "two nodes", RECOVERY);
+        RedisBackend one = REDIS.backend(PATIENT.expectedNodes(0));
+        RedisBackend two = REDIS.backend(PATIENT.expectedNodes(0));
+        until(() -> one.health().nodes() == 2 && two.health().nodes() == 2, "two nodes", PATIENCE);
         two.close();
-        until(() -> one.health().nodes() == 1, "one node", RECOVERY);
+        until(() -> one.health().nodes() == 1, "one node", PATIENCE);
     }
 
     @Test
     void callsInFlightOutliveTheirAnswerAtMostByTheirLease() throws Exception {
-        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RedisBackend backend = REDIS.backend(PATIENT);
         RateLimiter limiter = backend.limiter(
                 Limit.of("flight", Algorithm.CONCURRENCY)
                         .maxConcurrent(2)
@@ -287,12 +295,12 @@ class FaultsTest {
                     return admitted;
                 },
                 "permits of abandoned calls come back",
-                RECOVERY);
+                PATIENCE);
     }
 
     @Test
     void aTimedOutCallIsNotAskedAgain() throws Exception {
-        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RedisBackend backend = REDIS.backend(PATIENT);
         Limit limit = Limit.of("once", Algorithm.FIXED_WINDOW).rate("100/d").build();
         RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
         limiter.reserve("k", 1, 0);
@@ -326,15 +334,15 @@ class FaultsTest {
         Logger logger = Logger.getLogger(RedisBackend.class.getName());
         logger.addHandler(handler);
         try {
-            RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
+            RedisBackend backend = REDIS.backend(PATIENT);
             RateLimiter limiter = backend.limiter(limit("log"), RedisLimitOptions.DEFAULTS);
             REDIS.server().freeze();
             try (Load load = new Load(limiter, 4, caller -> "k" + caller)) {
-                until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", RECOVERY);
+                until(() -> load.decisions(Source.FALLBACK) > 1000, "fallback", PATIENCE);
                 REDIS.server().thaw();
                 awaitRecovery("log", limiter);
             }
-            until(() -> lines.size() >= 2, "log lines", RECOVERY);
+            until(() -> lines.size() >= 2, "log lines", PATIENCE);
             assertThat(lines).hasSize(2);
             assertThat(lines.get(0)).contains("does not decide");
             assertThat(lines.get(1)).contains("decides again");
@@ -345,7 +353,7 @@ class FaultsTest {
 
     @Test
     void asynchronousCallersAreAnsweredInTimeToo() throws Exception {
-        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RedisBackend backend = REDIS.backend(PATIENT);
         RateLimiter limiter = backend.limiter(limit("async"), RedisLimitOptions.DEFAULTS);
         limiter.reserve("k", 1, 0);
         REDIS.server().freeze();

@@ -14,18 +14,20 @@ import java.util.stream.IntStream;
 final class RedisCluster implements AutoCloseable {
 
     private static final int PRIMARIES = 3;
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
 
     private final List<RedisProcess> nodes = new ArrayList<>();
 
-    private RedisCluster() {
+    private RedisCluster(Duration nodeTimeout) {
         for (int i = 0; i < 2 * PRIMARIES; i++) {
-            nodes.add(RedisProcess.start("--cluster-enabled", "yes", "--cluster-node-timeout", "1000"));
+            nodes.add(RedisProcess.start(
+                    "--cluster-enabled", "yes", "--cluster-node-timeout", Long.toString(nodeTimeout.toMillis())));
         }
     }
 
-    static RedisCluster start() {
-        RedisCluster cluster = new RedisCluster();
+    /** @param nodeTimeout after which a node that is silent has failed */
+    static RedisCluster start(Duration nodeTimeout) {
+        RedisCluster cluster = new RedisCluster(nodeTimeout);
         cluster.form();
         return cluster;
     }
@@ -74,9 +76,11 @@ final class RedisCluster implements AutoCloseable {
     }
 
     RedisClusterClient client() {
-        return RedisClusterClient.create(List.of(
-                RedisURI.create("127.0.0.1", nodes.get(0).port()),
-                RedisURI.create("127.0.0.1", nodes.get(1).port())));
+        return RedisClusterClient.create(
+                RedisProcess.RESOURCES,
+                List.of(
+                        RedisURI.create("127.0.0.1", nodes.get(0).port()),
+                        RedisURI.create("127.0.0.1", nodes.get(1).port())));
     }
 
     void flush() {

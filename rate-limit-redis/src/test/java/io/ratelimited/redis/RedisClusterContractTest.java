@@ -18,7 +18,7 @@ class RedisClusterContractTest extends RateLimiterContract {
 
     @BeforeAll
     static void start() {
-        cluster = RedisCluster.start();
+        cluster = RedisCluster.start(Duration.ofSeconds(30));
         client = cluster.client();
     }
 

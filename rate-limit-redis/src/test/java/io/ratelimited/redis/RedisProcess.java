@@ -4,9 +4,12 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
+import io.lettuce.core.resource.ClientResources;
+import io.lettuce.core.resource.DefaultClientResources;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -15,6 +18,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
@@ -28,10 +33,22 @@ import redis.embedded.core.ExecutableProvider;
  */
 final class RedisProcess implements AutoCloseable {
 
+    /** Below the ports that the system gives to connections; a node of a cluster also opens its port + 10,000. */
+    private static final int FIRST_PORT = 10_000;
+
+    private static final int PORTS = 12_000;
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+    /** One for all tests: each has threads of its own. */
+    static final ClientResources RESOURCES = DefaultClientResources.create();
+
+    private static String unpacked;
+
+    private static final RedisClient CLIENT = RedisClient.create(RESOURCES);
+
     private final int port;
     private final List<String> command;
     private final Path directory;
-    private Process process;
+    private volatile Process process;
 
     private RedisProcess(int port, List<String> command, Path directory) {
         this.port = port;
@@ -40,18 +57,18 @@ final class RedisProcess implements AutoCloseable {
     }
 
     static RedisProcess start(String... options) {
-        return start(freePort(), options);
+        return start(binary(), freePort(), options);
     }
 
-    static RedisProcess start(int port, String... options) {
-        List<String> command = new ArrayList<>(List.of(binary(), "--port", Integer.toString(port)));
+    static RedisProcess start(String binary, int port, String... options) {
+        List<String> command = new ArrayList<>(List.of(binary, "--port", Integer.toString(port)));
         command.addAll(List.of("--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--protected-mode", "no"));
         command.addAll(Arrays.asList(options));
         return launch(port, command);
     }
 
     /** A Sentinel that watches a primary under the name {@code primary}. */
-    static RedisProcess sentinel(int primaryPort, int quorum) {
+    static RedisProcess sentinel(int primaryPort) {
         int port = freePort();
         try {
             Path file = Files.createTempFile("sentinel", ".conf");
@@ -61,8 +78,8 @@ final class RedisProcess implements AutoCloseable {
                             "\n",
                             "port " + port,
                             "bind 127.0.0.1",
-                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
-                            "sentinel down-after-milliseconds primary 500",
+                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " 1",
+                            "sentinel down-after-milliseconds primary 1000",
                             "sentinel failover-timeout primary 2000",
                             ""));
             return launch(port, List.of(binary(), file.toString(), "--sentinel"));
@@ -74,6 +91,7 @@ final class RedisProcess implements AutoCloseable {
     private static RedisProcess launch(int port, List<String> command) {
         try {
             RedisProcess server = new RedisProcess(port, command, Files.createTempDirectory("redis-" + port));
+            Runtime.getRuntime().addShutdownHook(new Thread(server::destroy));
             server.restart();
             return server;
         } catch (IOException ex) {
@@ -92,7 +110,18 @@ final class RedisProcess implements AutoCloseable {
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
         }
-        until(() -> answers(port), "redis on port " + port + " answers", Duration.ofSeconds(20));
+        until(() -> !process.isAlive() || answers(port), "redis on port " + port + " answers", PATIENCE);
+        if (!process.isAlive()) {
+            throw new IllegalStateException("redis on port " + port + " has ended: " + log());
+        }
+    }
+
+    private String log() {
+        try {
+            return Files.readString(directory.resolve("log"));
+        } catch (IOException ex) {
+            return ex.toString();
+        }
     }
 
     static boolean answers(int port) {
@@ -129,11 +158,8 @@ final class RedisProcess implements AutoCloseable {
 
     /** Talks to the server directly. */
     <T> T ask(Function<RedisCommands<String, String>, T> question) {
-        RedisClient client = RedisClient.create(uri());
-        try (StatefulRedisConnection<String, String> connection = client.connect()) {
+        try (StatefulRedisConnection<String, String> connection = CLIENT.connect(uri())) {
             return question.apply(connection.sync());
-        } finally {
-            client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
         }
     }
 
@@ -164,6 +190,14 @@ final class RedisProcess implements AutoCloseable {
     void kill() {
         process.destroyForcibly();
         await();
+    }
+
+    /** Also when a test run is given up. */
+    private void destroy() {
+        Process running = process;
+        if (running != null) {
+            running.destroyForcibly();
+        }
     }
 
     private void signal(String name) {
@@ -201,36 +235,47 @@ final class RedisProcess implements AutoCloseable {
 
     static int freePort() {
         while (true) {
-            try (ServerSocket socket = new ServerSocket(0)) {
-                // A node of a cluster also opens this port + 10000.
-                if (socket.getLocalPort() < 50_000) {
-                    return socket.getLocalPort();
-                }
-            } catch (IOException ex) {
-                throw new UncheckedIOException(ex);
+            int port = FIRST_PORT + ThreadLocalRandom.current().nextInt(PORTS);
+            if (isFree(port) && isFree(port + 10_000)) {
+                return port;
             }
         }
     }
 
-    private static String binary() {
-        String named = System.getProperty("redis.server", System.getenv().getOrDefault("REDIS_SERVER", ""));
-        if (!named.isBlank() && !named.equals("embedded")) {
-            return named;
+    private static boolean isFree(int port) {
+        try (ServerSocket socket = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
+            return socket.isBound();
+        } catch (IOException ex) {
+            return false;
         }
-        if (named.isBlank()) {
-            for (String directory : System.getenv().getOrDefault("PATH", "").split(File.pathSeparator, -1)) {
-                for (String name : List.of("redis-server", "valkey-server")) {
-                    Path candidate = Path.of(directory, name);
-                    if (Files.isExecutable(candidate)) {
-                        return candidate.toString();
-                    }
-                }
+    }
+
+    /** The binary that tests use unless they say otherwise. */
+    static String binary() {
+        String named = System.getProperty("redis.server", System.getenv().getOrDefault("REDIS_SERVER", ""));
+        if (named.equals("embedded")) {
+            return embedded();
+        }
+        return named.isBlank() ? onPath().orElseGet(RedisProcess::embedded) : named;
+    }
+
+    static Optional<String> onPath() {
+        return Stream.of(System.getenv().getOrDefault("PATH", "").split(File.pathSeparator, -1))
+                .flatMap(directory -> Stream.of("redis-server", "valkey-server").map(name -> Path.of(directory, name)))
+                .filter(Files::isExecutable)
+                .map(Path::toString)
+                .findFirst();
+    }
+
+    /** Unpacked once. */
+    static synchronized String embedded() {
+        if (unpacked == null) {
+            try {
+                unpacked = ExecutableProvider.newJarResourceProvider().get().getAbsolutePath();
+            } catch (IOException ex) {
+                throw new UncheckedIOException("no redis-server: set -Dredis.server=/path/to/redis-server", ex);
             }
         }
-        try {
-            return ExecutableProvider.newJarResourceProvider().get().getAbsolutePath();
-        } catch (IOException ex) {
-            throw new UncheckedIOException("no redis-server: set -Dredis.server=/path/to/redis-server", ex);
-        }
+        return unpacked;
     }
 }

@@ -1,11 +1,13 @@
 package io.ratelimited.redis;
 
 import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.extension.AfterAllCallback;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
@@ -15,16 +17,21 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 /** A server for the tests of a class, empty before each; stops whatever a test has opened. */
 final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback {
 
-    private final String[] options;
+    private final Supplier<String> binary;
     private final Deque<AutoCloseable> opened = new ArrayDeque<>();
     private RedisProcess server;
 
-    private RedisServers(String... options) {
-        this.options = options;
+    private RedisServers(Supplier<String> binary) {
+        this.binary = binary;
     }
 
-    static RedisServers standalone(String... options) {
-        return new RedisServers(options);
+    static RedisServers standalone() {
+        return new RedisServers(RedisProcess::binary);
+    }
+
+    /** On the server of the jar, which is another version than that on the path. */
+    static RedisServers embedded() {
+        return new RedisServers(RedisProcess::embedded);
     }
 
     RedisProcess server() {
@@ -38,7 +45,11 @@ final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeE
     }
 
     RedisClient client() {
-        RedisClient client = RedisClient.create(server.uri());
+        return client(server.port());
+    }
+
+    RedisClient client(int port) {
+        RedisClient client = RedisClient.create(RedisProcess.RESOURCES, RedisURI.create("127.0.0.1", port));
         opened.push(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
         return client;
     }
@@ -62,7 +73,7 @@ final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeE
 
     @Override
     public void beforeAll(ExtensionContext context) {
-        server = RedisProcess.start(options);
+        server = RedisProcess.start(binary.get(), RedisProcess.freePort());
     }
 
     @Override

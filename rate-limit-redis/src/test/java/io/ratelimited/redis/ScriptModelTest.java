@@ -1,6 +1,7 @@
 package io.ratelimited.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
@@ -30,6 +31,9 @@ class ScriptModelTest {
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
+
+    @RegisterExtension
+    static final RedisServers EMBEDDED = RedisServers.embedded();
 
     /** Rates of which a permit takes a whole number of nanoseconds: what Java counts in. */
     static Stream<Limit> limits() {
@@ -87,7 +91,17 @@ class ScriptModelTest {
     @MethodSource("limits")
     void decidesAsInMemory(Limit limit) {
         for (long seed = 1; seed <= 3; seed++) {
-            new Run(limit, seed).go();
+            new Run(REDIS, limit, seed).go();
+        }
+    }
+
+    /** On the other version of the server, if there is one. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void decidesAsInMemoryOnTheServerOfTheJar(Limit limit) {
+        assumeFalse(RedisProcess.binary().equals(RedisProcess.embedded()), "the other tests use this server");
+        for (long seed = 4; seed <= 5; seed++) {
+            new Run(EMBEDDED, limit, seed).go();
         }
     }
 
@@ -102,14 +116,14 @@ class ScriptModelTest {
         private final RateLimiter redis;
         private final List<Reservation[]> taken = new ArrayList<>();
 
-        private Run(Limit limit, long seed) {
+        private Run(RedisServers servers, Limit limit, long seed) {
             this.seed = seed;
             this.random = new Random(seed);
             this.limit = limit;
             ticker.advance(Duration.ofDays(random.nextInt(300)));
             this.model = new InMemoryRateLimiter(limit, ticker, 10);
-            REDIS.server().ask(commands -> commands.flushall());
-            this.redis = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+            servers.server().ask(commands -> commands.flushall());
+            this.redis = servers.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
         }
 
         private void go() {
@@ -121,17 +135,9 @@ class ScriptModelTest {
                     case 1, 2 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 10));
                     case 3 -> {
                         if (!taken.isEmpty()) {
-                            boolean bucket =
-                                    limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
-                            // Memory counts cancels from the middle of a bucket by epochs, which the script does not
-                            // know.
-                            int index = bucket ? taken.size() - 1 : random.nextInt(taken.size());
-                            Reservation[] pair = taken.remove(index);
+                            Reservation[] pair = taken.remove(random.nextInt(taken.size()));
                             pair[0].cancel();
                             pair[1].cancel();
-                            if (bucket) {
-                                taken.clear();
-                            }
                         }
                     }
                     case 4 -> {

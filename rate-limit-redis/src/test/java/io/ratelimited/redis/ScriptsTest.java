@@ -8,9 +8,13 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -106,6 +110,81 @@ class ScriptsTest {
             ticker.advance(decision.retryAfter());
             assertThat(limiter.tryAcquire("k", 1)).isTrue();
         }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void whatIsCancelledAfterAResetGivesNothingBack(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        List<Reservation> before = exhaust(limiter);
+        limiter.reset("k");
+        ticker.advanceNanos(1000);
+        assertThat(exhaust(limiter)).isNotEmpty();
+        before.forEach(Reservation::cancel);
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    private static List<Reservation> exhaust(RateLimiter limiter) {
+        List<Reservation> admitted = new ArrayList<>();
+        for (Reservation next = limiter.reserve("k", 1, 0); !next.isRefused(); next = limiter.reserve("k", 1, 0)) {
+            admitted.add(next);
+        }
+        return admitted;
+    }
+
+    /** Calls that wait, cancelled in any order: those that stay and those that come still are within the limit. */
+    @Test
+    void cancelsInAnyOrderNeverBuyABurst() {
+        Limit limit = Limit.of("order", Algorithm.TOKEN_BUCKET)
+                .rate("1000/s")
+                .burst(10)
+                .build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        Random random = new Random(7);
+        record Grant(Reservation reservation, long permits, long due) {}
+        List<Grant> grants = new ArrayList<>();
+        for (int step = 0; step < 2000; step++) {
+            long now = ticker.nanos();
+            List<Grant> open = grants.stream().filter(grant -> grant.due > now).toList();
+            if (!open.isEmpty() && random.nextInt(3) == 0) {
+                Grant cancelled = open.get(random.nextInt(open.size()));
+                cancelled.reservation.cancel();
+                grants.remove(cancelled);
+            } else if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1000 * (long) random.nextInt(4000));
+            } else {
+                long permits = 1L + random.nextInt(10);
+                Reservation next =
+                        limiter.reserve("k", permits, Duration.ofMillis(30).toNanos());
+                if (!next.isRefused()) {
+                    grants.add(new Grant(next, permits, now + next.waitNanos()));
+                }
+            }
+        }
+        grants.sort(Comparator.comparingLong(Grant::due));
+        for (int from = 0; from < grants.size(); from++) {
+            long permits = 0;
+            for (int to = from; to < grants.size(); to++) {
+                permits += grants.get(to).permits;
+                long nanos = grants.get(to).due - grants.get(from).due;
+                assertThat(permits).isLessThanOrEqualTo(10 + nanos / 1_000_000);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "SMOOTH_BURSTY", "LEAKY_BUCKET", "FIXED_WINDOW"})
+    void aKeyTakesFewBytes(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(ticker);
+        Limit.Builder limit = Limit.of("api", algorithm).rate("100/s");
+        if (algorithm != Algorithm.FIXED_WINDOW) {
+            limit.burst(200);
+        }
+        backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS).tryAcquire("user", 1);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage("rl:{user}:api")))
+                .isLessThanOrEqualTo(110);
     }
 
     @Test

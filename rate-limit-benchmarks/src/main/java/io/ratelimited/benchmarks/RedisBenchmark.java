@@ -1,0 +1,193 @@
+package io.ratelimited.benchmarks;
+
+import io.github.bucket4j.BucketConfiguration;
+import io.github.bucket4j.distributed.BucketProxy;
+import io.github.bucket4j.distributed.proxy.ProxyManager;
+import io.github.bucket4j.redis.lettuce.Bucket4jLettuce;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.ScriptOutputType;
+import io.lettuce.core.api.StatefulRedisConnection;
+import io.lettuce.core.codec.ByteArrayCodec;
+import io.lettuce.core.codec.RedisCodec;
+import io.lettuce.core.codec.StringCodec;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisLimitOptions;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Fork;
+import org.openjdk.jmh.annotations.Level;
+import org.openjdk.jmh.annotations.Measurement;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+import org.openjdk.jmh.annotations.Warmup;
+import org.redisson.Redisson;
+import org.redisson.api.RRateLimiter;
+import org.redisson.api.RateType;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.Config;
+
+/**
+ * Decisions a second on a Redis of its own on the loopback interface, beside a script that does nothing: the floor. The
+ * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample}.
+ */
+@BenchmarkMode(Mode.Throughput)
+@OutputTimeUnit(TimeUnit.SECONDS)
+@Warmup(iterations = 3, time = 1)
+@Measurement(iterations = 5, time = 1)
+@Fork(
+        value = 1,
+        jvmArgsAppend = {"-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"})
+@State(Scope.Benchmark)
+public class RedisBenchmark {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(10);
+
+    /** Number of keys, uniformly random. */
+    @Param({"1", "10000"})
+    public int keys;
+
+    /** Permits: enough for everybody, or one a day. */
+    @Param({"enough", "one"})
+    public String permits = "";
+
+    private String[] names = {};
+    private Process server;
+    private RedisClient client;
+    private StatefulRedisConnection<String, String> connection;
+    private String digest = "";
+    private RedisBackend backend;
+    private RateLimiter ours;
+    private BucketProxy[] bucket4j = {};
+    private RedissonClient redissonClient;
+    private RRateLimiter[] redisson = {};
+
+    /** Starts the server, and makes every limiter known to it. */
+    @Setup(Level.Trial)
+    public void setUp() throws IOException {
+        boolean exhausted = permits.equals("one");
+        int port = start();
+        client = RedisClient.create(RedisURI.create("127.0.0.1", port));
+        connection = client.connect();
+        digest = connection.sync().scriptLoad("return 1");
+        backend = RedisBackend.of(
+                client, RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(PATIENCE));
+        Limit limit = Peers.limit(Algorithm.TOKEN_BUCKET, exhausted ? "1/d" : "1000000000/s");
+        ours = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+        ProxyManager<String> buckets = Bucket4jLettuce.casBasedBuilder(
+                        client.connect(RedisCodec.of(StringCodec.UTF8, ByteArrayCodec.INSTANCE)))
+                .build();
+        BucketConfiguration configuration = BucketConfiguration.builder()
+                .addLimit(bandwidth -> exhausted
+                        ? bandwidth.capacity(1).refillGreedy(1, Duration.ofDays(1))
+                        : bandwidth.capacity(1_000_000_000).refillGreedy(1_000_000_000, Duration.ofSeconds(1)))
+                .build();
+        Config config = new Config();
+        config.useSingleServer().setAddress("redis://127.0.0.1:" + port);
+        redissonClient = Redisson.create(config);
+        names = new String[keys];
+        bucket4j = new BucketProxy[keys];
+        redisson = new RRateLimiter[keys];
+        for (int i = 0; i < keys; i++) {
+            names[i] = "caller-" + i;
+            bucket4j[i] = buckets.builder().build("bucket4j-" + i, () -> configuration);
+            redisson[i] = redissonClient.getRateLimiter("redisson-" + i);
+            redisson[i].trySetRate(
+                    RateType.OVERALL,
+                    exhausted ? 1 : 1_000_000_000,
+                    exhausted ? Duration.ofDays(1) : Duration.ofSeconds(1));
+        }
+    }
+
+    private int start() throws IOException {
+        int port;
+        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = socket.getLocalPort();
+        }
+        server = new ProcessBuilder(
+                        System.getProperty("redis.server", "redis-server"),
+                        "--port",
+                        Integer.toString(port),
+                        "--bind",
+                        "127.0.0.1",
+                        "--save",
+                        "",
+                        "--appendonly",
+                        "no")
+                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
+        Runtime.getRuntime().addShutdownHook(new Thread(server::destroyForcibly));
+        long end = System.nanoTime() + PATIENCE.toNanos();
+        while (!listens(port)) {
+            if (!server.isAlive() || System.nanoTime() - end > 0) {
+                throw new IOException("redis-server did not start on port " + port + "; name one by -Dredis.server");
+            }
+            LockSupport.parkNanos(10_000_000);
+        }
+        return port;
+    }
+
+    private static boolean listens(int port) {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
+            return socket.isConnected();
+        } catch (IOException ex) {
+            return false;
+        }
+    }
+
+    /** Stops all of it. */
+    @TearDown(Level.Trial)
+    public void tearDown() {
+        redissonClient.shutdown();
+        backend.close();
+        client.shutdown(Duration.ZERO, PATIENCE);
+        server.destroyForcibly();
+    }
+
+    private int next() {
+        return keys == 1 ? 0 : ThreadLocalRandom.current().nextInt(keys);
+    }
+
+    @Benchmark
+    public Long floorScript() {
+        return connection.sync().evalsha(digest, ScriptOutputType.INTEGER, names[next()]);
+    }
+
+    @Benchmark
+    public String floorPing() {
+        return connection.sync().ping();
+    }
+
+    @Benchmark
+    public boolean tokenBucket() {
+        return ours.tryAcquire(names[next()], 1);
+    }
+
+    @Benchmark
+    public boolean peerBucket4j() {
+        return bucket4j[next()].tryConsume(1);
+    }
+
+    @Benchmark
+    public boolean peerRedisson() {
+        return redisson[next()].tryAcquire();
+    }
+}

@@ -1,0 +1,164 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/** What this node asks Redis about one limit, and what it need not ask: the limit's terms, its lines and script calls. Thread-safe. */
+final class Inquiries {
+
+    private final RedisBackend backend;
+    private final Denials denials;
+    private final Leases leases;
+    private final ConcurrentHashMap<String, Line> lines = new ConcurrentHashMap<>();
+    /** When the limiter was made: {@link io.ratelimited.core.Ticker#nanos}. */
+    private final long madeAt;
+
+    private volatile RedisTerms terms;
+    private volatile Calendar calendar;
+
+    Inquiries(RedisBackend backend, Limit limit, RedisLimitOptions options) {
+        this.backend = backend;
+        this.terms = new RedisTerms(limit);
+        this.calendar = new Calendar(limit, backend.ticker());
+        this.denials = new Denials(backend.ticker(), options.maximumKeys());
+        this.leases = new Leases(backend, options);
+        this.madeAt = backend.ticker().nanos();
+    }
+
+    /** From now on every call is decided by another limit. */
+    void update(Limit limit) {
+        calendar = new Calendar(limit, backend.ticker());
+        terms = new RedisTerms(limit);
+        denials.clear();
+    }
+
+    RedisBackend backend() {
+        return backend;
+    }
+
+    RedisTerms terms() {
+        return terms;
+    }
+
+    Denials denials() {
+        return denials;
+    }
+
+    Leases leases() {
+        return leases;
+    }
+
+    /** When a caller that comes now gives up. */
+    long deadline() {
+        return System.nanoTime() + backend.timeoutNanos();
+    }
+
+    /** What is decided without asking Redis; null when it has to be asked. */
+    @Nullable
+    Verdict known(String name, long permits, long maxWaitNanos) {
+        RedisTerms current = terms;
+        if (current.isConstant()) {
+            return constant(current);
+        }
+        if (current.isNever(permits)) {
+            return null;
+        }
+        Verdict leased = leases.take(name, current, permits);
+        if (leased != null) {
+            return leased;
+        }
+        return denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
+    }
+
+    static Verdict constant(RedisTerms terms) {
+        boolean open = terms.limit().rate().isUnlimited();
+        return new Verdict(open ? 0 : Verdict.NEVER, open ? Long.MAX_VALUE : 0, 0, "", terms, Source.MEMORY);
+    }
+
+    /** Asks Redis, together with whoever else asks for the key. */
+    Call submit(String name, long permits, long maxWaitNanos) {
+        Call call = new Call(permits, maxWaitNanos, deadline());
+        RedisTerms current = terms;
+        if (backend.isDown(name)) {
+            call.completeExceptionally(new TimeoutException("Redis does not answer"));
+        } else if (current.isNever(permits)) {
+            never(call, name, current);
+        } else {
+            while (!lines.computeIfAbsent(name, key -> new Line(this, lines, key))
+                    .add(call)) {
+                // The line has ended meanwhile.
+            }
+        }
+        return call;
+    }
+
+    /** Refused for good; Redis is asked only for what is left. */
+    private void never(Call call, String name, RedisTerms current) {
+        Call one = new Call(1, 0, call.deadline());
+        eval(current.script(), name, arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
+            if (failure != null) {
+                call.completeExceptionally(failure);
+            } else {
+                call.complete(Verdict.of(reply, 0, current).outcome(Verdict.NEVER));
+            }
+        });
+    }
+
+    /** The arguments of {@code decide.lua} for calls under this limit alone. */
+    String[] arguments(String operation, RedisTerms current, List<Call> calls) {
+        List<String> args = begin(operation, current, calls.size());
+        for (Call call : calls) {
+            RedisTerms.Cost cost = current.cost(call.permits());
+            add(args, call.permits(), cost, call.waitArgument());
+        }
+        return args.toArray(String[]::new);
+    }
+
+    List<String> begin(String operation, RedisTerms current, int calls) {
+        List<String> args = new ArrayList<>(16 + 4 * calls);
+        args.add(backend.time());
+        args.add(operation);
+        args.add("1");
+        appendTo(args, current);
+        args.add(Integer.toString(calls));
+        return args;
+    }
+
+    void appendTo(List<String> args, RedisTerms current) {
+        current.appendTo(args, (backend.ticker().nanos() - madeAt) / 1000, calendar);
+    }
+
+    static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
+        args.add(Long.toString(permits));
+        args.add(Long.toString(cost.micros()));
+        args.add(Long.toString(cost.parts()));
+        args.add(last);
+    }
+
+    /** Runs a deciding script, and if the budget was stored by another algorithm, the one that knows them all. */
+    CompletableFuture<List<Object>> eval(Script script, String name, String... args) {
+        String[] keys = {name};
+        return backend.eval(script, keys, args).thenCompose(reply -> {
+            boolean foreign = reply.size() == 1 && reply.get(0) instanceof Long code && code == -1;
+            return foreign ? backend.eval(Script.ALL, keys, args) : CompletableFuture.completedFuture(reply);
+        });
+    }
+
+    /** Gives back what nobody has reserved behind it; if Redis does not answer, it stays spent. */
+    void giveBack(String name, long permits, Verdict verdict) {
+        if (verdict.mark().isEmpty()) {
+            return;
+        }
+        RedisTerms then = verdict.terms();
+        List<String> args = begin("cancel", then, 1);
+        add(args, permits, then.cost(permits), verdict.mark());
+        backend.eval(then.script(), new String[] {name}, args.toArray(String[]::new));
+        denials.forget(name);
+    }
+}
