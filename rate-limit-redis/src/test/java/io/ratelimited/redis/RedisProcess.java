@@ -26,7 +26,7 @@ import redis.embedded.core.ExecutableProvider;
  * variable {@code redis.server} / {@code REDIS_SERVER}, else {@code redis-server} or {@code valkey-server} on the path,
  * else the one of the embedded-redis jar ({@code redis.server=embedded} asks for that).
  */
-final class RedisProcess implements AutoCloseable {
+public final class RedisProcess implements AutoCloseable {
 
     private final int port;
     private final List<String> command;
@@ -39,7 +39,7 @@ final class RedisProcess implements AutoCloseable {
         this.directory = directory;
     }
 
-    static RedisProcess start(String... options) {
+    public static RedisProcess start(String... options) {
         return start(freePort(), options);
     }
 
@@ -51,7 +51,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** A Sentinel that watches a primary under the name {@code primary}. */
-    static RedisProcess sentinel(int primaryPort, int quorum) {
+    public static RedisProcess sentinel(int primaryPort, int quorum) {
         int port = freePort();
         try {
             Path file = Files.createTempFile("sentinel", ".conf");
@@ -82,7 +82,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** Starts it, again after a kill: empty. */
-    void restart() {
+    public void restart() {
         try {
             process = new ProcessBuilder(command)
                     .directory(directory.toFile())
@@ -119,7 +119,7 @@ final class RedisProcess implements AutoCloseable {
         }
     }
 
-    int port() {
+    public int port() {
         return port;
     }
 
@@ -128,7 +128,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** Talks to the server directly. */
-    <T> T ask(Function<RedisCommands<String, String>, T> question) {
+    public <T> T ask(Function<RedisCommands<String, String>, T> question) {
         RedisClient client = RedisClient.create(uri());
         try (StatefulRedisConnection<String, String> connection = client.connect()) {
             return question.apply(connection.sync());
@@ -151,17 +151,17 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** SIGSTOP: the server keeps its connections and answers nothing. */
-    void freeze() {
+    public void freeze() {
         signal("STOP");
     }
 
     /** SIGCONT. */
-    void thaw() {
+    public void thaw() {
         signal("CONT");
     }
 
     /** SIGKILL. */
-    void kill() {
+    public void kill() {
         process.destroyForcibly();
         await();
     }

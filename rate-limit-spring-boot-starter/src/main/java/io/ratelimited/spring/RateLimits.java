@@ -40,6 +40,7 @@ public final class RateLimits {
         PropertyRanges.check(properties);
         this.gate = gate;
         this.maker = new NamedLimits(factories);
+        maker.requireBackend(properties.backend());
     }
 
     /** Takes a permit if the call may go at once, whatever the policy of the limit. */
