@@ -28,6 +28,16 @@ public final class InvalidRateLimitException extends RuntimeException {
         this.remedy = remedy;
     }
 
+    /**
+     * A mistake that belongs to no single limit.
+     *
+     * @param problem what is wrong: the property and its value
+     * @param remedy what to do
+     */
+    public InvalidRateLimitException(String problem, String remedy) {
+        this(problem, remedy, null);
+    }
+
     /** A property that belongs to no single limit is out of range. */
     static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(

@@ -38,6 +38,13 @@ final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
         if (limit.properties().key() != null) {
             text.append(", key ").append(limit.properties().key());
         }
+        LimitProperties properties = limit.properties();
+        if (properties.backend() == LimitProperties.Backend.REDIS) {
+            text.append(", on redis, on-failure ").append(LimitSettings.kebab(properties.onFailure()));
+            if (properties.maxOvershoot() != null) {
+                text.append(", max-overshoot ").append(properties.maxOvershoot());
+            }
+        }
         if (!limit.tiers().isEmpty()) {
             text.append(", tiers ")
                     .append(limit.tiers().keySet().stream().sorted().toList());

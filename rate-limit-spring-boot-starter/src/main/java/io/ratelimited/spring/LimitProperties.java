@@ -73,6 +73,13 @@ public record LimitProperties(
                 null, null, null, null, null, null);
     }
 
+    /** Only the backend is said, and what decides while it does not answer. */
+    static LimitProperties of(Backend backend, OnFailure onFailure) {
+        return new LimitProperties(
+                null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+                null, null, backend, onFailure, null);
+    }
+
     /** These properties, and those of the other place where these say nothing. */
     LimitProperties over(LimitProperties other) {
         return new LimitProperties(
@@ -129,7 +136,15 @@ public record LimitProperties(
                 tiers,
                 backend,
                 onFailure,
-                maxOvershoot);
+                canOvershoot(suited) ? maxOvershoot : null);
+    }
+
+    /** Whether nodes can hold permits in advance; where they cannot, the limit is exact on every backend. */
+    static boolean canOvershoot(Algorithm algorithm) {
+        return switch (algorithm) {
+            case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW -> true;
+            default -> false;
+        };
     }
 
     /** These properties without a policy. */

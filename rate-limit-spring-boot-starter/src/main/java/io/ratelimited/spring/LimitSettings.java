@@ -69,6 +69,28 @@ final class LimitSettings {
             throw new InvalidRateLimitException(
                     name, place, "maxOvershoot must be from 0% to 100%: \"" + overshoot + "\"", "Write it as in 5%.");
         }
+        if (overshoot != null && !LimitProperties.canOvershoot(algorithm(all))) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "maxOvershoot has no meaning for " + algorithm(all) + ", which is always exact: " + overshoot,
+                    "Remove it, or use TOKEN_BUCKET, GCRA, FIXED_WINDOW or SLIDING_WINDOW.");
+        }
+    }
+
+    /** Checks that a limit that is said to be in memory does not say in the same place what only Redis does. */
+    static void checkBackend(String name, String place, LimitProperties said) {
+        if (said.backend() != LimitProperties.Backend.MEMORY) {
+            return;
+        }
+        String foreign = said.onFailure() != null
+                ? "onFailure has no meaning for backend memory: " + kebab(said.onFailure())
+                : said.maxOvershoot() != null
+                        ? "maxOvershoot has no meaning for backend memory: " + said.maxOvershoot()
+                        : null;
+        if (foreign != null) {
+            throw new InvalidRateLimitException(name, place, foreign, "Remove it, or set backend to redis.");
+        }
     }
 
     /** Checks that a longest wait that one place states for the limit has a meaning. */

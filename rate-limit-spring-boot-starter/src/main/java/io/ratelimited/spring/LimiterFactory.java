@@ -14,6 +14,7 @@ public interface LimiterFactory {
      *
      * @param limit what it decides by
      * @param properties the properties of the limit, for what concerns the backend only
+     * @throws IllegalArgumentException when the backend cannot have such a limit; the message names the setting
      */
     RateLimiter create(Limit limit, LimitProperties properties);
 }

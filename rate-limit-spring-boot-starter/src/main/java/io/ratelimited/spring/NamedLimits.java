@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import java.util.EnumMap;
 import java.util.List;
@@ -10,11 +11,15 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.springframework.util.ClassUtils;
 
 /** Makes limits from what annotations and properties say about them. */
 final class NamedLimits {
 
     private static final Log LOG = LogFactory.getLog(NamedLimits.class);
+
+    private static final String REMEDY = "Add the dependencies io.ratelimited:rate-limit-redis and"
+            + " spring-boot-starter-data-redis, and set spring.data.redis; or set backend: memory.";
 
     private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
 
@@ -27,7 +32,9 @@ final class NamedLimits {
      * was said for another algorithm than the one that the properties choose is left out.
      */
     static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
-        return merged(properties.limit(name), properties.orDefaults(), declared);
+        LimitProperties backend =
+                LimitProperties.of(properties.backend(), properties.redis().onFailure());
+        return merged(properties.limit(name), properties.orDefaults(), declared).over(backend);
     }
 
     private static LimitProperties merged(LimitProperties own, LimitProperties defaults, LimitProperties declared) {
@@ -60,18 +67,18 @@ final class NamedLimits {
         LimitProperties all = merged(properties, name, declared);
         requireDefined(name, place, all, properties, known);
         LimitSettings.check(name, place, all);
+        LimitSettings.checkBackend(name, ownPlace, own);
         LimitSettings.checkMaxWait(name, ownPlace, own, all);
         LimitSettings.checkMaxWait(
                 name, declaredAt, declared, all, merged(LimitProperties.NONE, properties.orDefaults(), declared));
-        LimiterFactory factory = factory(name, place, all, properties);
-        RateLimiter limiter = factory.create(LimitSettings.limit(name, place, all), all);
+        RateLimiter limiter = limiter(name, place, LimitSettings.limit(name, place, all), all);
         Map<String, RateLimiter> tiers = new TreeMap<>();
         if (all.tiers() != null) {
             all.tiers().forEach((tier, said) -> {
                 String tierPlace = place + ", tier '" + tier + "'";
                 LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
                 LimitSettings.check(name, tierPlace, ofTier);
-                tiers.put(tier, factory.create(LimitSettings.limit(name, tierPlace, ofTier), ofTier));
+                tiers.put(tier, limiter(name, tierPlace, LimitSettings.limit(name, tierPlace, ofTier), ofTier));
             });
         }
         if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)
@@ -105,16 +112,40 @@ final class NamedLimits {
                         + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
     }
 
-    private LimiterFactory factory(String name, String place, LimitProperties all, RateLimitProperties properties) {
-        LimitProperties.Backend backend = all.backend() == null ? properties.backend() : all.backend();
+    private RateLimiter limiter(String name, String place, Limit limit, LimitProperties all) {
+        LimitProperties.Backend backend = all.backend() == null ? LimitProperties.Backend.MEMORY : all.backend();
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
             throw new InvalidRateLimitException(
-                    name,
-                    place,
-                    "backend is " + LimitSettings.kebab(backend) + ", but nothing provides it",
-                    "Add the module rate-limit-redis and a Redis connection (spring.data.redis), or set backend: memory.");
+                    name, place, "backend is " + LimitSettings.kebab(backend) + ", but " + missing(), REMEDY);
         }
-        return factory;
+        try {
+            return factory.create(limit, all);
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    name, place, String.valueOf(ex.getMessage()), "Correct it, or choose another backend.", ex);
+        }
+    }
+
+    /**
+     * Checks that the backend is there, before any limit is.
+     *
+     * @throws InvalidRateLimitException when nothing provides it
+     */
+    void requireBackend(LimitProperties.Backend backend) {
+        if (backend != LimitProperties.Backend.MEMORY && !factories.containsKey(backend)) {
+            throw new InvalidRateLimitException(
+                    "Property rate-limit.backend is " + LimitSettings.kebab(backend) + ", but " + missing(), REMEDY);
+        }
+    }
+
+    private static String missing() {
+        if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
+            return "the module rate-limit-redis is not on the class path";
+        }
+        if (!ClassUtils.isPresent("io.lettuce.core.RedisClient", null)) {
+            return "its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
+        }
+        return "nothing provides it";
     }
 }

@@ -38,6 +38,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     @Override
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
+        hints.resources().registerPattern("io/ratelimited/redis/*.lua");
     }
 
     @Override

@@ -46,6 +46,7 @@ public final class RateLimits {
         PropertyRanges.check(properties);
         this.gate = gate;
         this.maker = new NamedLimits(factories);
+        maker.requireBackend(properties.backend());
     }
 
     /**

@@ -19,7 +19,7 @@ import org.springframework.core.io.support.SpringFactoriesLoader;
 import org.springframework.core.io.support.SpringFactoriesLoader.ArgumentResolver;
 
 /** Application contexts with the starter, and what a user reads when one does not start. */
-final class Contexts {
+public final class Contexts {
 
     private Contexts() {}
 
@@ -51,7 +51,7 @@ final class Contexts {
     }
 
     /** What all registered failure analysers make of a failure. */
-    static FailureAnalysis analyse(Throwable failure) {
+    public static FailureAnalysis analyse(Throwable failure) {
         ArgumentResolver arguments = ArgumentResolver.of(Environment.class, new StandardEnvironment())
                 .and(BeanFactory.class, new DefaultListableBeanFactory());
         return SpringFactoriesLoader.forDefaultResourceLocation()

@@ -161,7 +161,7 @@ class StartupRefusalTest {
                         .tells("maxOvershoot must be from 0% to 100%", "\"lots\""),
                 Mistake.of("a backend that is not there", Good.class)
                         .with("rate-limit.backend=redis")
-                        .tells("'Good.call'", "backend is redis")
+                        .tells("Property rate-limit.backend is redis, but nothing provides it")
                         .and("rate-limit-redis"),
 
                 // Expressions
@@ -263,7 +263,7 @@ class StartupRefusalTest {
                         .tells("rate-limit.redis.expected-nodes must be at least 1: 0"),
                 Mistake.of("no time for Redis")
                         .with("rate-limit.redis.timeout=0ms")
-                        .tells("rate-limit.redis.timeout must be longer than 0"),
+                        .tells("rate-limit.redis.timeout must be from 1ms to 1m: PT0S"),
                 Mistake.of("an impossible prefix of addresses")
                         .with("rate-limit.http.ipv6-prefix-length=129")
                         .tells("rate-limit.http.ipv6-prefix-length must be from 1 to 128: 129"));

@@ -46,11 +46,12 @@ final class LimitMeters {
                 .register(registry));
         gauge("rate.limit.keys", "Keys that have a budget in memory", limit, RateLimiter::keys);
         gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
-        Decision.Source source = limit.limiter().source();
-        if (source != null) {
-            counter(Outcome.ADMITTED, source).get();
-            counter(Outcome.REJECTED, source).get();
+        Decision.Source usual = limit.limiter().source();
+        if (usual == null) {
+            usual = Decision.Source.REDIS;
         }
+        counter(Outcome.ADMITTED, usual).get();
+        counter(Outcome.REJECTED, usual).get();
     }
 
     private void gauge(String name, String description, NamedLimit of, ToDoubleFunction<RateLimiter> value) {

@@ -21,13 +21,10 @@ final class LimitReport {
 
     private static final int SHOWN_KEYS = 10;
 
-    private final LimitProperties.Backend backend;
     private final RefusedKeys refused;
     private final ShownKeys keys;
 
-    /** @param backend of limits that state none */
-    LimitReport(LimitProperties.Backend backend, RefusedKeys refused, ShownKeys keys) {
-        this.backend = backend;
+    LimitReport(RefusedKeys refused, ShownKeys keys) {
         this.refused = refused;
         this.keys = keys;
     }
@@ -47,7 +44,11 @@ final class LimitReport {
         put(report, "tier", properties.tier());
         put(report, "fallback", properties.fallback());
         put(report, "missingKey", properties.missingKey() == null ? null : Words.of(properties.missingKey()));
-        report.put("backend", Words.of(properties.backend() == null ? backend : properties.backend()));
+        put(report, "backend", properties.backend() == null ? null : Words.of(properties.backend()));
+        if (properties.backend() == LimitProperties.Backend.REDIS) {
+            put(report, "onFailure", properties.onFailure() == null ? null : Words.of(properties.onFailure()));
+            put(report, "maxOvershoot", properties.maxOvershoot());
+        }
         report.put("declaredBy", limit.place());
         report.put(
                 "keys", LimitMeters.limiters(limit).mapToLong(RateLimiter::keys).sum());
@@ -112,9 +113,20 @@ final class LimitReport {
         return report;
     }
 
+    /** What is left of a budget, and who says so. */
     private static Map<String, Object> state(RateLimiter limiter, @Nullable Object key) {
-        Decision decision = limiter.peek(key, 1, 0);
         Map<String, Object> report = new LinkedHashMap<>();
+        Decision decision;
+        try {
+            decision = limiter.peek(key, 1, 0);
+        } catch (IllegalArgumentException ex) {
+            throw ex;
+        } catch (RuntimeException ex) {
+            // A backend that does not answer, under on-failure: throw; the limit itself is still worth showing.
+            report.put("error", String.valueOf(ex.getMessage()));
+            return report;
+        }
+        report.put("source", Words.of(decision.source()));
         report.put("remaining", decision.remaining());
         if (limiter.limit().algorithm() == Algorithm.CONCURRENCY) {
             report.put("inFlight", inFlight(limiter.limit(), decision));

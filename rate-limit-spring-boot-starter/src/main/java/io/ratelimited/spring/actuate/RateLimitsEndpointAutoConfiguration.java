@@ -34,7 +34,7 @@ public final class RateLimitsEndpointAutoConfiguration {
     @ConditionalOnMissingBean
     RateLimitsEndpoint rateLimitsEndpoint(RateLimits rateLimits, RefusedKeys refused, RateLimitProperties properties) {
         ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
-        return new RateLimitsEndpoint(rateLimits, new LimitReport(properties.backend(), refused, keys), keys);
+        return new RateLimitsEndpoint(rateLimits, new LimitReport(refused, keys), keys);
     }
 
     @Bean

@@ -107,6 +107,8 @@ class RateLimitsEndpointWebTest {
                                 "1000/s",
                                 "burst",
                                 1000,
+                                "source",
+                                "memory",
                                 "remaining",
                                 1000,
                                 "reset",

@@ -1,0 +1,53 @@
+package io.ratelimited.spring.redis;
+
+import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.ClientOptions;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.RedisClusterClient;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+
+/** A client of the limits' own, made from the settings that Spring Data has of the application's. */
+final class DataRedisClient {
+
+    private DataRedisClient() {}
+
+    /**
+     * Makes a client with the servers, credentials, TLS, resources and options of a connection factory. The factory's own
+     * client would do, but it is another one after the factory was stopped and started, and it repeats commands.
+     */
+    static LimitsClient like(LettuceConnectionFactory application) {
+        LettuceConnectionFactory own =
+                new LettuceConnectionFactory(servers(application), application.getClientConfiguration());
+        own.afterPropertiesSet();
+        own.start();
+        AbstractRedisClient client = own.getRequiredNativeClient();
+        atMostOnce(client);
+        return new LimitsClient(client, own::destroy);
+    }
+
+    private static RedisConfiguration servers(LettuceConnectionFactory application) {
+        return Stream.of(
+                        application.getClusterConfiguration(),
+                        application.getSentinelConfiguration(),
+                        application.getSocketConfiguration(),
+                        application.getStandaloneConfiguration())
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseThrow();
+    }
+
+    /** A command that was under way when a connection broke may have run: it is not sent again. */
+    private static void atMostOnce(AbstractRedisClient client) {
+        ClientOptions options =
+                client.getOptions().mutate().replayFilter(command -> true).build();
+        if (client instanceof RedisClusterClient cluster) {
+            cluster.setOptions((ClusterClientOptions) options);
+        } else {
+            ((RedisClient) client).setOptions(options);
+        }
+    }
+}

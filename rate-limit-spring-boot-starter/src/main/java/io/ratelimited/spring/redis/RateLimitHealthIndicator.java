@@ -1,0 +1,58 @@
+package io.ratelimited.spring.redis;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisHealth;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Supplier;
+import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.health.contributor.Status;
+
+/**
+ * Who decides about limits on Redis: it (UP), or also this instance (DEGRADED) as {@code on-failure} says. Never DOWN:
+ * what calls are let in without Redis was chosen for each limit, and an instance taken out of service for it would
+ * serve none. Asks nobody; thread-safe.
+ */
+final class RateLimitHealthIndicator implements HealthIndicator {
+
+    /** Not in Spring Boot's order of statuses, so that the application's health does not change by it. */
+    static final Status DEGRADED = new Status("DEGRADED");
+
+    private final Supplier<RedisBackend> backend;
+
+    RateLimitHealthIndicator(Supplier<RedisBackend> backend) {
+        this.backend = backend;
+    }
+
+    @Override
+    public Health health() {
+        RedisHealth redis = backend.get().health();
+        Health.Builder health = Health.status(redis.state() == RedisHealth.State.UP ? Status.UP : DEGRADED)
+                .withDetail("redis", redis.state().name())
+                .withDetail("since", redis.since().toString())
+                .withDetail("source", sources(redis.state()))
+                .withDetail("nodes", redis.nodes())
+                .withDetail("calls", redis.calls())
+                .withDetail("timeouts", redis.timeouts())
+                .withDetail("errors", redis.errors());
+        if (redis.lastError() != null) {
+            health.withDetail("lastError", redis.lastError());
+        }
+        return health.build();
+    }
+
+    /** Who decides what is asked now, in the words of the meters. */
+    private static List<String> sources(RedisHealth.State state) {
+        return switch (state) {
+            case UP -> List.of(word(Decision.Source.REDIS));
+            case DEGRADED -> List.of(word(Decision.Source.REDIS), word(Decision.Source.FALLBACK));
+            case DOWN -> List.of(word(Decision.Source.FALLBACK));
+        };
+    }
+
+    private static String word(Decision.Source source) {
+        return source.name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+}

@@ -1,0 +1,145 @@
+package io.ratelimited.spring.redis;
+
+import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import java.util.concurrent.ForkJoinPool;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingClass;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.core.env.Environment;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+
+/**
+ * Wires limits on Redis. Everything is made by the first limit that needs it, so that a bean of the application which
+ * replaces a part leaves nothing behind.
+ */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        afterName = "org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration")
+@ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
+@ConditionalOnBooleanProperty(name = "rate-limit.enabled", matchIfMissing = true)
+@Conditional(OnRedisBackendCondition.class)
+public final class RedisRateLimitAutoConfiguration {
+
+    private static final String OWN_CLIENT =
+            "declare a bean of type io.lettuce.core.RedisClient or RedisClusterClient; or set backend: memory.";
+
+    @Bean
+    LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
+        return new RedisLimiterFactory(backend, properties.memory().maximumKeys());
+    }
+
+    @Bean
+    @Lazy
+    @ConditionalOnMissingBean
+    RedisBackend rateLimitRedisBackend(RateLimitProperties properties, Ticker ticker, LimitsClient client) {
+        RateLimitProperties.Redis redis = properties.redis();
+        RedisBackendOptions options = new RedisBackendOptions(
+                redis.keyPrefix(),
+                redis.timeout(),
+                redis.expectedNodes() == null ? 0 : redis.expectedNodes(),
+                ticker,
+                ForkJoinPool.commonPool());
+        return client.lettuce() instanceof RedisClusterClient cluster
+                ? RedisBackend.of(cluster, options)
+                : RedisBackend.of((RedisClient) client.lettuce(), options);
+    }
+
+    /** With Spring Data: a client of the application, or else one that is set up as its connection factory is. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(LettuceConnectionFactory.class)
+    static class DataRedisConfiguration {
+
+        @Bean
+        @Lazy
+        LimitsClient rateLimitRedisClient(
+                ObjectProvider<AbstractRedisClient> clients,
+                ObjectProvider<LettuceConnectionFactory> factories,
+                Environment environment) {
+            AbstractRedisClient client = clients.getIfAvailable();
+            if (client != null) {
+                return LimitsClient.borrowed(client);
+            }
+            LettuceConnectionFactory factory = factories.getIfAvailable();
+            if (factory == null) {
+                throw new InvalidRateLimitException(
+                        "A property says backend: redis, but there is no connection factory of Lettuce",
+                        "Add spring-boot-starter-data-redis and leave spring.data.redis.client-type at lettuce, or "
+                                + OWN_CLIENT);
+            }
+            String nodes = environment.getProperty(
+                    "spring.data.redis.masterreplica.nodes[0]",
+                    environment.getProperty("spring.data.redis.masterreplica.nodes", ""));
+            if (!nodes.isEmpty()) {
+                throw new InvalidRateLimitException(
+                        "Property spring.data.redis.masterreplica.nodes is " + nodes
+                                + ", but limits find their primary by Sentinel or in a cluster only",
+                        "Use spring.data.redis.sentinel or spring.data.redis.cluster, or " + OWN_CLIENT);
+            }
+            return DataRedisClient.like(factory);
+        }
+    }
+
+    /** Without Spring Data: a client of the application. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
+    static class LettuceConfiguration {
+
+        @Bean
+        @Lazy
+        LimitsClient rateLimitRedisClient(ObjectProvider<AbstractRedisClient> clients) {
+            AbstractRedisClient client = clients.getIfAvailable();
+            if (client == null) {
+                throw new InvalidRateLimitException(
+                        "A property says backend: redis, but nothing says how to connect",
+                        "Add spring-boot-starter-data-redis and set spring.data.redis, or " + OWN_CLIENT);
+            }
+            return LimitsClient.borrowed(client);
+        }
+    }
+
+    private record RedisLimiterFactory(ObjectProvider<RedisBackend> backends, long maximumKeys)
+            implements LimiterFactory {
+
+        @Override
+        public LimitProperties.Backend backend() {
+            return LimitProperties.Backend.REDIS;
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, LimitProperties properties) {
+            LimitProperties.OnFailure onFailure = properties.onFailure();
+            OnFailure whileAway = onFailure == null ? OnFailure.LOCAL : OnFailure.valueOf(onFailure.name());
+            return backends.getObject()
+                    .limiter(limit, new RedisLimitOptions(whileAway, part(properties.maxOvershoot()), maximumKeys));
+        }
+
+        /** From "5%" to 0.05. */
+        private static double part(@Nullable String percentage) {
+            return percentage == null
+                    ? 0
+                    : Double.parseDouble(percentage.replace("%", "").strip()) / 100;
+        }
+    }
+}

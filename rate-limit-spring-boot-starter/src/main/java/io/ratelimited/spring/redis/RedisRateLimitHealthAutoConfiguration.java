@@ -1,0 +1,25 @@
+package io.ratelimited.spring.redis;
+
+import io.ratelimited.redis.RedisBackend;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEnabledHealthIndicator;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.context.annotation.Bean;
+
+/** Wires the health contributor {@code rateLimit}, unless {@code management.health.ratelimit.enabled} is false. */
+@AutoConfiguration(after = RedisRateLimitAutoConfiguration.class)
+@ConditionalOnClass({RedisBackend.class, HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
+@ConditionalOnBean(RedisBackend.class)
+@ConditionalOnEnabledHealthIndicator("ratelimit")
+public final class RedisRateLimitHealthAutoConfiguration {
+
+    @Bean
+    @ConditionalOnMissingBean(name = "rateLimitHealthIndicator")
+    HealthIndicator rateLimitHealthIndicator(ObjectProvider<RedisBackend> backend) {
+        return new RateLimitHealthIndicator(backend::getObject);
+    }
+}

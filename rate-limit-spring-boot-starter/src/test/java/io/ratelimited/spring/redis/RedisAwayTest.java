@@ -1,0 +1,255 @@
+package io.ratelimited.spring.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import com.jayway.jsonpath.JsonPath;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisHealth.State;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.RedisUnavailableException;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
+
+/** What callers and operators see of an application before, while and after its Redis is away. */
+@ExtendWith(OutputCaptureExtension.class)
+class RedisAwayTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+
+    private final HttpClient client = HttpClient.newHttpClient();
+    private final RedisProcess server = RedisProcess.start();
+    private ConfigurableApplicationContext context;
+
+    @BeforeEach
+    void startConnected() {
+        start();
+        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+    }
+
+    private void start() {
+        context = new SpringApplicationBuilder(Application.class)
+                .web(WebApplicationType.SERVLET)
+                .properties(
+                        "server.port=0",
+                        "server.shutdown=immediate",
+                        "spring.main.banner-mode=off",
+                        "spring.data.redis.port=" + server.port(),
+                        "management.endpoints.web.exposure.include=health,ratelimits",
+                        "management.endpoint.health.show-details=always",
+                        "management.health.redis.enabled=false",
+                        "rate-limit.backend=redis",
+                        "rate-limit.redis.timeout=500ms",
+                        "rate-limit.redis.expected-nodes=2",
+                        "rate-limit.limits.search.rate=10/s",
+                        "rate-limit.limits.search.max-overshoot=5%",
+                        "rate-limit.limits.login.rate=5/h",
+                        "rate-limit.limits.login.on-failure=deny",
+                        "rate-limit.limits.news.rate=5/h",
+                        "rate-limit.limits.news.on-failure=allow",
+                        "rate-limit.limits.audit.rate=5/h",
+                        "rate-limit.limits.audit.on-failure=throw")
+                .run();
+    }
+
+    @AfterEach
+    void close() {
+        context.close();
+        server.close();
+    }
+
+    @Test
+    void theEndpointShowsAndChangesALimit() throws Exception {
+        limits().tryAcquire("login", null, 2);
+
+        String shown = get("/actuator/ratelimits/login").body();
+        assertThat(JsonPath.<Map<String, Object>>read(shown, "$"))
+                .containsEntry("backend", "redis")
+                .containsEntry("onFailure", "deny")
+                .containsEntry("source", "redis")
+                .containsEntry("remaining", 3);
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        get("/actuator/ratelimits/search").body(), "$"))
+                .containsEntry("onFailure", "local")
+                .containsEntry("maxOvershoot", "5%");
+
+        HttpResponse<String> changed = client.send(
+                request("/actuator/ratelimits/login")
+                        .header("Content-Type", "application/json")
+                        .POST(BodyPublishers.ofString("{\"burst\": 50}"))
+                        .build(),
+                HttpResponse.BodyHandlers.ofString());
+        assertThat(JsonPath.<Integer>read(changed.body(), "$.remaining")).isEqualTo(30);
+
+        HttpResponse<String> forgotten = client.send(
+                request("/actuator/ratelimits/login").DELETE().build(), HttpResponse.BodyHandlers.ofString());
+        assertThat(forgotten.statusCode()).isEqualTo(204);
+        assertThat(limits().peek("login", null).remaining()).isEqualTo(50);
+    }
+
+    @Test
+    void theMetersSayWhoDecided() throws Exception {
+        assertThat(count("login", "admitted", "redis")).isZero();
+        assertThat(count("login", "rejected", "redis")).isZero();
+
+        for (int i = 0; i < 7; i++) {
+            get("/login");
+        }
+
+        assertThat(count("login", "admitted", "redis")).isEqualTo(5);
+        assertThat(count("login", "rejected", "redis")).isEqualTo(1);
+        assertThat(count("login", "rejected", "deny-cache")).isEqualTo(1);
+    }
+
+    @Test
+    void anOutageIsSeenAndEndsByItself(CapturedOutput output) throws Exception {
+        assertThat(get("/login").statusCode()).isEqualTo(200);
+        assertHealth("UP", "UP", "redis");
+
+        server.kill();
+        callUntil(State.DOWN);
+
+        assertHealth("DEGRADED", "DOWN", "fallback");
+        assertThat(get("/actuator/health").statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<String>read(get("/actuator/health").body(), "$.status"))
+                .isEqualTo("UP");
+
+        HttpResponse<String> denied = get("/login");
+        assertThat(denied.statusCode()).isEqualTo(429);
+        assertThat(denied.headers().firstValue("Retry-After")).isEmpty();
+        assertThat(get("/news").statusCode()).isEqualTo(200);
+        assertThat(count("login", "rejected", "fallback")).isPositive();
+        assertThat(count("news", "admitted", "fallback")).isPositive();
+        await().atMost(PATIENCE).until(() -> get("/search").statusCode() == 200);
+        assertThat(count("search", "admitted", "fallback")).isPositive();
+        assertThatThrownBy(() -> limits().tryAcquire("audit", null)).isInstanceOf(RedisUnavailableException.class);
+
+        assertThat(JsonPath.<String>read(get("/actuator/ratelimits/search").body(), "$.source"))
+                .isEqualTo("fallback");
+        HttpResponse<String> unknown = get("/actuator/ratelimits/audit");
+        assertThat(unknown.statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<String>read(unknown.body(), "$.error")).contains("audit", "Redis did not answer");
+
+        server.restart();
+        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+
+        assertThat(get("/login").statusCode()).isEqualTo(200);
+        assertHealth("UP", "UP", "redis");
+        assertThat(output.getAll().lines().filter(line -> line.contains("Redis does not decide")))
+                .singleElement()
+                .asString()
+                .contains("WARN");
+        assertThat(output.getAll().lines().filter(line -> line.contains("Redis decides again")))
+                .hasSize(1);
+    }
+
+    @Test
+    void anApplicationStartsWithoutItsRedis() throws Exception {
+        context.close();
+        server.kill();
+
+        start();
+
+        assertHealth("DEGRADED", "DOWN", "fallback");
+        assertThat(get("/login").statusCode()).isEqualTo(429);
+        assertThat(get("/news").statusCode()).isEqualTo(200);
+
+        server.restart();
+        await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
+        assertThat(get("/login").statusCode()).isEqualTo(200);
+    }
+
+    /** Calls, as long as it takes for the circuit breaker to open. */
+    private void callUntil(State state) {
+        await().atMost(PATIENCE).until(() -> {
+            limits().tryAcquire("news", null);
+            return backend().health().state() == state;
+        });
+    }
+
+    private void assertHealth(String status, String redis, String source) throws Exception {
+        HttpResponse<String> health = get("/actuator/health/rateLimit");
+        assertThat(health.statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<String>read(health.body(), "$.status")).isEqualTo(status);
+        assertThat(JsonPath.<Map<String, Object>>read(health.body(), "$.details"))
+                .containsEntry("redis", redis)
+                .containsEntry("nodes", 2)
+                .containsKeys("since", "calls", "timeouts", "errors");
+        assertThat(JsonPath.<String>read(health.body(), "$.details.source[0]")).isEqualTo(source);
+    }
+
+    private double count(String limit, String outcome, String source) {
+        return context.getBean(MeterRegistry.class)
+                .get("rate.limit.decisions")
+                .tags("limit", limit, "outcome", outcome, "source", source)
+                .counter()
+                .count();
+    }
+
+    private RateLimits limits() {
+        return context.getBean(RateLimits.class);
+    }
+
+    private RedisBackend backend() {
+        return context.getBean(RedisBackend.class);
+    }
+
+    private HttpResponse<String> get(String path) throws Exception {
+        return client.send(request(path).build(), HttpResponse.BodyHandlers.ofString());
+    }
+
+    private HttpRequest.Builder request(String path) {
+        return HttpRequest.newBuilder(
+                URI.create("http://localhost:" + context.getEnvironment().getProperty("local.server.port") + path));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import(Shop.class)
+    static class Application {}
+
+    @RestController
+    static class Shop {
+
+        @GetMapping("/search")
+        @RateLimited("search")
+        public String search() {
+            return "found";
+        }
+
+        @GetMapping("/login")
+        @RateLimited("login")
+        public String login() {
+            return "in";
+        }
+
+        @GetMapping("/news")
+        @RateLimited("news")
+        public String news() {
+            return "none";
+        }
+    }
+}

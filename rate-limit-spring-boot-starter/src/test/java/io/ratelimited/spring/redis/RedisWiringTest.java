@@ -1,0 +1,470 @@
+package io.ratelimited.spring.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
+
+import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.RedisRateLimiter;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import java.util.Arrays;
+import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
+import org.springframework.boot.autoconfigure.ssl.SslAutoConfiguration;
+import org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+import org.springframework.test.util.ReflectionTestUtils;
+
+/** Limits on Redis are wired when a property asks for them, with the application's parts where it has its own. */
+class RedisWiringTest {
+
+    private static RedisProcess server;
+
+    private final ApplicationContextRunner withoutData = new ApplicationContextRunner()
+            .withConfiguration(AutoConfigurations.of(
+                    AopAutoConfiguration.class,
+                    RateLimitAutoConfiguration.class,
+                    RedisRateLimitAutoConfiguration.class,
+                    RedisRateLimitHealthAutoConfiguration.class))
+            .withPropertyValues("spring.data.redis.port=" + server.port());
+
+    private final ApplicationContextRunner runner = withoutData.withConfiguration(
+            AutoConfigurations.of(SslAutoConfiguration.class, DataRedisAutoConfiguration.class));
+
+    @BeforeAll
+    static void start() {
+        server = RedisProcess.start();
+    }
+
+    @AfterAll
+    static void stop() {
+        server.close();
+    }
+
+    @Test
+    void whereNoPropertySaysRedisNothingOfItIsThere() {
+        runner.withPropertyValues("rate-limit.limits.search.rate=5/h")
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .doesNotHaveBean(RedisBackend.class)
+                        .doesNotHaveBean(LimitsClient.class)
+                        .doesNotHaveBean("rateLimitHealthIndicator"));
+    }
+
+    @Test
+    void whereNothingIsLimitedNothingOfItIsThere() {
+        runner.withPropertyValues("rate-limit.enabled=false", "rate-limit.backend=redis")
+                .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(RedisBackend.class));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "rate-limit.backend=redis",
+                "rate-limit.defaults.backend=REDIS",
+                "rate-limit.limits.search.backend=redis"
+            })
+    void aLimitIsOnRedisWhereAPropertySaysSo(String property) {
+        runner.withPropertyValues("rate-limit.limits.search.rate=5/h", property)
+                .run(context -> assertThat(context)
+                        .hasNotFailed()
+                        .hasBean("rateLimitHealthIndicator")
+                        .getBean(RateLimits.class)
+                        .extracting(limits -> limits.get("search").limiter())
+                        .isInstanceOf(RedisRateLimiter.class));
+    }
+
+    @Test
+    void aLimitStaysInMemoryWhereItsPropertySaysSo() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.backend=memory")
+                .run(context -> {
+                    assertThat(limiter(context)).isInstanceOf(InMemoryRateLimiter.class);
+                    assertThat(context.getBeanFactory().containsSingleton("rateLimitRedisBackend"))
+                            .isFalse();
+                });
+    }
+
+    @Test
+    void aTierIsWhereItsLimitIs() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.tier='gold'",
+                        "rate-limit.limits.search.tiers.gold.rate=50/h",
+                        "rate-limit.limits.search.tiers.gold.on-failure=allow")
+                .run(context -> assertThat(
+                                context.getBean(RateLimits.class).get("search").tiers())
+                        .hasEntrySatisfying(
+                                "gold", limiter -> assertThat(limiter).isInstanceOf(RedisRateLimiter.class)));
+    }
+
+    @Test
+    void aClientOfTheApplicationIsUsedAndStaysItsOwn() {
+        RedisClient own = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
+        try {
+            runner.withBean(RedisClient.class, () -> own, definition -> definition.setDestroyMethodName(""))
+                    .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                    .run(context -> {
+                        assertThat(limiter(context).tryAcquire("ann", 1)).isTrue();
+                        assertThat(context.getBean(LimitsClient.class).lettuce())
+                                .isSameAs(own);
+                    });
+            own.connect().close();
+        } finally {
+            own.shutdown();
+        }
+    }
+
+    @Test
+    void withoutSpringDataAClientOfTheApplicationIsEnough() {
+        withoutData
+                .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
+                .withBean(RedisClient.class, () -> RedisClient.create(RedisURI.create("127.0.0.1", server.port())))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
+                    assertThat(server.<Long>ask(commands -> commands.exists("rl:{bob}:search")))
+                            .isEqualTo(1);
+                });
+    }
+
+    @Test
+    void aBackendOfTheApplicationIsUsed() {
+        RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
+        runner.withBean("client", RedisClient.class, () -> client)
+                .withBean(
+                        "own",
+                        RedisBackend.class,
+                        () -> RedisBackend.of(client, RedisBackendOptions.DEFAULTS.keyPrefix("own")))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
+                    limiter(context).tryAcquire("cid", 1);
+                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search")))
+                            .isEqualTo(1);
+                });
+    }
+
+    @Test
+    void aLimiterFactoryOfTheApplicationLeavesNothingOfOursBehind() {
+        LimiterFactory own = new LimiterFactory() {
+            @Override
+            public LimitProperties.Backend backend() {
+                return LimitProperties.Backend.REDIS;
+            }
+
+            @Override
+            public RateLimiter create(Limit limit, LimitProperties properties) {
+                return new InMemoryRateLimiter(limit);
+            }
+        };
+        withoutData
+                .withBean("own", LimiterFactory.class, () -> own)
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    assertThat(limiter(context)).isInstanceOf(InMemoryRateLimiter.class);
+                    assertThat(context.getBeanFactory().containsSingleton("rateLimitRedisClient"))
+                            .isFalse();
+                });
+    }
+
+    @Test
+    void aLimitThatTheFactoryCannotMakeIsExplained() {
+        LimiterFactory own = new LimiterFactory() {
+            @Override
+            public LimitProperties.Backend backend() {
+                return LimitProperties.Backend.REDIS;
+            }
+
+            @Override
+            public RateLimiter create(Limit limit, LimitProperties properties) {
+                throw new IllegalArgumentException("rate is too high for this backend: " + limit.rate());
+            }
+        };
+        withoutData
+                .withBean("own", LimiterFactory.class, () -> own)
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertRefused(
+                        context,
+                        "Limit 'search' (rate-limit.limits.search): rate is too high for this backend: 5/h",
+                        "another backend"));
+    }
+
+    @Test
+    void withoutTheModuleTheStartFails() {
+        runner.withClassLoader(new FilteredClassLoader("io.ratelimited.redis"))
+                .withPropertyValues("rate-limit.backend=redis")
+                .run(context -> assertRefused(
+                        context,
+                        "Property rate-limit.backend is redis, but the module rate-limit-redis is not on the class path",
+                        "io.ratelimited:rate-limit-redis"));
+    }
+
+    @Test
+    void withoutTheModuleALimitOnRedisFailsTheStart() {
+        runner.withClassLoader(new FilteredClassLoader("io.ratelimited.redis"))
+                .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
+                .run(context -> assertRefused(
+                        context,
+                        "Limit 'search' (rate-limit.limits.search): backend is redis, but the module rate-limit-redis",
+                        "set backend: memory"));
+    }
+
+    @Test
+    void withoutLettuceTheStartFails() {
+        withoutData
+                .withClassLoader(new FilteredClassLoader("io.lettuce", "org.springframework.data"))
+                .withPropertyValues("rate-limit.backend=redis")
+                .run(context -> assertRefused(
+                        context,
+                        "Property rate-limit.backend is redis, but its client Lettuce (io.lettuce:lettuce-core)",
+                        "spring-boot-starter-data-redis"));
+    }
+
+    @Test
+    void withoutSpringDataAndWithoutAClientTheStartFails() {
+        withoutData
+                .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertRefused(
+                        context,
+                        "A property says backend: redis, but nothing says how to connect",
+                        "Add spring-boot-starter-data-redis"));
+    }
+
+    @Test
+    void withoutAConnectionFactoryOfLettuceTheStartFails() {
+        withoutData
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertRefused(
+                        context,
+                        "A property says backend: redis, but there is no connection factory of Lettuce",
+                        "spring.data.redis.client-type"));
+    }
+
+    @Test
+    void aListOfAPrimaryAndReplicasFailsTheStart() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.limits.search.rate=5/h",
+                        "spring.data.redis.masterreplica.nodes=one:6379,two:6379")
+                .run(context -> assertRefused(
+                        context,
+                        "Property spring.data.redis.masterreplica.nodes is one:6379,two:6379",
+                        "spring.data.redis.sentinel"));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "rate-limit.redis.timeout=0ms | rate-limit.redis.timeout must be from 1ms to 1m: PT0S",
+                "rate-limit.redis.timeout=2m | rate-limit.redis.timeout must be from 1ms to 1m: PT2M",
+                "rate-limit.redis.expected-nodes=0 | rate-limit.redis.expected-nodes must be at least 1: 0",
+                "rate-limit.redis.key-prefix= | rate-limit.redis.key-prefix must not be blank",
+                "rate-limit.limits.search.max-overshoot=101% | maxOvershoot must be from 0% to 100%: \"101%\"",
+                "rate-limit.limits.search.algorithm=sliding-log | maxOvershoot has no meaning for SLIDING_LOG, which is always exact: 5%",
+                "rate-limit.limits.search.backend=memory | maxOvershoot has no meaning for backend memory: 5%",
+            })
+    void whatCannotBeMeantFailsTheStart(String property, String told) {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.max-overshoot=5%",
+                        property)
+                .run(context -> assertRefused(context, told, ""));
+    }
+
+    @Test
+    void whatDecidesWithoutRedisHasNoMeaningForALimitInMemory() {
+        runner.withPropertyValues(
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.backend=memory",
+                        "rate-limit.limits.search.on-failure=deny")
+                .run(context -> assertRefused(
+                        context,
+                        "Limit 'search' (rate-limit.limits.search): onFailure has no meaning for backend memory: deny",
+                        "set backend to redis"));
+    }
+
+    /** So that one configuration runs on a developer's machine in memory, and on Redis elsewhere. */
+    @Test
+    void aLimitMaySayWhatItIsOnRedisWhileAllAreInMemory() {
+        runner.withPropertyValues(
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.on-failure=deny",
+                        "rate-limit.limits.search.max-overshoot=5%")
+                .run(context -> assertThat(limiter(context)).isInstanceOf(InMemoryRateLimiter.class));
+    }
+
+    @Test
+    void aDefaultOvershootIsForTheLimitsThatCanHaveOne() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.defaults.max-overshoot=5%",
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.login.rate=5/h",
+                        "rate-limit.limits.login.algorithm=sliding-log")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("search").properties().maxOvershoot()).isEqualTo("5%");
+                    assertThat(limits.get("login").properties().maxOvershoot()).isNull();
+                });
+    }
+
+    @Test
+    void theConstantsOfBothModulesAreTheSame() {
+        assertThat(OnFailure.values())
+                .extracting(Enum::name)
+                .containsExactlyElementsOf(Arrays.stream(LimitProperties.OnFailure.values())
+                        .map(Enum::name)
+                        .toList());
+    }
+
+    @Test
+    void theClientHasTheServerAndTheCredentialsOfTheApplication() {
+        runner.withPropertyValues(
+                        "spring.data.redis.host=redis.example",
+                        "spring.data.redis.port=6380",
+                        "spring.data.redis.database=3",
+                        "spring.data.redis.username=limits",
+                        "spring.data.redis.password=secret",
+                        "spring.data.redis.client-name=shop")
+                .run(context -> {
+                    RedisURI uri = uri(context);
+                    assertThat(uri.getHost()).isEqualTo("redis.example");
+                    assertThat(uri.getPort()).isEqualTo(6380);
+                    assertThat(uri.getDatabase()).isEqualTo(3);
+                    assertThat(uri.getClientName()).isEqualTo("shop");
+                    assertThat(uri.isSsl()).isFalse();
+                    var credentials =
+                            uri.getCredentialsProvider().resolveCredentials().block();
+                    assertThat(credentials.getUsername()).isEqualTo("limits");
+                    assertThat(credentials.getPassword()).containsExactly("secret".toCharArray());
+                });
+    }
+
+    @Test
+    void theClientHasTheUrlAndTheTlsOfTheApplication() {
+        runner.withPropertyValues("spring.data.redis.url=rediss://limits:secret@redis.example:6390")
+                .run(context -> {
+                    RedisURI uri = uri(context);
+                    assertThat(uri.getHost()).isEqualTo("redis.example");
+                    assertThat(uri.getPort()).isEqualTo(6390);
+                    assertThat(uri.isSsl()).isTrue();
+                });
+    }
+
+    @Test
+    void theClientHasTheSslBundleOfTheApplication() {
+        runner.withPropertyValues(
+                        "spring.data.redis.ssl.bundle=limits",
+                        "spring.ssl.bundle.jks.limits.options.enabled-protocols=TLSv1.3")
+                .run(context -> {
+                    assertThat(uri(context).isSsl()).isTrue();
+                    assertThat(client(context).getOptions().getSslOptions().createSslContextBuilder())
+                            .isNotNull();
+                    assertThat(client(context).getOptions().getSslOptions())
+                            .extracting("protocols")
+                            .isEqualTo(new String[] {"TLSv1.3"});
+                });
+    }
+
+    @Test
+    void theClientHasTheSentinelsOfTheApplication() {
+        runner.withPropertyValues(
+                        "spring.data.redis.sentinel.master=primary",
+                        "spring.data.redis.sentinel.nodes=one:26379,two:26380",
+                        "spring.data.redis.sentinel.password=watch",
+                        "spring.data.redis.password=secret")
+                .run(context -> {
+                    RedisURI uri = uri(context);
+                    assertThat(uri.getSentinelMasterId()).isEqualTo("primary");
+                    assertThat(uri.getSentinels())
+                            .extracting(RedisURI::getHost, RedisURI::getPort)
+                            .containsExactlyInAnyOrder(tuple("one", 26379), tuple("two", 26380));
+                });
+    }
+
+    @Test
+    void theClientHasTheClusterOfTheApplication() {
+        runner.withPropertyValues(
+                        "spring.data.redis.cluster.nodes=one:7000,two:7001",
+                        "spring.data.redis.cluster.max-redirects=7")
+                .run(context -> {
+                    AbstractRedisClient client = client(context);
+                    assertThat(client).isInstanceOf(RedisClusterClient.class);
+                    assertThat(client)
+                            .extracting("initialUris")
+                            .asInstanceOf(InstanceOfAssertFactories.iterable(RedisURI.class))
+                            .extracting(RedisURI::getHost, RedisURI::getPort)
+                            .containsExactlyInAnyOrder(tuple("one", 7000), tuple("two", 7001));
+                    assertThat(((ClusterClientOptions) client.getOptions()).getMaxRedirects())
+                            .isEqualTo(7);
+                    assertThat(client.getOptions().getReplayFilter().test(null)).isTrue();
+                });
+    }
+
+    @Test
+    void theClientIsNotTheApplicationsAndNeverRepeatsACommand() {
+        runner.run(context -> {
+            AbstractRedisClient client = client(context);
+            AbstractRedisClient applications =
+                    context.getBean(LettuceConnectionFactory.class).getRequiredNativeClient();
+            assertThat(client).isNotSameAs(applications);
+            assertThat(client.getOptions().getReplayFilter().test(null)).isTrue();
+            assertThat(applications.getOptions().getReplayFilter().test(null)).isFalse();
+            assertThat(client.getResources()).isSameAs(applications.getResources());
+        });
+    }
+
+    private static RateLimiter limiter(AssertableApplicationContext context) {
+        return context.getBean(RateLimits.class).get("search").limiter();
+    }
+
+    /** The client that limits would have; it connects to nothing. */
+    private static AbstractRedisClient client(AssertableApplicationContext context) {
+        LimitsClient client = DataRedisClient.like(context.getBean(LettuceConnectionFactory.class));
+        client.destroy();
+        return client.lettuce();
+    }
+
+    private static RedisURI uri(AssertableApplicationContext context) {
+        return (RedisURI) ReflectionTestUtils.getField(client(context), "redisURI");
+    }
+
+    private static void assertRefused(AssertableApplicationContext context, String told, String remedy) {
+        assertThat(context).hasFailed();
+        FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+        assertThat(analysis.getDescription()).contains(told);
+        assertThat(analysis.getAction()).contains(remedy).isNotBlank();
+    }
+}
