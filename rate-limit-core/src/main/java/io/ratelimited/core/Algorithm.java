@@ -40,14 +40,17 @@ public enum Algorithm {
     GCRA,
     /**
      * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
-     * (default UTC): whole days begin at midnight. Two bursts may meet at a boundary. A clock that steps back never
-     * reopens a window: its time stands still until the clock has caught up. A refusal reports the next boundary.
+     * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time begins or
+     * ends, a window longer than an hour is that much shorter or longer. Two bursts may meet at a boundary. A clock that
+     * steps back never reopens a window: its time stands still until the clock has caught up. A call that waits takes its
+     * permits in a later window and closes those before it, also if it is cancelled. A refusal reports the next boundary.
      */
     FIXED_WINDOW,
     /**
      * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
-     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. A
-     * refusal reports the time at which enough slots have left the window.
+     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. A call
+     * that waits closes the slots before its own, also if it is cancelled. A refusal reports the time at which enough
+     * slots have left the window.
      */
     SLIDING_WINDOW,
     /**

@@ -18,7 +18,8 @@ public interface RateLimiter {
     Limit limit();
 
     /**
-     * Takes the permits if the call may go at once. Allocates nothing in memory.
+     * Takes the permits if the call may go at once. In memory this allocates nothing, but for a grant of {@link
+     * Algorithm#WARM_UP}.
      *
      * @return whether the call may go; if not, nothing has changed
      * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY}, whose calls have to be {@link
