@@ -77,7 +77,8 @@ final class InFlight implements Reservation {
 
     CompletableFuture<Verdict> ask(String operation) {
         RedisTerms terms = limiter.terms();
-        return limiter.inquiries().eval(terms.script(), key, arguments(operation, terms))
+        return limiter.inquiries()
+                .eval(terms.script(), key, arguments(operation, terms))
                 .thenApply(reply -> Verdict.of(reply, 0, terms));
     }
 

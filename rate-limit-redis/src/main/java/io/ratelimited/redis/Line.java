@@ -86,7 +86,8 @@ final class Line {
         long sentAt = ticker.nanos();
         Leases.Request lease = inquiries.leases().request(key, terms, sentAt);
         List<Call> calls = lease == null ? batch : lease.around(batch);
-        inquiries.eval(terms.script(), key, inquiries.arguments("take", terms, calls))
+        inquiries
+                .eval(terms.script(), key, inquiries.arguments("take", terms, calls))
                 .whenComplete((reply, failure) -> {
                     if (failure != null) {
                         fail(batch, failure);

@@ -171,7 +171,8 @@ public final class RedisRateLimiter implements JointRateLimiter {
         Call call = new Call(never ? 1 : permits, Math.max(0, maxWaitNanos), inquiries.deadline());
         try {
             List<Object> reply = Calls.await(
-                    inquiries.eval(current.script(), name, inquiries.arguments("peek", current, List.of(call))), backend.timeoutNanos());
+                    inquiries.eval(current.script(), name, inquiries.arguments("peek", current, List.of(call))),
+                    backend.timeoutNanos());
             Verdict verdict = Verdict.of(reply, 0, current);
             if (current.limit().algorithm() == Algorithm.CONCURRENCY && maxWaitNanos > 0) {
                 verdict = verdict.outcome(0);
