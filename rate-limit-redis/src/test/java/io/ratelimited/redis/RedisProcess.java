@@ -31,7 +31,7 @@ import redis.embedded.core.ExecutableProvider;
  * variable {@code redis.server} / {@code REDIS_SERVER}, else {@code redis-server} or {@code valkey-server} on the path,
  * else the one of the embedded-redis jar ({@code redis.server=embedded} asks for that).
  */
-final class RedisProcess implements AutoCloseable {
+public final class RedisProcess implements AutoCloseable {
 
     /** Below the ports that the system gives to connections; a node of a cluster also opens its port + 10,000. */
     private static final int FIRST_PORT = 10_000;
@@ -56,7 +56,7 @@ final class RedisProcess implements AutoCloseable {
         this.directory = directory;
     }
 
-    static RedisProcess start(String... options) {
+    public static RedisProcess start(String... options) {
         return start(binary(), freePort(), options);
     }
 
@@ -68,7 +68,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** A Sentinel that watches a primary under the name {@code primary}. */
-    static RedisProcess sentinel(int primaryPort) {
+    public static RedisProcess sentinel(int primaryPort, int quorum) {
         int port = freePort();
         try {
             Path file = Files.createTempFile("sentinel", ".conf");
@@ -78,7 +78,7 @@ final class RedisProcess implements AutoCloseable {
                             "\n",
                             "port " + port,
                             "bind 127.0.0.1",
-                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " 1",
+                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
                             "sentinel down-after-milliseconds primary 1000",
                             "sentinel failover-timeout primary 2000",
                             ""));
@@ -100,7 +100,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** Starts it, again after a kill: empty. */
-    void restart() {
+    public void restart() {
         try {
             process = new ProcessBuilder(command)
                     .directory(directory.toFile())
@@ -148,7 +148,7 @@ final class RedisProcess implements AutoCloseable {
         }
     }
 
-    int port() {
+    public int port() {
         return port;
     }
 
@@ -157,7 +157,7 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** Talks to the server directly. */
-    <T> T ask(Function<RedisCommands<String, String>, T> question) {
+    public <T> T ask(Function<RedisCommands<String, String>, T> question) {
         try (StatefulRedisConnection<String, String> connection = CLIENT.connect(uri())) {
             return question.apply(connection.sync());
         }
@@ -177,17 +177,17 @@ final class RedisProcess implements AutoCloseable {
     }
 
     /** SIGSTOP: the server keeps its connections and answers nothing. */
-    void freeze() {
+    public void freeze() {
         signal("STOP");
     }
 
     /** SIGCONT. */
-    void thaw() {
+    public void thaw() {
         signal("CONT");
     }
 
     /** SIGKILL. */
-    void kill() {
+    public void kill() {
         process.destroyForcibly();
         await();
     }
