@@ -56,6 +56,7 @@ import org.redisson.config.Config;
         value = 1,
         jvmArgsAppend = {"-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch"})
 @State(Scope.Benchmark)
+@SuppressWarnings("NullAway.Init") // JMH calls setUp first.
 public class RedisBenchmark {
 
     private static final Duration PATIENCE = Duration.ofSeconds(10);

@@ -24,7 +24,7 @@ final class Circuit implements AutoCloseable {
     /** The log of transitions has the name of the class that users know. */
     private static final Logger LOG = System.getLogger(RedisBackend.class.getName());
 
-    private static final long CONNECT_AGAIN_MILLIS = 1_000;
+    private static final long CONNECT_AGAIN_MILLIS = 500;
 
     private final Supplier<RedisLink> connector;
     private final RedisKeys keys;

@@ -9,7 +9,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/** What this node asks Redis about one limit, and what it need not ask: the limit's terms, its lines and script calls. Thread-safe. */
+/**
+ * What this node asks Redis about one limit, and what it need not ask: the limit's terms, its lines and script calls.
+ * Thread-safe.
+ */
 final class Inquiries {
 
     private final RedisBackend backend;

@@ -24,8 +24,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The limits of an application on Redis: one {@link Circuit dedicated connection} for all of them, and the count of the nodes that share the limits. Connects by itself, now or when Redis is back;
- * until then limits decide as their {@link OnFailure} says. Thread-safe; close it with the application.
+ * The limits of an application on Redis: one dedicated connection for all of them, with a timeout and a circuit breaker,
+ * and the count of the nodes that share the limits. Connects by itself, now or when Redis is back; until then limits
+ * decide as their {@link OnFailure} says. Thread-safe; close it with the application.
  */
 public final class RedisBackend implements AutoCloseable {
 

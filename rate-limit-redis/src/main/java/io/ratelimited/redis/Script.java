@@ -19,7 +19,7 @@ import java.util.List;
  */
 record Script(String text, String digest) {
 
-    static final Script VIRTUAL_TIME = of("virtual_time");
+    static final Script VIRTUAL_TIME = new Script(read("virtual_time_usual") + of("virtual_time").text);
     static final Script WARM_UP = of("warm_up");
     static final Script FIXED_WINDOW = of("fixed_window");
     static final Script SLIDING_WINDOW = of("sliding_window");

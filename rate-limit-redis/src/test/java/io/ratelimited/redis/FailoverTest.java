@@ -92,7 +92,7 @@ class FailoverTest {
                     "replica",
                     PATIENCE);
             // One is enough: how several agree is not our concern, and takes its time on a busy machine.
-            RedisProcess sentinel = RedisProcess.sentinel(primary.port());
+            RedisProcess sentinel = RedisProcess.sentinel(primary.port(), 1);
             opened.add(sentinel);
             until(() -> sentinel.infoSentinel().contains("slaves=1"), "sentinel knows the replica", PATIENCE);
             RedisURI uri = RedisURI.builder()

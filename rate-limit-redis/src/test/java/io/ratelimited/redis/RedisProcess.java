@@ -68,7 +68,7 @@ public final class RedisProcess implements AutoCloseable {
     }
 
     /** A Sentinel that watches a primary under the name {@code primary}. */
-    public static RedisProcess sentinel(int primaryPort) {
+    public static RedisProcess sentinel(int primaryPort, int quorum) {
         int port = freePort();
         try {
             Path file = Files.createTempFile("sentinel", ".conf");
@@ -78,7 +78,7 @@ public final class RedisProcess implements AutoCloseable {
                             "\n",
                             "port " + port,
                             "bind 127.0.0.1",
-                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " 1",
+                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
                             "sentinel down-after-milliseconds primary 1000",
                             "sentinel failover-timeout primary 2000",
                             ""));

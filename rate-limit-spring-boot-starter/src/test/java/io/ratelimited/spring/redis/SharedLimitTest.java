@@ -168,7 +168,7 @@ class SharedLimitTest {
     @Test
     void thePrimaryIsFoundBySentinel() {
         RedisProcess primary = keep(RedisProcess.start());
-        RedisProcess sentinel = keep(RedisProcess.sentinel(primary.port()));
+        RedisProcess sentinel = keep(RedisProcess.sentinel(primary.port(), 1));
         String[] settings = {
             "spring.data.redis.sentinel.master=primary", "spring.data.redis.sentinel.nodes=127.0.0.1:" + sentinel.port()
         };
