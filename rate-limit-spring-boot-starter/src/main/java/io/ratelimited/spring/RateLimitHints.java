@@ -24,8 +24,8 @@ import org.springframework.util.ReflectionUtils;
 
 /**
  * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
- * types of parameters that expressions look into, and fallbacks. A fallback or expression that only {@code
- * application.yml} names is not known then.
+ * types of parameters that expressions look into, and fallbacks; and the scripts of Redis. A fallback or expression
+ * that only {@code application.yml} names is not known then.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
