@@ -27,8 +27,8 @@ import org.springframework.util.ReflectionUtils;
 
 /**
  * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
- * types of parameters and beans that expressions look into, and fallbacks; as the annotations say, and the properties
- * that the build knows.
+ * types of parameters and beans that expressions look into, and fallbacks, as the annotations say and the properties
+ * that the build knows; and the scripts of Redis.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 

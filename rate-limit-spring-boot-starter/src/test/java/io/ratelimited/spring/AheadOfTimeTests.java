@@ -81,6 +81,8 @@ final class AheadOfTimeTests {
                 .accepts(generated.getRuntimeHints());
         assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(CallRoot.class, "getClientIp"))
                 .accepts(generated.getRuntimeHints());
+        assertThat(RuntimeHintsPredicates.resource().forResource("io/ratelimited/redis/decide.lua"))
+                .accepts(generated.getRuntimeHints());
     }
 
     @Test

@@ -31,7 +31,10 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.http.HttpStatus;
+import org.springframework.web.bind.annotation.ExceptionHandler;
 import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
 
 /** What callers and operators see of an application before, while and after its Redis is away. */
@@ -50,7 +53,7 @@ class RedisAwayTest {
         await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
     }
 
-    private void start() {
+    private void start(String... more) {
         context = new SpringApplicationBuilder(Application.class)
                 .web(WebApplicationType.SERVLET)
                 .properties(
@@ -72,6 +75,7 @@ class RedisAwayTest {
                         "rate-limit.limits.news.on-failure=allow",
                         "rate-limit.limits.audit.rate=5/h",
                         "rate-limit.limits.audit.on-failure=throw")
+                .properties(more)
                 .run();
     }
 
@@ -145,6 +149,7 @@ class RedisAwayTest {
         assertThat(count("news", "admitted", "fallback")).isPositive();
         await().atMost(PATIENCE).until(() -> get("/search").statusCode() == 200);
         assertThat(count("search", "admitted", "fallback")).isPositive();
+        assertThat(get("/audit").statusCode()).isEqualTo(503);
         assertThatThrownBy(() -> limits().tryAcquire("audit", null)).isInstanceOf(RedisUnavailableException.class);
 
         assertThat(JsonPath.<String>read(get("/actuator/ratelimits/search").body(), "$.source"))
@@ -171,9 +176,14 @@ class RedisAwayTest {
         context.close();
         server.kill();
 
-        start();
+        // As the page on operations tells to make it count.
+        start(
+                "management.endpoint.health.status.order=down, out-of-service, degraded, up, unknown",
+                "management.endpoint.health.status.http-mapping.degraded=503");
 
-        assertHealth("DEGRADED", "DOWN", "fallback");
+        assertThat(get("/actuator/health").statusCode()).isEqualTo(503);
+        assertThat(JsonPath.<String>read(get("/actuator/health").body(), "$.status"))
+                .isEqualTo("DEGRADED");
         assertThat(get("/login").statusCode()).isEqualTo(429);
         assertThat(get("/news").statusCode()).isEqualTo(200);
 
@@ -245,6 +255,16 @@ class RedisAwayTest {
         public String login() {
             return "in";
         }
+
+        @GetMapping("/audit")
+        @RateLimited("audit")
+        public String audit() {
+            return "fine";
+        }
+
+        @ExceptionHandler
+        @ResponseStatus(HttpStatus.SERVICE_UNAVAILABLE)
+        void redisIsAway(RedisUnavailableException ex) {}
 
         @GetMapping("/news")
         @RateLimited("news")

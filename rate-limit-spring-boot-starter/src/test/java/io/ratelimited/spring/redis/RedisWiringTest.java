@@ -21,7 +21,13 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -34,9 +40,12 @@ import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.autoconfigure.ssl.SslAutoConfiguration;
 import org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration;
 import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.env.YamlPropertySourceLoader;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.assertj.AssertableApplicationContext;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.core.env.PropertySource;
+import org.springframework.core.io.ByteArrayResource;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.test.util.ReflectionTestUtils;
 
@@ -337,6 +346,28 @@ class RedisWiringTest {
                     RateLimits limits = context.getBean(RateLimits.class);
                     assertThat(limits.get("search").properties().maxOvershoot()).isEqualTo("5%");
                     assertThat(limits.get("login").properties().maxOvershoot()).isNull();
+                });
+    }
+
+    @Test
+    void theYamlOfThePageIsAnApplicationThatStarts() throws Exception {
+        Matcher yaml = Pattern.compile("(?ms)^```yaml\\n(.*?)^```$")
+                .matcher(Files.readString(Path.of("..", "docs", "cluster.md")));
+        assertThat(yaml.find()).isTrue();
+        List<PropertySource<?>> page = new YamlPropertySourceLoader()
+                .load("page", new ByteArrayResource(yaml.group(1).getBytes(StandardCharsets.UTF_8)));
+
+        runner.withInitializer(context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
+                .withPropertyValues("spring.data.redis.host=127.0.0.1")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("login").limiter()).isInstanceOf(RedisRateLimiter.class);
+                    assertThat(limits.get("login").properties().onFailure()).isEqualTo(LimitProperties.OnFailure.DENY);
+                    assertThat(limits.get("search").limiter()).isInstanceOf(RedisRateLimiter.class);
+                    assertThat(limits.get("recommendations").limiter()).isInstanceOf(InMemoryRateLimiter.class);
+                    assertThat(context.getBean(RedisBackend.class).health().nodes())
+                            .isEqualTo(3);
                 });
     }
 
