@@ -26,7 +26,7 @@ export async function call(algorithm, user) {
     headers: ['RateLimit-Policy', 'RateLimit', 'Retry-After', 'Content-Type']
       .filter(name => response.headers.has(name))
       .map(name => `${name}: ${response.headers.get(name)}`),
-    detail: JSON.stringify(body, null, 2),
+    detail: JSON.stringify(body),
   };
 }
 

@@ -11,6 +11,8 @@ let load = null;
 let drawing = null;
 let changing = null;
 let paused = false;
+// On a phone the charts are below the controls; the button stays in sight.
+const narrow = matchMedia('(max-width: 899px)');
 
 for (const select of [field.algorithm, field.second]) {
   select.append(...ALGORITHMS.map(({id, name}) => new Option(name, id)));
@@ -103,6 +105,7 @@ async function run() {
   pause(false);
   start.textContent = 'Stop';
   start.classList.add('running');
+  if (narrow.matches) panels[0].root.scrollIntoView();
   say('Running. Change anything: the limit follows, and what was spent stays spent.');
 }
 

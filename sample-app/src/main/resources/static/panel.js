@@ -45,8 +45,8 @@ export class Panel {
     this.find('.meters').hidden = true;
     this.series = new Series();
     this.ended = false;
-    delete this.root.dataset.done;
-    this.watch(callers[0], this.series);
+    [this.first] = callers;
+    this.watch(this.first, this.series);
   }
 
   /** The answers say what is left; between them the page asks, so that a budget is seen to come back. */
@@ -77,6 +77,8 @@ export class Panel {
   async end() {
     await Promise.all(this.pending);
     this.ended = true;
+    const left = await operations.remaining(this.algorithm, this.first).catch(() => null);
+    if (left !== null) this.series.left(left);
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);
     const line = this.find('.meters');
@@ -92,7 +94,6 @@ export class Panel {
       ? 'The meters of the application counted the same.'
       : `The meters counted otherwise: ${counted.map(([outcome, count]) => `${outcome} ${count}`).join(', ')}. `
         + 'Others are calling, too.';
-    this.root.dataset.done = 'true';
   }
 
   /** Brings everything up to date; called ten times a second during a run. */
@@ -154,7 +155,11 @@ export class Panel {
   }
 
   code(kind, text) {
-    this.find(`[data-code=${kind}] code`).textContent = text;
+    const code = this.find(`[data-code=${kind}] code`);
+    if (code.textContent === text) return;
+    code.textContent = text;
+    const button = this.find(`[data-code=${kind}] .copy`);
+    if (button) button.textContent = 'Copy';
   }
 
   find(selector) {
@@ -172,5 +177,4 @@ async function copy(button) {
     document.execCommand('copy');
   }
   button.textContent = 'Copied';
-  setTimeout(() => { button.textContent = 'Copy'; }, 1500);
 }

@@ -8,6 +8,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /** A real client of the running application. */
 public final class Http {
@@ -43,6 +45,13 @@ public final class Http {
                 .filter(line -> line.contains("outcome=\"" + outcome + "\""))
                 .mapToLong(line -> (long) Double.parseDouble(line.substring(line.lastIndexOf(' '))))
                 .sum();
+    }
+
+    /** How often the endpoint says that a key of a limit was refused. */
+    public long refused(String limit, String key) {
+        Matcher refused = Pattern.compile("\\{\"key\":\"" + key + "\",\"refused\":(\\d+)}")
+                .matcher(get("/actuator/ratelimits/" + limit).body());
+        return refused.find() ? Long.parseLong(refused.group(1)) : 0;
     }
 
     private HttpRequest.Builder request(String path, String... headers) {

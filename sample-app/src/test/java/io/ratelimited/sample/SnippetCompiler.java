@@ -33,10 +33,12 @@ public final class SnippetCompiler {
             import org.springframework.boot.autoconfigure.SpringBootApplication;
             import org.springframework.boot.test.context.SpringBootTest;
             import org.springframework.boot.test.context.TestConfiguration;
-            import org.springframework.context.annotation.Bean;
+            import org.springframework.context.annotation.*;
             import org.springframework.core.annotation.AliasFor;
+            import org.springframework.http.*;
             import org.springframework.stereotype.*;
             import org.springframework.web.bind.annotation.*;
+            import org.springframework.web.servlet.config.annotation.*;
             """;
 
     private SnippetCompiler() {}

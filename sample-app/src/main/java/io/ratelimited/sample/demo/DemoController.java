@@ -50,9 +50,9 @@ class DemoController {
     @RateLimited(
             name = "demo-leaky-bucket",
             algorithm = LEAKY_BUCKET,
-            rate = "5/s",
+            rate = "1/s",
             burst = 10,
-            maxWait = "2s",
+            maxWait = "5s",
             key = "#user")
     Served leakyBucket(@RequestParam(defaultValue = "guest") String user) {
         return served("leaky-bucket", user);

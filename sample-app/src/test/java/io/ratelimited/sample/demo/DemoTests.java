@@ -22,6 +22,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.limits.demo-token-bucket.rate=1/h",
             "rate-limit.limits.demo-gcra.rate=1/h",
             "rate-limit.limits.demo-gcra.burst=2",
+            "rate-limit.limits.demo-leaky-bucket.rate=5/s",
             "rate-limit.limits.demo-warm-up.rate=10/s",
             "rate-limit.limits.demo-warm-up.warmup=5s"
         })

@@ -30,6 +30,9 @@ final class Browser implements AutoCloseable {
 
     private static final Path CHROMIUM = Path.of("/usr/bin/chromium");
     private static final Path DRIVER = Path.of("/usr/bin/chromedriver");
+    /** Long enough for a machine that is busy with something else; nothing waits as long as this for a success. */
+    private static final Duration PATIENCE = Duration.ofMinutes(2);
+
     private static final Path SCREENSHOTS = Path.of("target", "screenshots");
 
     private final ChromeDriver driver;
@@ -58,13 +61,15 @@ final class Browser implements AutoCloseable {
                         .withLogOutput(OutputStream.nullOutputStream())
                         .build(),
                 options);
-        this.patience = new WebDriverWait(driver, Duration.ofSeconds(30), Duration.ofMillis(50));
+        this.patience = new WebDriverWait(driver, PATIENCE, Duration.ofMillis(50));
+        driver.manage().timeouts().scriptTimeout(PATIENCE);
         this.origin = "http://localhost:" + port;
         driver.executeCdpCommand(
                 "Browser.grantPermissions",
                 Map.of("origin", origin, "permissions", List.of("clipboardReadWrite", "clipboardSanitizedWrite")));
     }
 
+    /** Whether there is a browser to drive. */
     static boolean isInstalled() {
         return Files.isExecutable(CHROMIUM) && Files.isExecutable(DRIVER);
     }
