@@ -1,6 +1,6 @@
 /**
  * What the page knows about each algorithm. `uses` are the attributes that have a meaning for it, as the annotation
- * spells them; `level` says what the r of the RateLimit header counts.
+ * spells them; `level` says what its chart shows: what remains, or for those that space calls out (`tells`) the reset.
  */
 export const ALGORITHMS = [
   {
@@ -8,15 +8,15 @@ export const ALGORITHMS = [
     says: 'Tokens drip in at the rate, up to the burst; each call takes one. After a rest a burst goes at once, then the rate holds.',
   },
   {
-    id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Room in the queue', waits: true,
+    id: 'leaky-bucket', name: 'Leaky bucket', uses: ['rate', 'burst'], level: 'Seconds until a call goes at once', tells: 'reset', waits: true,
     says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full is refused.',
   },
   {
-    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Permits stored',
+    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Seconds until a call goes at once', tells: 'reset',
     says: 'Starts at a third of its rate and reaches all of it within the warm-up; a rest makes it cold again.',
   },
   {
-    id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Permits stored',
+    id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Calls that go at once',
     says: 'Evenly spaced, and permits that nobody used are stored up to the burst. Starts with none stored.',
   },
   {

@@ -19,11 +19,11 @@ export async function forget(algorithm, user) {
   if (!response.ok) throw new Error(`the budget was not reset: ${await reason(response)}`);
 }
 
-/** What a caller could still have at once. Asking changes nothing. */
-export async function remaining(algorithm, user) {
+/** What a caller could still have at once, or how long until that is most. Asking changes nothing. */
+export async function level(algorithm, user) {
   const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`);
   if (!response.ok) throw new Error(`the budget was not read: ${await reason(response)}`);
-  return (await response.json()).remaining;
+  return (await response.json())[algorithm.tells ?? 'remaining'];
 }
 
 /** What the meters have counted for a limit so far: {admitted, delayed, rejected, shadowed}. */

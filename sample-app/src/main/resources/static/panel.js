@@ -19,7 +19,7 @@ export class Panel {
     parent.append(this.root);
     this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
       .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element)]));
-    this.series = new Series();
+    this.series = new Series(this.algorithm);
     this.pending = new Set();
     this.draw();
   }
@@ -43,7 +43,7 @@ export class Panel {
     if (fresh) await Promise.all(callers.map(user => operations.forget(this.algorithm, user)));
     this.before = await operations.meters(this.algorithm).catch(() => null);
     this.find('.meters').hidden = true;
-    this.series = new Series();
+    this.series = new Series(this.algorithm);
     this.ended = false;
     [this.first] = callers;
     this.watch(this.first, this.series);
@@ -53,8 +53,8 @@ export class Panel {
   async watch(user, series) {
     while (series === this.series && !this.ended) {
       const {offered} = series.totals;
-      const left = await operations.remaining(this.algorithm, user).catch(() => null);
-      const calm = offered === series.totals.offered && this.pending.size === 0;
+      const left = await operations.level(this.algorithm, user).catch(() => null);
+      const calm = this.algorithm.tells || (offered === series.totals.offered && this.pending.size === 0);
       if (left !== null && calm && !this.ended) series.left(left);
       await new Promise(resolve => setTimeout(resolve, 100));
     }
@@ -77,7 +77,7 @@ export class Panel {
   async end() {
     await Promise.all(this.pending);
     this.ended = true;
-    const left = await operations.remaining(this.algorithm, this.first).catch(() => null);
+    const left = await operations.level(this.algorithm, this.first).catch(() => null);
     if (left !== null) this.series.left(left);
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);

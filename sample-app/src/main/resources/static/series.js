@@ -8,7 +8,8 @@ const OUTCOMES = ['offered', 'admitted', 'delayed', 'rejected', 'shadowed'];
 /** What one run has brought: totals, the latest 100 ms bins, waits, and callers. */
 export class Series {
 
-  constructor() {
+  constructor(algorithm) {
+    this.algorithm = algorithm;
     this.since = performance.now();
     this.totals = Object.fromEntries(OUTCOMES.map(outcome => [outcome, 0]));
     this.bins = new Map();
@@ -31,14 +32,16 @@ export class Series {
     bin[answer.outcome]++;
     const caller = this.caller(user);
     caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
-    if (user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
-    if (answer.q !== null) this.size = answer.q;
+    if (!this.algorithm.tells) {
+      if (user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
+      if (answer.q !== null) this.size = answer.q;
+    }
     if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
   }
 
-  /** What the first caller could still have. */
-  left(remaining) {
-    this.bin().level = remaining;
+  /** The level of the first caller. */
+  left(level) {
+    this.bin().level = level;
   }
 
   seconds() {
@@ -77,7 +80,7 @@ export class Series {
     return columns;
   }
 
-  /** [seconds, what was left, what there can be]. */
+  /** [seconds, level, the most it can be]. */
   levels() {
     const columns = [[], [], []];
     for (const [at, bin] of [...this.bins].sort(([a], [b]) => a - b)) {
