@@ -12,6 +12,7 @@ import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -60,6 +61,7 @@ class RedisAwayTest {
                         "server.port=0",
                         "server.shutdown=immediate",
                         "spring.main.banner-mode=off",
+                        "spring.autoconfigure.exclude=" + RunningServer.SECURITY,
                         "spring.data.redis.port=" + server.port(),
                         "management.endpoints.web.exposure.include=health,ratelimits",
                         "management.endpoint.health.show-details=always",
