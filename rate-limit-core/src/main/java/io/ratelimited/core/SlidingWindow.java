@@ -161,7 +161,9 @@ final class SlidingWindow extends Cell {
         if (ahead <= 0) {
             return new Budget(remaining(now), terms.permits, 0, 0);
         }
-        long debt = 0;
+        // Slots between now and those that are remembered held the permits of a window each time at the most.
+        long forgotten = Math.max(0, ahead - taken.length);
+        double debt = Math.ceil((double) forgotten / taken.length) * terms.permits;
         for (long slot = head; slot > head - Math.min(ahead, taken.length); slot--) {
             debt += taken[index(slot)];
         }

@@ -263,4 +263,19 @@ class CellTest {
             assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(4 * slots);
         }
     }
+
+    /** 10 now, 10 in each of two windows, 5 in the third: 25 are not due yet, and a bucket brings them one by one. */
+    @Test
+    void debtInWindowsAheadIsHandedOnInPermits() {
+        ticker.advanceNanos(123 * SECOND);
+        for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
+            InMemoryRateLimiter limiter =
+                    new InMemoryRateLimiter(Limit.of("a", window).rate("10/s").build(), ticker, 1);
+            for (int i = 0; i < 7; i++) {
+                limiter.reserve(null, 5, DAY);
+            }
+            limiter.update(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build());
+            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(26 * SECOND / 10);
+        }
+    }
 }

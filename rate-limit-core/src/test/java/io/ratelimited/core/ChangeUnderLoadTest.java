@@ -330,4 +330,64 @@ class ChangeUnderLoadTest {
         ticker.advanceNanos(SECOND);
         assertThat(waiting.await()).isTrue();
     }
+
+    /** A ticker that does something between the moment a call looks up the limit and the moment it looks up its cell. */
+    private final class Interrupting implements Ticker {
+
+        private Runnable interruption = () -> {};
+
+        private void interrupt() {
+            Runnable once = interruption;
+            interruption = () -> {};
+            once.run();
+        }
+
+        @Override
+        public long nanos() {
+            interrupt();
+            return ticker.nanos();
+        }
+
+        @Override
+        public long epochNanos() {
+            interrupt();
+            return ticker.epochNanos();
+        }
+
+        @Override
+        public void sleepUntil(long deadline) throws InterruptedException {
+            ticker.sleepUntil(deadline);
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            return ticker.schedule(deadline, task);
+        }
+    }
+
+    /** The time of a call has been read when the limit, and with it the clock that counts, is another. */
+    @ParameterizedTest
+    @NullSource
+    @ValueSource(strings = "key")
+    void aCallIsCountedInTheTimeOfTheCellItFinds(@Nullable String key) {
+        List<Limit> limits = Stream.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW)
+                .map(algorithm -> Limit.of("a", algorithm).rate("10/s").build())
+                .toList();
+        for (int from = 0; from < 2; from++) {
+            Interrupting interrupting = new Interrupting();
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(limits.get(from), interrupting, 100);
+            Limit before = limits.get(from);
+            Limit after = limits.get(1 - from);
+            assertThat(limiter.tryAcquire(key, 2)).isTrue();
+            interrupting.interruption = () -> limiter.update(after);
+            assertThat(limiter.tryAcquire(key, 1)).isTrue();
+            interrupting.interruption = () -> limiter.update(before);
+            assertThat(limiter.peek(key, 7, 0).admitted()).isTrue();
+            assertThat(limiter.peek(key, 8, 0).admitted()).isFalse();
+            interrupting.interruption = () -> limiter.update(after);
+            assertThat(limiter.reserve(key, 1, 0).isRefused()).isFalse();
+            assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(6);
+            assertThat(limiter.limit()).isEqualTo(after);
+        }
+    }
 }

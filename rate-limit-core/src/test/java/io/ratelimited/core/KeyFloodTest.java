@@ -228,16 +228,18 @@ class KeyFloodTest {
                 .isEqualTo(Duration.ofSeconds(81).toNanos());
     }
 
-    /** A key that was dropped would leave its debt to the keys that share its place. */
+    /** A key that is dropped in use leaves its debt to all keys of its place. The bucket is full again after a second. */
     @Test
     void aKeyInUseIsNeverDropped() {
-        InMemoryRateLimiter limiter =
-                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), MAXIMUM);
+        Terms terms =
+                Terms.of(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 0);
+        SteadyClock clock = new SteadyClock(ticker);
+        Cells cells = Cells.of(terms, clock, MAXIMUM);
+        Cell cell = cells.get("key", terms, clock.now(terms));
         for (int i = 0; i < 1_000; i++) {
-            limiter.tryAcquire(new Colliding(1), 10);
-            ticker.advance(Duration.ofMillis(i % 7 * 41L));
+            ticker.advance(Duration.ofMillis(i * 37 % 1_000));
+            assertThat(cells.get("key", terms, clock.now(terms))).isSameAs(cell);
         }
-        assertThat(limiter.tryAcquire(new Colliding(2), 10)).isTrue();
     }
 
     @Test

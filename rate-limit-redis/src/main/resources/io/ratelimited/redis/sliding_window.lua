@@ -183,7 +183,8 @@ function sliding_window.leave(key, meta)
   if s.head <= here then
     return { left = sliding_window.remaining(s), of = s.permits, debt = 0, time = 0 }
   end
-  local debt = 0
+  -- Slots between now and those that are remembered held the permits of a window each time at the most.
+  local debt = ceil(max(0, s.head - here - s.slots) / s.slots) * s.permits
   for i = 1, #s.order do
     if s.order[i] > here then debt = debt + s.taken[s.order[i]] end
   end
