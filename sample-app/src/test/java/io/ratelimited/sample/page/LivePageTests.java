@@ -297,9 +297,9 @@ class LivePageTests {
         browser.run(5);
         Object hosts = browser.script(
                 "return performance.getEntriesByType('resource').map(entry => new URL(entry.name).hostname)");
-        assertThat((List<?>) hosts).isNotEmpty().allSatisfy(host -> assertThat(host)
-                .asString()
-                .endsWith("localhost"));
+        assertThat((List<?>) hosts)
+                .isNotEmpty()
+                .allSatisfy(host -> assertThat(host).asString().endsWith("localhost"));
     }
 
     @Test
