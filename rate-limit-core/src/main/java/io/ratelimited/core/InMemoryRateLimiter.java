@@ -74,7 +74,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
             Terms current = terms;
             long now = clock.now(current);
             Cell cell = id == null ? single : cells().get(id);
-            long outcome = cell.reserve(permits, nowOf(cell, current, now), 0, null);
+            long outcome = cell.take(permits, nowOf(cell, current, now));
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
