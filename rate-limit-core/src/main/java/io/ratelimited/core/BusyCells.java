@@ -19,13 +19,13 @@ final class BusyCells implements Cells {
     }
 
     @Override
-    public Cell get(Object key) {
+    public Cell get(Object key, Terms current, long now) {
         Concurrency cell = cells.get(key);
         return cell != null ? cell : cells.computeIfAbsent(key, k -> (Concurrency) terms.fresh(0));
     }
 
     @Override
-    public Cell peek(Object key) {
+    public Cell peek(Object key, Terms current, long now) {
         Concurrency cell = cells.get(key);
         return cell != null ? cell : terms.fresh(0);
     }

@@ -1,7 +1,7 @@
 package io.ratelimited.core;
 
+import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
-import com.github.benmanes.caffeine.cache.LoadingCache;
 import com.github.benmanes.caffeine.cache.RemovalCause;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -26,7 +26,7 @@ final class CachedCells implements Cells {
 
     private static final int SHARED = 8192;
 
-    private final LoadingCache<Object, Cell> cells;
+    private final Cache<Object, Cell> cells;
     private final SteadyClock clock;
     private volatile Terms terms;
 
@@ -42,7 +42,7 @@ final class CachedCells implements Cells {
                 .expireAfterAccess(idle(terms))
                 .ticker(() -> clock.coarse(this.terms))
                 .evictionListener(this::fold)
-                .build(this::create);
+                .build();
     }
 
     private static Duration idle(Terms terms) {
@@ -50,23 +50,24 @@ final class CachedCells implements Cells {
     }
 
     @Override
-    public Cell get(Object key) {
-        return cells.get(key);
+    public Cell get(Object key, Terms current, long now) {
+        Cell cell = cells.getIfPresent(key);
+        return cell != null ? cell : cells.get(key, k -> create(k, current, now));
     }
 
     @Override
-    public Cell peek(Object key) {
+    public Cell peek(Object key, Terms current, long now) {
         Cell cell = cells.policy().getIfPresentQuietly(key);
         if (cell == null) {
             // An expired cell that is still there has to be folded before a new one may be made.
             cell = cells.asMap().compute(key, (k, present) -> present);
         }
-        return cell != null ? cell : create(key);
+        return cell != null ? cell : create(key, current, now);
     }
 
-    private Cell create(Object key) {
+    private Cell create(Object key, Terms seen, long now) {
         Terms current = terms;
-        Cell fresh = current.fresh(clock.now(current));
+        Cell fresh = current.fresh(current == seen ? now : clock.now(current));
         @Nullable Cell[] array = shared;
         if (array == null) {
             return fresh;

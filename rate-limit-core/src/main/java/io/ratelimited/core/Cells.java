@@ -5,11 +5,16 @@ import java.util.stream.Stream;
 /** The cells of the keys of one limit. Thread-safe. */
 interface Cells {
 
-    /** The cell of a key, made if there is none. */
-    Cell get(Object key);
+    /**
+     * The cell of a key, made if there is none.
+     *
+     * @param current the terms by whose clock the caller read {@code now}
+     * @param now the time at which a new cell is fresh: one made later than its first caller would owe him the difference
+     */
+    Cell get(Object key, Terms current, long now);
 
     /** The cell of a key, or one as {@link #get} would make it, without remembering the key. */
-    Cell peek(Object key);
+    Cell peek(Object key, Terms current, long now);
 
     /** Replaces a cell that answered {@link Cell#MOVED}, if it is still that of the key. */
     void follow(Object key, Cell moved);

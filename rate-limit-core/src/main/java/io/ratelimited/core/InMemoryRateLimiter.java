@@ -73,7 +73,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         while (true) {
             Terms current = terms;
             long now = clock.now(current);
-            Cell cell = id == null ? single : cells().get(id);
+            Cell cell = id == null ? single : cells().get(id, current, now);
             long outcome = cell.take(permits, nowOf(cell, current, now));
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
@@ -91,7 +91,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         while (true) {
             Terms current = terms;
             long read = clock.now(current);
-            Cell cell = id == null ? single : cells().get(id);
+            Cell cell = id == null ? single : cells().get(id, current, read);
             long now = nowOf(cell, current, read);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
             if (outcome != Cell.MOVED) {
@@ -112,7 +112,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         while (true) {
             Terms current = terms;
             long read = clock.now(current);
-            Cell cell = id == null ? single : cells().peek(id);
+            Cell cell = id == null ? single : cells().peek(id, current, read);
             long now = nowOf(cell, current, read);
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
             Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
@@ -137,7 +137,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         while (true) {
             Terms current = terms;
             long read = clock.now(current);
-            Cell cell = id == null ? single : cells().peek(id);
+            Cell cell = id == null ? single : cells().peek(id, current, read);
             long now = nowOf(cell, current, read);
             Decision decision = decision(cell, now, outcome);
             if (decision != null) {

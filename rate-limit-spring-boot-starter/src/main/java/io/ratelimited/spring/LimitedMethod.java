@@ -52,6 +52,11 @@ final class LimitedMethod {
         return limits;
     }
 
+    @Nullable
+    Method fallback() {
+        return fallback;
+    }
+
     /** Makes the call under its limits. */
     @Nullable
     Object invoke(Call call) throws Throwable {

@@ -175,14 +175,7 @@ final class LimitedMethods {
         }
 
         MethodLimit methodLimit(LimitProperties use) {
-            require(
-                    use.tier() == null || !limit.tiers().isEmpty(),
-                    "it has a tier expression but no tiers: \"" + use.tier() + "\"",
-                    "Define " + LimitSettings.property(limit.name()) + ".tiers, or remove the expression.");
-            require(
-                    use.tier() != null || limit.tiers().isEmpty(),
-                    "it has the tiers " + limit.tiers().keySet() + " but no tier expression to choose one",
-                    "Add one, as in @RateLimited(tier = \"#user.plan\").");
+            limit.warnOfTiersWithout(use.tier(), place);
             CallExpression key = expression("key", use.key());
             if (key != null && key.plainParameter() >= 0) {
                 Class<?> type = method.getParameterTypes()[key.plainParameter()];

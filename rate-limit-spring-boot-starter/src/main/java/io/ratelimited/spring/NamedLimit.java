@@ -8,6 +8,7 @@ import java.time.Duration;
 import java.util.Map;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
 
 /** A limit of the application: its limiter, those of its tiers, and its policy. Thread-safe; the policy may change. */
 public final class NamedLimit {
@@ -63,6 +64,19 @@ public final class NamedLimit {
     /** Limiters by tier. */
     public Map<String, RateLimiter> tiers() {
         return tiers;
+    }
+
+    /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
+    void warnOfTiersWithout(@Nullable String expression, String usedAt) {
+        if (expression == null && !tiers.isEmpty()) {
+            LOG.warn(
+                    "Rate limit '" + name + "' (" + usedAt + ") has the tiers " + tiers.keySet()
+                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\".");
+        } else if (expression != null && tiers.isEmpty()) {
+            LOG.warn("Rate limit '" + name + "' (" + usedAt + ") has the tier expression \"" + expression
+                    + "\" but no tiers: the limit itself applies to every caller. Define "
+                    + LimitSettings.property(name) + ".tiers.");
+        }
     }
 
     /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */

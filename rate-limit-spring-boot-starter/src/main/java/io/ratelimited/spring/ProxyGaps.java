@@ -114,8 +114,11 @@ final class ProxyGaps {
 
     /** Warns of methods that an annotation on their class does not reach. */
     void warnOfHiddenMethods() {
+        Set<Method> fallbacks = limited.values().stream()
+                .flatMap(method -> Stream.ofNullable(method.fallback()))
+                .collect(Collectors.toSet());
         List<String> hidden = Stream.of(type.getDeclaredMethods())
-                .filter(method -> !method.isSynthetic() && !limited.containsKey(method))
+                .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
                 .filter(method -> (method.getModifiers() & (Modifier.PUBLIC | Modifier.PRIVATE | Modifier.STATIC)) == 0)
                 .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
                 .map(Method::getName)

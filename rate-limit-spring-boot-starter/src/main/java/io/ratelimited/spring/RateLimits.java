@@ -236,13 +236,7 @@ public final class RateLimits {
             if (annotated.contains(name)) {
                 continue;
             }
-            if (!limit.tiers().isEmpty() && limit.properties().tier() == null) {
-                throw new InvalidRateLimitException(
-                        name,
-                        limit.place(),
-                        "it has the tiers " + limit.tiers().keySet() + " but no tier expression to choose one",
-                        "Add tier, or remove the tiers.");
-            }
+            limit.warnOfTiersWithout(limit.properties().tier(), limit.place());
             NearName.find(name, annotated)
                     .ifPresent(near -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + near + "'?"));

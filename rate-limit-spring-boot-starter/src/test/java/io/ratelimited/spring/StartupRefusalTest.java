@@ -201,12 +201,6 @@ class StartupRefusalTest {
                 Mistake.of("two fallbacks", TwoFallbacks.class).tells("two fallbacks: one and two"),
 
                 // Tiers
-                Mistake.of("a tier expression without tiers", TierWithoutTiers.class)
-                        .tells("'TierWithoutTiers.call'", "tier expression but no tiers", "#plan")
-                        .and("rate-limit.limits[TierWithoutTiers.call].tiers"),
-                Mistake.of("tiers without an expression", Good.class)
-                        .with("rate-limit.limits[Good.call].tiers.gold.rate=9/s")
-                        .tells("'Good.call'", "the tiers [gold] but no tier expression"),
                 Mistake.of("a policy of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.policy=wait")
                         .tells("tier 'gold'", "a tier cannot say policy: WAIT"),
@@ -604,11 +598,6 @@ class StartupRefusalTest {
         void one() {}
 
         void two() {}
-    }
-
-    static class TierWithoutTiers {
-        @RateLimited(rate = "5/s", tier = "#plan")
-        public void call(String plan) {}
     }
 
     static class PrivateMethod {

@@ -52,6 +52,32 @@ class UnlimitedCallsTest {
     }
 
     @Test
+    void tiersThatNothingChoosesAreWarnedOf(CapturedOutput output) {
+        runner.withBean(FromProperties.class)
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=5/s",
+                        "rate-limit.limits.search.tiers.gold.rate=9/s",
+                        "rate-limit.limits.spare.rate=5/s",
+                        "rate-limit.limits.spare.tiers.gold.rate=9/s")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce("'search' (@RateLimited on")
+                            .containsOnlyOnce("'spare' (rate-limit.limits.spare) has the tiers [gold] but no tier");
+                });
+    }
+
+    @Test
+    void aTierExpressionWithoutTiersIsWarnedOf(CapturedOutput output) {
+        runner.withBean(WithTier.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output)
+                    .containsOnlyOnce("has the tier expression \"#plan\" but no tiers")
+                    .contains("Define rate-limit.limits.tiered.tiers.");
+        });
+    }
+
+    @Test
     void aBeanMadeBeforeTheProxiesIsWarnedOf(CapturedOutput output) {
         runner.withBean("early", Early.class)
                 .withBean(EarlyProcessor.class)
@@ -194,7 +220,19 @@ class UnlimitedCallsTest {
         @RateLimitExempt
         void meant() {}
 
-        @RateLimited(rate = "2/h")
-        void own() {}
+        @RateLimited(rate = "2/h", fallback = "instead")
+        public void own() {}
+
+        void instead() {}
+    }
+
+    static class WithTier {
+        @RateLimited(name = "tiered", rate = "5/s", tier = "#plan")
+        public void call(String plan) {}
+    }
+
+    static class FromProperties {
+        @RateLimited("search")
+        public void call() {}
     }
 }
