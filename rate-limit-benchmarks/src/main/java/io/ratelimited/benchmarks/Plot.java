@@ -129,7 +129,8 @@ final class Plot {
                             line.get(i)));
                 }
             }
-            svg.append("<polyline class=\"" + name + "\" points=\"" + points.toString().strip() + "\"/>" + dots + "\n");
+            svg.append("<polyline class=\"" + name + "\" points=\""
+                    + points.toString().strip() + "\"/>" + dots + "\n");
             svg.append("<text class=\"" + name + "\" x=\"" + (LEFT + 8 + 60 * place) + "\" y=\"" + (HEIGHT - 8) + "\">"
                     + (name.equals("floor") ? "○ " : "● ") + name + "</text>\n");
         }

@@ -25,7 +25,6 @@ import org.openjdk.jmh.annotations.TearDown;
 import org.openjdk.jmh.annotations.Warmup;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
-import org.springframework.boot.web.server.context.WebServerApplicationContext;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -55,8 +54,9 @@ public class RequestBenchmark {
         SpringApplication application = new SpringApplication(Application.class);
         application.setDefaultProperties(Map.of(
                 "server.port", "0", "server.address", "127.0.0.1", "server.tomcat.max-keep-alive-requests", "-1"));
-        context = application.run();
-        port = ((WebServerApplicationContext) context).getWebServer().getPort();
+        ConfigurableApplicationContext started = application.run();
+        context = started;
+        port = started.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
     }
 
     /** Stops it. */

@@ -33,13 +33,14 @@ final class Results {
     }
 
     private static Result result(JsonNode node) {
-        String[] name = node.get("benchmark").asString().split("\\.");
+        String name = node.get("benchmark").asString();
+        int dot = name.lastIndexOf('.');
         Map<String, String> parameters = new TreeMap<>();
         JsonNode given = node.get("params");
         if (given != null) {
             given.properties()
-                    .forEach(entry -> parameters.put(
-                            entry.getKey(), entry.getValue().asString()));
+                    .forEach(entry ->
+                            parameters.put(entry.getKey(), entry.getValue().asString()));
         }
         List<Double> forks = new ArrayList<>();
         for (JsonNode fork : node.get("primaryMetric").get("rawData")) {
@@ -47,8 +48,8 @@ final class Results {
         }
         JsonNode bytes = node.get("secondaryMetrics").get("gc.alloc.rate.norm");
         return new Result(
-                name[name.length - 2].replace("Benchmark", ""),
-                name[name.length - 1],
+                name.substring(name.lastIndexOf('.', dot - 1) + 1, dot).replace("Benchmark", ""),
+                name.substring(dot + 1),
                 parameters,
                 node.get("threads").asInt(),
                 median(forks.stream().mapToDouble(Double::doubleValue)),

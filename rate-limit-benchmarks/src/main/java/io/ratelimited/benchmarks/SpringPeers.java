@@ -145,8 +145,8 @@ class SpringPeers {
                 .limitRefreshPeriod(Duration.ofSeconds(1))
                 .timeoutDuration(Duration.ZERO)
                 .build();
-        DefaultSpelResolver expressions = new DefaultSpelResolver(
-                new SpelExpressionParser(), new DefaultParameterNameDiscoverer(), beanFactory);
+        DefaultSpelResolver expressions =
+                new DefaultSpelResolver(new SpelExpressionParser(), new DefaultParameterNameDiscoverer(), beanFactory);
         return new RateLimiterAspect(
                 RateLimiterRegistry.of(config),
                 new RateLimiterConfigurationProperties(),

@@ -81,9 +81,8 @@ public final class StartUp {
             System.gc();
             System.gc();
             long heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
-            long rest = ManagementFactory.getMemoryMXBean()
-                    .getNonHeapMemoryUsage()
-                    .getUsed();
+            long rest =
+                    ManagementFactory.getMemoryMXBean().getNonHeapMemoryUsage().getUsed();
             System.out.println(methods + " " + (with ? "with" : "without") + " " + millis + " "
                     + context.getBeanDefinitionCount() + " " + heap + " " + rest);
         }

@@ -125,8 +125,8 @@ public final class Tables {
                                 results.find("Keyed", method, 1, column),
                                 results.find("Keyed", "floorCaffeine", 1, column)));
             }
-            System.out.println(row + " | "
-                    + bytes(results.find("Keyed", method, 1, "keys=10000", "distribution=uniform")) + " |");
+            System.out.println(
+                    row + " | " + bytes(results.find("Keyed", method, 1, "keys=10000", "distribution=uniform")) + " |");
         });
     }
 
@@ -173,8 +173,8 @@ public final class Tables {
             {"**ours**, `key = \"#id\"`", "oursRequestByParameter"}
         }) {
             Result result = results.find("Request", row[1], 1);
-            System.out.println(
-                    "| " + row[0] + " | " + nanos(result) + " | " + above(result, floor) + " | " + bytes(result) + " |");
+            System.out.println("| " + row[0] + " | " + nanos(result) + " | " + above(result, floor) + " | "
+                    + bytes(result) + " |");
         }
     }
 
@@ -238,8 +238,7 @@ public final class Tables {
     private static double[] medians(Path file, String prefix) throws IOException {
         List<double[]> starts = Files.readAllLines(file).stream()
                 .filter(line -> line.startsWith(prefix))
-                .map(line -> Arrays.stream(
-                                line.substring(prefix.length()).split(" "))
+                .map(line -> Arrays.stream(line.substring(prefix.length()).split(" "))
                         .mapToDouble(Double::parseDouble)
                         .toArray())
                 .toList();

@@ -12,7 +12,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -44,8 +43,6 @@ class GuideTests {
             "docs/several-limits-and-tiers.md",
             "docs/testing-your-limits.md",
             "docs/migrating.md");
-    /** Pages that come with the part they describe. */
-    private static final Set<String> COMING = Set.of("performance.md");
 
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
     private static final Pattern SNIPPET = Pattern.compile("(?ms)^```(java|yaml)\\n(.*?)^```$");
@@ -144,8 +141,7 @@ class GuideTests {
             Matcher links = LINK.matcher(Files.readString(ROOT.resolve(page)));
             while (links.find()) {
                 Path target = ROOT.resolve(page).resolveSibling(links.group(1));
-                if (!Files.exists(target)
-                        && !COMING.contains(target.getFileName().toString())) {
+                if (!Files.exists(target)) {
                     broken.add(page + " -> " + links.group(1));
                 }
             }
