@@ -4,8 +4,9 @@ import com.google.common.util.concurrent.RateLimiter;
 import io.github.bucket4j.Bucket;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Reservation;
 import java.time.Duration;
-import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BooleanSupplier;
@@ -29,9 +30,9 @@ import org.openjdk.jmh.annotations.Warmup;
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Warmup(iterations = 4, time = 500, timeUnit = TimeUnit.MILLISECONDS)
-@Measurement(iterations = 5, time = 500, timeUnit = TimeUnit.MILLISECONDS)
+@Measurement(iterations = 3, time = 500, timeUnit = TimeUnit.MILLISECONDS)
 @Fork(
-        value = 5,
+        value = 3,
         jvmArgsAppend = {"-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseTransparentHugePages"})
 @State(Scope.Benchmark)
 public class DecideBenchmark {
@@ -42,60 +43,105 @@ public class DecideBenchmark {
 
     private final AtomicLong floor = new AtomicLong();
     private boolean admitted;
-    private InMemoryRateLimiter tokenBucket = limiter(Algorithm.TOKEN_BUCKET);
-    private InMemoryRateLimiter smoothBursty = limiter(Algorithm.SMOOTH_BURSTY);
-    private InMemoryRateLimiter warmUp = limiter(Algorithm.WARM_UP);
-    private InMemoryRateLimiter leakyBucket = limiter(Algorithm.LEAKY_BUCKET);
-    private InMemoryRateLimiter fixedWindow = limiter(Algorithm.FIXED_WINDOW);
-    private InMemoryRateLimiter slidingWindow = limiter(Algorithm.SLIDING_WINDOW);
-    private InMemoryRateLimiter slidingLog = limiter(Algorithm.SLIDING_LOG);
-    private RateLimiter guava = RateLimiter.create(1);
-    private Bucket bucket4j = Peers.bucket4j(1);
-    private io.github.resilience4j.ratelimiter.RateLimiter resilience4j = Peers.resilience4j(1);
-    private dev.failsafe.RateLimiter<Object> failsafe =
-            dev.failsafe.RateLimiter.burstyBuilder(1, Duration.ofDays(1)).build();
+    private RateLimiter guava = RateLimiter.create(1e9);
+    private Bucket bucket4j = Peers.bucket4j(1_000_000_000);
+    private io.github.resilience4j.ratelimiter.RateLimiter resilience4j = Peers.resilience4j(1_000_000_000);
+    private dev.failsafe.RateLimiter<Object> failsafe = failsafe(1_000_000_000, Duration.ofSeconds(1));
 
-    private static InMemoryRateLimiter limiter(Algorithm algorithm) {
-        return new InMemoryRateLimiter(Peers.limit(algorithm, "1/d"));
+    private static dev.failsafe.RateLimiter<Object> failsafe(long permits, Duration period) {
+        return dev.failsafe.RateLimiter.burstyBuilder(permits, period).build();
     }
 
-    /** Makes the limiters, and spends them where calls are to be refused. */
+    /** Spends the limiters of the other libraries where calls are to be refused. */
     @Setup(Level.Trial)
     public void setUp() {
         admitted = outcome.equals("admitted");
-        if (admitted) {
-            tokenBucket = new InMemoryRateLimiter(Peers.limit(Algorithm.TOKEN_BUCKET, "1000000000/s"));
-            smoothBursty = new InMemoryRateLimiter(Peers.limit(Algorithm.SMOOTH_BURSTY, "1000000000/s"));
-            warmUp = new InMemoryRateLimiter(Peers.limit(Algorithm.WARM_UP, "1000000000/s"));
-            leakyBucket = new InMemoryRateLimiter(Peers.limit(Algorithm.LEAKY_BUCKET, "1000000000/s"));
-            fixedWindow = new InMemoryRateLimiter(Peers.limit(Algorithm.FIXED_WINDOW, "400000000/s"));
-            slidingWindow = new InMemoryRateLimiter(Peers.limit(Algorithm.SLIDING_WINDOW, "1000000000/s"));
-            slidingLog = new InMemoryRateLimiter(Peers.limit(Algorithm.SLIDING_LOG, "1000/us"));
-            guava = RateLimiter.create(1e9);
-            bucket4j = Peers.bucket4j(1_000_000_000);
-            resilience4j = Peers.resilience4j(1_000_000_000);
-            failsafe = dev.failsafe.RateLimiter.burstyBuilder(1_000_000_000, Duration.ofSeconds(1))
-                    .build();
+        if (!admitted) {
+            guava = RateLimiter.create(1);
+            bucket4j = Peers.bucket4j(1);
+            resilience4j = Peers.resilience4j(1);
+            failsafe = failsafe(1, Duration.ofDays(1));
+            spend(() -> guava.tryAcquire(1_000_000));
+            spend(this::peerBucket4j);
+            spend(this::peerResilience4j);
+            spend(this::peerFailsafe);
         }
-        Peers.sentinel(admitted ? 1e9 : 0);
-        List<BooleanSupplier> all = List.of(
-                this::tokenBucket,
-                this::smoothBursty,
-                this::warmUp,
-                this::leakyBucket,
-                this::fixedWindow,
-                this::slidingWindow,
-                this::slidingLog,
-                () -> guava.tryAcquire(admitted ? 1 : 1_000_000),
-                this::peerBucket4j,
-                this::peerResilience4j,
-                this::peerFailsafe);
-        for (BooleanSupplier one : all) {
-            boolean first = one.getAsBoolean();
-            boolean later = one.getAsBoolean();
-            if (!admitted && (!first || later)) {
-                throw new IllegalStateException("one call a day must be admitted, and no more");
+    }
+
+    private static void spend(BooleanSupplier limiter) {
+        if (!limiter.getAsBoolean() || limiter.getAsBoolean()) {
+            throw new IllegalStateException("one call must be admitted, and no more");
+        }
+    }
+
+    /** Our limiter, alone in its process as in most applications: no other algorithm has been seen. */
+    @State(Scope.Benchmark)
+    public static class Ours {
+
+        /** What decides. */
+        @Param({
+            "TOKEN_BUCKET",
+            "GCRA",
+            "SMOOTH_BURSTY",
+            "LEAKY_BUCKET",
+            "FIXED_WINDOW",
+            "WARM_UP",
+            "SLIDING_WINDOW",
+            "SLIDING_LOG"
+        })
+        public Algorithm algorithm = Algorithm.TOKEN_BUCKET;
+
+        private InMemoryRateLimiter limiter = new InMemoryRateLimiter(Peers.limit(algorithm, "1/d"));
+
+        /** Makes the limiter, and spends it where calls are to be refused. */
+        @Setup(Level.Trial)
+        public void setUp(DecideBenchmark benchmark) {
+            limiter = new InMemoryRateLimiter(Peers.limit(algorithm, benchmark.admitted ? plenty() : "1/d"));
+            if (!benchmark.admitted) {
+                spend(() -> limiter.tryAcquire(null, 1));
             }
+        }
+
+        /** More than can be asked: the most that the algorithm can count, or remembers in little memory. */
+        private String plenty() {
+            return switch (algorithm) {
+                case FIXED_WINDOW -> "400000000/s";
+                case SLIDING_LOG -> "1000/us";
+                default -> "1000000000/s";
+            };
+        }
+    }
+
+    /** Calls in flight, which are reserved and released. */
+    @State(Scope.Benchmark)
+    public static class InFlight {
+
+        private InMemoryRateLimiter limiter = limiter(1);
+
+        private static InMemoryRateLimiter limiter(int most) {
+            return new InMemoryRateLimiter(Limit.of("benchmark", Algorithm.CONCURRENCY)
+                    .maxConcurrent(most)
+                    .build());
+        }
+
+        /** Makes the limiter, with a call in flight where others are to be refused. */
+        @Setup(Level.Trial)
+        public void setUp(DecideBenchmark benchmark) {
+            limiter = limiter(benchmark.admitted ? 1000 : 1);
+            if (!benchmark.admitted && limiter.reserve(null, 1, 0).isRefused()) {
+                throw new IllegalStateException("one call must be admitted");
+            }
+        }
+    }
+
+    /** The rule of Sentinel, which starts threads and writes logs. */
+    @State(Scope.Benchmark)
+    public static class Rule {
+
+        /** Loads the rule. */
+        @Setup(Level.Trial)
+        public void setUp(DecideBenchmark benchmark) {
+            Peers.sentinel(benchmark.admitted ? 1e9 : 0);
         }
     }
 
@@ -108,38 +154,15 @@ public class DecideBenchmark {
     }
 
     @Benchmark
-    public boolean tokenBucket() {
-        return tokenBucket.tryAcquire(null, 1);
+    public boolean ours(Ours ours) {
+        return ours.limiter.tryAcquire(null, 1);
     }
 
     @Benchmark
-    public boolean smoothBursty() {
-        return smoothBursty.tryAcquire(null, 1);
-    }
-
-    @Benchmark
-    public boolean warmUp() {
-        return warmUp.tryAcquire(null, 1);
-    }
-
-    @Benchmark
-    public boolean leakyBucket() {
-        return leakyBucket.tryAcquire(null, 1);
-    }
-
-    @Benchmark
-    public boolean fixedWindow() {
-        return fixedWindow.tryAcquire(null, 1);
-    }
-
-    @Benchmark
-    public boolean slidingWindow() {
-        return slidingWindow.tryAcquire(null, 1);
-    }
-
-    @Benchmark
-    public boolean slidingLog() {
-        return slidingLog.tryAcquire(null, 1);
+    public boolean oursConcurrency(InFlight inFlight) {
+        Reservation reservation = inFlight.limiter.reserve(null, 1, 0);
+        reservation.release();
+        return reservation.isRefused();
     }
 
     @Benchmark
@@ -163,7 +186,7 @@ public class DecideBenchmark {
     }
 
     @Benchmark
-    public boolean peerSentinel() {
+    public boolean peerSentinel(Rule rule) {
         return Peers.sentinel();
     }
 }

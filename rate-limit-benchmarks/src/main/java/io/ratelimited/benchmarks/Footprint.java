@@ -3,6 +3,7 @@ package io.ratelimited.benchmarks;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.google.common.util.concurrent.RateLimiter;
+import io.github.resilience4j.ratelimiter.RateLimiterRegistry;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Ticker;
@@ -13,7 +14,10 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiConsumer;
 import org.openjdk.jol.info.GraphLayout;
 
-/** Prints the heap bytes of a key, without the key, for a limiter per key: the growth from 10,000 to 110,000 keys. */
+/**
+ * Prints the heap bytes of a key, without the key, for a limiter per key (the growth from 10,000 to 110,000 keys), and of
+ * one limiter without keys, with all that it alone refers to.
+ */
 public final class Footprint {
 
     private static final int BEFORE = 10_000;
@@ -21,30 +25,42 @@ public final class Footprint {
     private static final long KEY_BYTES =
             GraphLayout.parseInstance("caller-100000").totalSize();
 
+    private static final List<Algorithm> ALGORITHMS = List.of(
+            Algorithm.TOKEN_BUCKET,
+            Algorithm.WARM_UP,
+            Algorithm.FIXED_WINDOW,
+            Algorithm.SLIDING_WINDOW,
+            Algorithm.SLIDING_LOG);
+
     private Footprint() {}
 
     /** Prints a table. */
     public static void main(String[] args) {
+        System.out.println("| heap bytes per key, without the key | |\n|---|---:|");
         Cache<String, AtomicLong> floor = cache();
         print("floor: Caffeine and AtomicLong", floor, (map, key) -> floor.put(key, new AtomicLong()));
         ConcurrentHashMap<String, AtomicLong> map = new ConcurrentHashMap<>();
         print("floor: ConcurrentHashMap and AtomicLong", map, (m, key) -> m.put(key, new AtomicLong()));
-        for (Algorithm algorithm : List.of(
-                Algorithm.TOKEN_BUCKET,
-                Algorithm.WARM_UP,
-                Algorithm.FIXED_WINDOW,
-                Algorithm.SLIDING_WINDOW,
-                Algorithm.SLIDING_LOG)) {
+        for (Algorithm algorithm : ALGORITHMS) {
             InMemoryRateLimiter limiter =
                     new InMemoryRateLimiter(Peers.limit(algorithm, "10/h"), Ticker.system(), 1_000_000);
-            print("ours: " + algorithm, limiter, (l, key) -> l.tryAcquire(key, 1));
+            print("**ours**: " + algorithm, limiter, (l, key) -> l.tryAcquire(key, 1));
         }
         Cache<String, RateLimiter> guava = cache();
         print("Guava in Caffeine", guava, (g, key) -> g.put(key, RateLimiter.create(1)));
         Cache<String, Object> bucket4j = cache();
         print("Bucket4j in Caffeine", bucket4j, (b, key) -> b.put(key, Peers.bucket4j(1)));
-        Cache<String, Object> resilience4j = cache();
-        print("Resilience4j in Caffeine", resilience4j, (r, key) -> r.put(key, Peers.resilience4j(1)));
+        RateLimiterRegistry resilience4j = RateLimiterRegistry.ofDefaults();
+        print("Resilience4j registry", resilience4j, RateLimiterRegistry::rateLimiter);
+        System.out.println("\n| heap bytes of one limiter | |\n|---|---:|");
+        for (Algorithm algorithm : ALGORITHMS) {
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(Peers.limit(algorithm, "10/h"));
+            limiter.tryAcquire(null, 1);
+            print("**ours**: " + algorithm, limiter);
+        }
+        print("Guava", RateLimiter.create(1));
+        print("Bucket4j", Peers.bucket4j(1));
+        print("Resilience4j", Peers.resilience4j(1));
     }
 
     private static <V> Cache<String, V> cache() {
@@ -64,5 +80,9 @@ public final class Footprint {
         }
         long after = GraphLayout.parseInstance(root).totalSize();
         System.out.printf("| %s | %d |%n", what, (after - before) / (AFTER - BEFORE) - KEY_BYTES);
+    }
+
+    private static void print(String what, Object root) {
+        System.out.printf("| %s | %d |%n", what, GraphLayout.parseInstance(root).totalSize());
     }
 }

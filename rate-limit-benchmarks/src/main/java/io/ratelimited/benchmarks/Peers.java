@@ -1,11 +1,14 @@
 package io.ratelimited.benchmarks;
 
 import com.alibaba.csp.sentinel.Entry;
+import com.alibaba.csp.sentinel.EntryType;
 import com.alibaba.csp.sentinel.SphU;
 import com.alibaba.csp.sentinel.slots.block.BlockException;
 import com.alibaba.csp.sentinel.slots.block.RuleConstant;
 import com.alibaba.csp.sentinel.slots.block.flow.FlowRule;
 import com.alibaba.csp.sentinel.slots.block.flow.FlowRuleManager;
+import com.alibaba.csp.sentinel.slots.block.flow.param.ParamFlowRule;
+import com.alibaba.csp.sentinel.slots.block.flow.param.ParamFlowRuleManager;
 import io.github.bucket4j.Bucket;
 import io.github.resilience4j.ratelimiter.RateLimiter;
 import io.github.resilience4j.ratelimiter.RateLimiterConfig;
@@ -18,6 +21,7 @@ import java.util.List;
 final class Peers {
 
     private static final String RESOURCE = "benchmark";
+    private static final String RESOURCE_BY_PARAMETER = "benchmark by parameter";
 
     private Peers() {}
 
@@ -57,6 +61,22 @@ final class Peers {
     static boolean sentinel() {
         try (Entry entry = SphU.entry(RESOURCE)) {
             return entry != null;
+        } catch (BlockException ex) {
+            return false;
+        }
+    }
+
+    static void sentinelByParameter(double permitsPerSecond) {
+        ParamFlowRule rule = new ParamFlowRule(RESOURCE_BY_PARAMETER).setParamIdx(0);
+        rule.setGrade(RuleConstant.FLOW_GRADE_QPS);
+        rule.setCount(permitsPerSecond);
+        ParamFlowRuleManager.loadRules(List.of(rule));
+    }
+
+    static boolean sentinelByParameter(String key) {
+        try {
+            SphU.entry(RESOURCE_BY_PARAMETER, EntryType.IN, 1, key).exit(1, key);
+            return true;
         } catch (BlockException ex) {
             return false;
         }

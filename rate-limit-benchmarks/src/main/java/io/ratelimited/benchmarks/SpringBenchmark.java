@@ -1,14 +1,9 @@
 package io.ratelimited.benchmarks;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
 import java.util.concurrent.TimeUnit;
 import org.aopalliance.intercept.MethodInterceptor;
-import org.aspectj.lang.ProceedingJoinPoint;
-import org.aspectj.lang.annotation.Around;
-import org.aspectj.lang.annotation.Aspect;
-import org.jspecify.annotations.Nullable;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -24,21 +19,16 @@ import org.openjdk.jmh.annotations.Warmup;
 import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
-import org.springframework.cache.annotation.Cacheable;
-import org.springframework.cache.annotation.EnableCaching;
-import org.springframework.cache.concurrent.ConcurrentMapCacheManager;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
-import org.springframework.context.annotation.EnableAspectJAutoProxy;
-import org.springframework.resilience.annotation.ConcurrencyLimit;
-import org.springframework.resilience.annotation.EnableResilientMethods;
+import org.springframework.context.annotation.Import;
 
 /** A bean method that returns at once, called through a CGLIB proxy with different advice. All calls are admitted. */
 @BenchmarkMode(Mode.AverageTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
 @Warmup(iterations = 8, time = 500, timeUnit = TimeUnit.MILLISECONDS)
-@Measurement(iterations = 5, time = 500, timeUnit = TimeUnit.MILLISECONDS)
+@Measurement(iterations = 3, time = 500, timeUnit = TimeUnit.MILLISECONDS)
 @Fork(
         value = 2,
         jvmArgsAppend = {"-Xms1g", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseTransparentHugePages"})
@@ -47,6 +37,7 @@ public class SpringBenchmark {
 
     private AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
     private Service service = new Service();
+    private SpringPeers.Service peers = new SpringPeers.Service();
     private Service interceptorOnly = new Service();
     private final Caller caller = new Caller("caller-7");
 
@@ -55,6 +46,7 @@ public class SpringBenchmark {
     public void setUp() {
         context = new AnnotationConfigApplicationContext(Application.class);
         service = context.getBean(Service.class);
+        peers = context.getBean(SpringPeers.Service.class);
         ProxyFactory factory = new ProxyFactory(new Service());
         factory.setProxyTargetClass(true);
         factory.addAdvice((MethodInterceptor) call -> call.proceed());
@@ -74,47 +66,67 @@ public class SpringBenchmark {
 
     @Benchmark
     public String floorAround() {
-        return service.around(caller.id());
+        return peers.around(caller.id());
     }
 
     @Benchmark
-    public String rateLimited() {
+    public String floorAroundBinding() {
+        return peers.aroundBinding(caller.id());
+    }
+
+    @Benchmark
+    public String ours() {
         return service.limited(caller.id());
     }
 
     @Benchmark
-    public String rateLimitedByParameter() {
+    public String oursByParameter() {
         return service.limitedByParameter(caller.id());
     }
 
     @Benchmark
-    public String rateLimitedByProperty() {
+    public String oursByProperty() {
         return service.limitedByProperty(caller);
     }
 
     @Benchmark
-    public String rateLimitedByBean() {
+    public String oursByBean() {
         return service.limitedByBean(caller.id());
     }
 
     @Benchmark
+    public String oursTwice() {
+        return service.limitedTwice(caller.id());
+    }
+
+    @Benchmark
+    public String oursThreeTimes() {
+        return service.limitedThreeTimes(caller.id());
+    }
+
+    @Benchmark
     public String peerConcurrencyLimit() {
-        return service.concurrencyLimit(caller.id());
+        return peers.concurrencyLimit(caller.id());
     }
 
     @Benchmark
     public String peerCacheable() {
-        return service.cacheable(caller.id());
+        return peers.cacheable(caller.id());
     }
 
-    /** The floor: advice that does nothing. */
-    @Aspect
-    static class Proceeding {
+    @Benchmark
+    public String peerSentinel() {
+        return peers.sentinel(caller.id());
+    }
 
-        @Around("execution(* io.ratelimited.benchmarks.SpringBenchmark.Service.around(..))")
-        public @Nullable Object around(ProceedingJoinPoint call) throws Throwable {
-            return call.proceed();
-        }
+    @Benchmark
+    public String peerResilience4j() {
+        return peers.resilience4j(caller.id());
+    }
+
+    @Benchmark
+    public String peerGiffing() {
+        return peers.giffing(caller.id());
     }
 
     /** Names keys. */
@@ -140,11 +152,7 @@ public class SpringBenchmark {
             return id;
         }
 
-        public String around(String id) {
-            return id;
-        }
-
-        @RateLimited(algorithm = Algorithm.TOKEN_BUCKET, rate = "1000000000/s")
+        @RateLimited(rate = "1000000000/s")
         public String limited(String id) {
             return id;
         }
@@ -164,22 +172,23 @@ public class SpringBenchmark {
             return id;
         }
 
-        @ConcurrencyLimit(1000)
-        public String concurrencyLimit(String id) {
+        @RateLimited(rate = "1000000000/s")
+        @RateLimited(rate = "500000000/s")
+        public String limitedTwice(String id) {
             return id;
         }
 
-        @Cacheable(cacheNames = "cache", key = "#id")
-        public String cacheable(String id) {
+        @RateLimited(rate = "1000000000/s")
+        @RateLimited(rate = "500000000/s")
+        @RateLimited(rate = "400000000/s")
+        public String limitedThreeTimes(String id) {
             return id;
         }
     }
 
     @Configuration(proxyBeanMethods = false)
-    @EnableAspectJAutoProxy(proxyTargetClass = true)
-    @EnableCaching(proxyTargetClass = true)
-    @EnableResilientMethods(proxyTargetClass = true)
     @ImportAutoConfiguration({AopAutoConfiguration.class, RateLimitAutoConfiguration.class})
+    @Import(SpringPeers.class)
     static class Application {
 
         @Bean
@@ -190,16 +199,6 @@ public class SpringBenchmark {
         @Bean
         Tenants tenants() {
             return new Tenants();
-        }
-
-        @Bean
-        Proceeding proceeding() {
-            return new Proceeding();
-        }
-
-        @Bean
-        ConcurrentMapCacheManager cacheManager() {
-            return new ConcurrentMapCacheManager();
         }
     }
 }

@@ -40,6 +40,14 @@ abstract class Cell {
      */
     abstract long reserve(long permits, long now, long maxWait, @Nullable CellReservation into);
 
+    /**
+     * {@link #reserve} for a caller who goes at once or not at all and asks no more than whether. A refusal need not tell
+     * its time, which would cost as much as all the rest.
+     */
+    long take(long permits, long now) {
+        return reserve(permits, now, 0, null);
+    }
+
     /** What {@link #reserve} would answer. */
     abstract long peek(long permits, long now, long maxWait);
 

@@ -74,7 +74,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
             Terms current = terms;
             long now = clock.now(current);
             Cell cell = id == null ? single : cells().get(id, current, now);
-            long outcome = cell.reserve(permits, nowOf(cell, current, now), 0, null);
+            long outcome = cell.take(permits, nowOf(cell, current, now));
             if (outcome != Cell.MOVED) {
                 return outcome >= 0;
             }
@@ -125,11 +125,11 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     /**
      * The time for a cell. The clock is read before the cell is looked up, since looking up counts as use of the key at the
-     * time of the last reading. A cell of older terms has moved and takes no time; one of newer terms, which may count in
-     * another time, is there only after the terms were replaced.
+     * time of the last reading. A cell of other terms may count in another time.
      */
     private long nowOf(Cell cell, Terms current, long read) {
-        return current.change() == null ? read : clock.now(cell.terms());
+        Terms own = cell.terms();
+        return own == current ? read : clock.now(own);
     }
 
     /** The decision on a reservation, with the budget of its key as it is now. */

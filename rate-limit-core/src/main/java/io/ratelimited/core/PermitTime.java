@@ -22,7 +22,7 @@ final class PermitTime {
     private final long unitsPerNano;
 
     private final long partOfUnitPerNano;
-    /** Nanoseconds per unit, times 2^62. */
+    /** Nanoseconds per unit, times 2^62; 0 when a unit is exactly a nanosecond. */
     private final long nanosPerUnit;
 
     /** @param base the nanosecond time that is unit 0 */
@@ -45,6 +45,11 @@ final class PermitTime {
 
     private static BigInteger ceilDiv(BigInteger dividend, BigInteger divisor) {
         return dividend.add(divisor).subtract(BigInteger.ONE).divide(divisor);
+    }
+
+    /** Whether a unit is exactly a nanosecond, as with most rates. */
+    boolean unitIsNano() {
+        return nanosPerUnit == 0;
     }
 
     /** The time in units. */

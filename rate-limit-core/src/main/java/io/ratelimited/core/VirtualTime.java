@@ -75,6 +75,40 @@ final class VirtualTime extends Cell {
         }
     }
 
+    /**
+     * The shortest way to a decision. The clock is a barrier to the processor, so every step from its reading to the
+     * swap counts in full; what does not depend on the time does not.
+     */
+    @Override
+    long take(long permits, long now) {
+        Terms t = terms;
+        if (t.change() != null) {
+            return MOVED;
+        }
+        if (permits > t.mostAtOnce) {
+            return NEVER;
+        }
+        long cost = permits * t.unit;
+        long units = t.unitIsNano ? now - t.base : t.time.at(now);
+        long full = units - (t.most - cost);
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return MOVED;
+            }
+            long end = v + cost;
+            if (end < full) {
+                end = full;
+            }
+            if ((t.paysFirst ? end : end - cost) - units > 0) {
+                return UNKNOWN;
+            }
+            if (ZERO_AT.compareAndSet(this, v, end)) {
+                return 0;
+            }
+        }
+    }
+
     @Override
     long peek(long permits, long now, long maxWait) {
         long v = zeroAt;
@@ -195,6 +229,12 @@ final class VirtualTime extends Cell {
         private final long queue;
         /** The most permits of one call. */
         private final long capacity;
+        /** The most permits of one call whose cost is below {@link PermitTime#FAR}. */
+        private final long mostAtOnce;
+        /** What {@link #time} would work out, at hand for {@link VirtualTime#take}. */
+        private final long base;
+
+        private final boolean unitIsNano;
         /** The epoch: how often permits were given back from the middle, to any cell. */
         private final AtomicLong cancels = new AtomicLong();
 
@@ -210,6 +250,9 @@ final class VirtualTime extends Cell {
             this.emptyAt = paysFirst ? Long.MIN_VALUE : 0;
             this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
             this.capacity = limit.capacity();
+            this.mostAtOnce = Math.min(capacity, (PermitTime.FAR - 1) / unit);
+            this.base = base;
+            this.unitIsNano = time.unitIsNano();
         }
 
         /** The wait of a call that would move V to the end, or the complement of its retry-after. */

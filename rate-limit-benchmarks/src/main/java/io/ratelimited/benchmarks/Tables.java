@@ -1,0 +1,284 @@
+package io.ratelimited.benchmarks;
+
+import io.ratelimited.benchmarks.Results.Result;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** Prints the tables of the guide from results, and draws its plot: {@code Tables RESULTS PLOT}. */
+public final class Tables {
+
+    private static final String[] ALGORITHMS = {
+        "TOKEN_BUCKET",
+        "GCRA",
+        "SMOOTH_BURSTY",
+        "LEAKY_BUCKET",
+        "FIXED_WINDOW",
+        "WARM_UP",
+        "SLIDING_WINDOW",
+        "SLIDING_LOG"
+    };
+    private static final List<String> LIMITS = List.of("1", "4", "16", "64");
+    private static final List<String> KEYS =
+            List.of("1", "10", "100", "1000", "10000", "100000", "1000000", "10000000");
+
+    private final Results results;
+
+    private Tables(Results results) {
+        this.results = results;
+    }
+
+    /** Takes the directory of the results and the file to draw into. */
+    public static void main(String[] args) throws IOException {
+        Path directory = Path.of(args[0]);
+        Tables tables = new Tables(new Results(directory));
+        tables.decide();
+        tables.keyed();
+        tables.spring();
+        tables.requests();
+        tables.growth(Path.of(args[1]));
+        startUp(directory.resolve("start-up.txt"));
+    }
+
+    private void decide() {
+        if (!results.has("Decide")) {
+            return;
+        }
+        heading(
+                "Deciding, one limiter",
+                "admitted, 1 thread",
+                "refused, 1 thread",
+                "admitted, 2 threads",
+                "refused, 2 threads",
+                "B/op admitted / refused");
+        decideRow("floor: clock and CAS, or clock and read", "floor");
+        for (String algorithm : ALGORITHMS) {
+            decideRow("**" + algorithm + "**", "ours", "algorithm=" + algorithm);
+        }
+        decideRow("**CONCURRENCY**, reserved and released", "oursConcurrency");
+        decideRow("Resilience4j atomic", "peerResilience4j");
+        decideRow("Failsafe bursty", "peerFailsafe");
+        decideRow("Bucket4j lock-free", "peerBucket4j");
+        decideRow("Guava", "peerGuava");
+        decideRow("Sentinel QPS rule", "peerSentinel");
+    }
+
+    private void decideRow(String what, String method, String... parameters) {
+        StringBuilder row = new StringBuilder("| " + what);
+        for (int threads = 1; threads <= 2; threads++) {
+            for (String outcome : List.of("outcome=admitted", "outcome=refused")) {
+                row.append(" | ")
+                        .append(ratio(
+                                results.find("Decide", method, threads, and(parameters, outcome)),
+                                results.find("Decide", "floor", threads, outcome)));
+            }
+        }
+        System.out.println(row + " | "
+                + bytes(results.find("Decide", method, 1, and(parameters, "outcome=admitted"))) + " / "
+                + bytes(results.find("Decide", method, 1, and(parameters, "outcome=refused"))) + " |");
+    }
+
+    private static String[] and(String[] parameters, String one) {
+        String[] more = Arrays.copyOf(parameters, parameters.length + 1);
+        more[parameters.length] = one;
+        return more;
+    }
+
+    private void keyed() {
+        if (!results.has("Keyed")) {
+            return;
+        }
+        heading(
+                "One limiter per key",
+                "1 key",
+                "10,000 keys",
+                "1,000,000 keys",
+                "10,000 keys, Zipf",
+                "1,000,000 keys, Zipf",
+                "B/op");
+        Map<String, String> rows = new TreeMap<>(Map.of(
+                "1 floor: Caffeine, clock and CAS", "floorCaffeine",
+                "2 floor: ConcurrentHashMap, clock and CAS", "floorConcurrentHashMap",
+                "3 **ours** (token bucket)", "ours",
+                "4 Guava in Caffeine", "peerGuava",
+                "5 Bucket4j in Caffeine", "peerBucket4j",
+                "6 Resilience4j registry (never evicts)", "peerResilience4j",
+                "7 Sentinel hot parameter", "peerSentinel"));
+        rows.forEach((what, method) -> {
+            StringBuilder row = new StringBuilder("| " + what.substring(2));
+            for (String[] column : new String[][] {
+                {"keys=1", "distribution=uniform"},
+                {"keys=10000", "distribution=uniform"},
+                {"keys=1000000", "distribution=uniform"},
+                {"keys=10000", "distribution=zipf"},
+                {"keys=1000000", "distribution=zipf"}
+            }) {
+                row.append(" | ")
+                        .append(ratio(
+                                results.find("Keyed", method, 1, column),
+                                results.find("Keyed", "floorCaffeine", 1, column)));
+            }
+            System.out.println(
+                    row + " | " + bytes(results.find("Keyed", method, 1, "keys=10000", "distribution=uniform")) + " |");
+        });
+    }
+
+    private void spring() {
+        if (!results.has("Spring")) {
+            return;
+        }
+        heading("Through Spring", "1 thread", "above the floor", "2 threads", "above the floor", "B/op", "above");
+        springRow("a `MethodInterceptor` that only proceeds", "floorInterceptor");
+        springRow("floor: an `@Around` that only proceeds", "floorAround");
+        springRow("an `@Around` that binds the annotation", "floorAroundBinding");
+        springRow("**ours**, no key", "ours");
+        springRow("**ours**, `key = \"#id\"`", "oursByParameter");
+        springRow("**ours**, `key = \"#caller.id\"`", "oursByProperty");
+        springRow("**ours**, `key = \"@tenants.of(#id)\"`", "oursByBean");
+        springRow("**ours**, two limits", "oursTwice");
+        springRow("**ours**, three limits", "oursThreeTimes");
+        springRow("Spring `@ConcurrencyLimit`", "peerConcurrencyLimit");
+        springRow("Spring `@Cacheable` hit, SpEL key", "peerCacheable");
+        springRow("Sentinel `@SentinelResource`", "peerSentinel");
+        springRow("Resilience4j `@RateLimiter` (no key)", "peerResilience4j");
+        springRow("MarcGiffing `@RateLimiting`, SpEL key", "peerGiffing");
+    }
+
+    private void springRow(String what, String method) {
+        Result one = results.find("Spring", method, 1);
+        Result two = results.find("Spring", method, 2);
+        Result floor = results.find("Spring", "floorAround", 1);
+        System.out.println("| " + what + " | " + nanos(one) + " | " + above(one, floor) + " | " + nanos(two) + " | "
+                + above(two, results.find("Spring", "floorAround", 2)) + " | " + bytes(one) + " | "
+                + (one == null || floor == null ? "" : String.format(Locale.ROOT, "%+.0f", one.bytes() - floor.bytes()))
+                + " |");
+    }
+
+    private void requests() {
+        if (!results.has("Request")) {
+            return;
+        }
+        heading("A request to Spring MVC", "1 thread", "above the floor", "B/op");
+        Result floor = results.find("Request", "floorRequest", 1);
+        for (String[] row : new String[][] {
+            {"floor: no limit", "floorRequest"},
+            {"**ours**, no key", "oursRequest"},
+            {"**ours**, `key = \"#id\"`", "oursRequestByParameter"}
+        }) {
+            Result result = results.find("Request", row[1], 1);
+            System.out.println("| " + row[0] + " | " + nanos(result) + " | " + above(result, floor) + " | "
+                    + bytes(result) + " |");
+        }
+    }
+
+    private void growth(Path file) throws IOException {
+        if (!results.has("Limits")) {
+            return;
+        }
+        heading("Calls to one of several limits in turn", LIMITS.toArray(String[]::new));
+        growthRow("floor", LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)));
+        growthRow("**ours**", LIMITS.stream().map(n -> results.find("Limits", "ours", 1, "limits=" + n)));
+        heading("Calls of one of several keys", KEYS.toArray(String[]::new));
+        growthRow("floor: Caffeine", KEYS.stream().map(n -> keyed("floorCaffeine", n)));
+        growthRow("**ours**", KEYS.stream().map(n -> keyed("ours", n)));
+        List<String> perMethod = List.of("ours", "oursTwice", "oursThreeTimes");
+        heading("Limits on one method", "1", "2", "3");
+        growthRow("**ours**", perMethod.stream().map(method -> results.find("Spring", method, 1)));
+        Plot plot = new Plot();
+        plot.panel("limits in turn", LIMITS)
+                .line("floor", LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)))
+                .line("ours", LIMITS.stream().map(n -> results.find("Limits", "ours", 1, "limits=" + n)));
+        plot.panel("keys", KEYS)
+                .line("floor", KEYS.stream().map(n -> keyed("floorCaffeine", n)))
+                .line("ours", KEYS.stream().map(n -> keyed("ours", n)));
+        plot.panel("limits on one method", List.of("1", "2", "3"))
+                .line("floor", perMethod.stream().map(method -> results.find("Spring", "floorAround", 1)))
+                .line("ours", perMethod.stream().map(method -> results.find("Spring", method, 1)));
+        Files.writeString(file, plot.svg());
+    }
+
+    private @Nullable Result keyed(String method, String keys) {
+        return results.find("Keyed", method, 1, "keys=" + keys, "distribution=uniform");
+    }
+
+    private static void growthRow(String what, Stream<@Nullable Result> row) {
+        StringBuilder text = new StringBuilder("| " + what);
+        row.forEach(result -> text.append(" | ").append(nanos(result)));
+        System.out.println(text + " |");
+    }
+
+    /** Medians of the lines that {@link StartUp} printed. */
+    private static void startUp(Path file) throws IOException {
+        if (!Files.exists(file)) {
+            return;
+        }
+        heading("Start-up", "ms without", "ms with", "beans added", "heap added, kB", "other memory added, kB");
+        for (String methods : List.of("0", "10", "1000")) {
+            double[] without = medians(file, methods + " without ");
+            double[] with = medians(file, methods + " with ");
+            System.out.printf(
+                    Locale.ROOT,
+                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
+                    methods,
+                    without[0],
+                    with[0],
+                    with[1] - without[1],
+                    (with[2] - without[2]) / 1024,
+                    (with[3] - without[3]) / 1024);
+        }
+    }
+
+    private static double[] medians(Path file, String prefix) throws IOException {
+        List<double[]> starts = Files.readAllLines(file).stream()
+                .filter(line -> line.startsWith(prefix))
+                .map(line -> Arrays.stream(line.substring(prefix.length()).split(" "))
+                        .mapToDouble(Double::parseDouble)
+                        .toArray())
+                .toList();
+        double[] medians = new double[4];
+        for (int i = 0; i < medians.length; i++) {
+            int column = i;
+            medians[i] = starts.stream()
+                    .mapToDouble(start -> start[column])
+                    .sorted()
+                    .skip((starts.size() - 1) / 2)
+                    .findFirst()
+                    .orElse(Double.NaN);
+        }
+        return medians;
+    }
+
+    private static void heading(String title, String... columns) {
+        System.out.println("\n| " + title + " | " + String.join(" | ", columns) + " |");
+        System.out.println("|---|" + "---:|".repeat(columns.length));
+    }
+
+    private static String ratio(@Nullable Result result, @Nullable Result floor) {
+        return result == null || floor == null
+                ? nanos(result)
+                : String.format(Locale.ROOT, "%s (%.2f)", nanos(result), result.nanos() / floor.nanos());
+    }
+
+    private static String nanos(@Nullable Result result) {
+        return result == null
+                ? ""
+                : String.format(Locale.ROOT, result.nanos() < 100 ? "%.1f" : "%,.0f", result.nanos());
+    }
+
+    private static String above(@Nullable Result result, @Nullable Result floor) {
+        return result == null || floor == null
+                ? ""
+                : String.format(Locale.ROOT, "%+,.0f", result.nanos() - floor.nanos());
+    }
+
+    private static String bytes(@Nullable Result result) {
+        return result == null ? "" : String.format(Locale.ROOT, "%.0f", result.bytes());
+    }
+}
