@@ -38,7 +38,19 @@ class CommandsTests {
                             + " -Dspring-boot.run.arguments=--rate-limit.limits.demo-token-bucket.burst=2",
                     "the last step of .ci/run"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
-            Map.entry(".ci/run", "itself"));
+            Map.entry(".ci/run", "itself"),
+            Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
+            Map.entry(instance(8080), "TwoInstancesTests"),
+            Map.entry(instance(8081), "TwoInstancesTests"),
+            Map.entry(
+                    "for i in 1 2 3 4; do for port in 8080 8081; do curl -s -o /dev/null -w \"$port %{http_code}  \""
+                            + " \"localhost:$port/demo/token-bucket?user=carol\"; done; done",
+                    "TwoInstancesTests"));
+
+    private static String instance(int port) {
+        return "java -jar sample-app/target/sample-app-0.1.0-SNAPSHOT.jar --spring.profiles.active=redis --server.port="
+                + port;
+    }
 
     /** A part of mvn verify by itself, or a suite that takes too long for it: what it names must exist. */
     private static final Pattern PART = Pattern.compile("mvn -pl ([\\w-]+) .*?(-Dtest='?[\\w,]+|-P\\w+).*");
