@@ -3,8 +3,9 @@ package io.ratelimited.core;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.RemovalCause;
-import java.time.Duration;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -21,16 +22,24 @@ import org.jspecify.annotations.Nullable;
  *
  * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
  * before C3.
+ *
+ * <p>The cache knows no time: when a cell is of no more use, the cell itself tells, and one that is fresh is swept out.
+ * So a call on a known key writes nothing but its cell; and while fewer than half of the most keys are there, the cache
+ * keeps no record of use either.
  */
 final class CachedCells implements Cells {
 
     private static final int SHARED = 8192;
-
-    private static final long NOTED_WITHIN = TimeUnit.SECONDS.toNanos(1);
+    /** A sweep takes about a hundredth of this a key, so that sweeping stays below a hundredth of a processor. */
+    private static final long NANOS_BETWEEN_SWEEPS_PER_KEY = 10_000;
 
     private final Cache<Object, Cell> cells;
     private final SteadyClock clock;
     private volatile Terms terms;
+    /** When to sweep next, in the time of the terms. */
+    private volatile long nextSweep;
+
+    private final AtomicBoolean sweeping = new AtomicBoolean();
 
     private final Object foldLock = new Object();
     /** Made by the first eviction that needs it; entries guarded by {@link #foldLock}. */
@@ -41,19 +50,46 @@ final class CachedCells implements Cells {
         this.clock = clock;
         this.cells = Caffeine.newBuilder()
                 .maximumSize(maximumKeys)
-                .expireAfterAccess(idle(terms))
-                .ticker(() -> clock.coarse(this.terms))
                 .evictionListener(this::fold)
                 .build();
+        planSweep();
     }
 
-    /** How long after its last use the cache may drop a key: it notes a use only if a second has passed since another. */
-    private static Duration idle(Terms terms) {
-        return Duration.ofNanos(terms.idleNanos() + NOTED_WITHIN + SteadyClock.GRAIN);
+    private void planSweep() {
+        long pause = Math.max(TimeUnit.SECONDS.toNanos(1), terms.idleNanos());
+        nextSweep = clock.now(terms) + Math.max(pause, cells.estimatedSize() * NANOS_BETWEEN_SWEEPS_PER_KEY);
+    }
+
+    /** In another thread, since it takes time in proportion to the number of keys. */
+    private void sweepIfDue(long now) {
+        if (now - nextSweep >= 0 && sweeping.compareAndSet(false, true)) {
+            planSweep();
+            ForkJoinPool.commonPool().execute(this::sweep);
+        }
+    }
+
+    private void sweep() {
+        try {
+            cells.asMap().forEach((key, cell) -> {
+                if (cell.terms().change() != null || isFresh(cell)) {
+                    cells.asMap().computeIfPresent(key, (k, present) -> {
+                        Cell last = Cells.newest(present.retire());
+                        return isFresh(last) ? null : last;
+                    });
+                }
+            });
+        } finally {
+            sweeping.set(false);
+        }
+    }
+
+    private boolean isFresh(Cell cell) {
+        return cell.nanosToFresh(clock.now(cell.terms())) == 0;
     }
 
     @Override
     public Cell get(Object key, Terms current, long now) {
+        sweepIfDue(now);
         Cell cell = cells.getIfPresent(key);
         return cell != null ? cell : cells.get(key, k -> create(k, current, now));
     }
@@ -61,10 +97,6 @@ final class CachedCells implements Cells {
     @Override
     public Cell peek(Object key, Terms current, long now) {
         Cell cell = cells.policy().getIfPresentQuietly(key);
-        if (cell == null) {
-            // An expired cell that is still there has to be folded before a new one may be made.
-            cell = cells.asMap().compute(key, (k, present) -> present);
-        }
         return cell != null ? cell : create(key, current, now);
     }
 
@@ -94,7 +126,7 @@ final class CachedCells implements Cells {
             return;
         }
         Cell last = Cells.newest(cell.retire());
-        if (last.nanosToFresh(clock.now(last.terms())) == 0) {
+        if (isFresh(last)) {
             return;
         }
         synchronized (foldLock) {
@@ -142,7 +174,7 @@ final class CachedCells implements Cells {
     @Override
     public void termsChanged(Terms next) {
         terms = next;
-        cells.policy().expireAfterAccess().ifPresent(policy -> policy.setExpiresAfter(idle(next)));
+        planSweep();
     }
 
     @Override

@@ -124,8 +124,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     /**
-     * The time for a cell. The clock is read before the cell is looked up, since looking up counts as use of the key at the
-     * time of the last reading. A cell of other terms may count in another time.
+     * The time for a cell. The clock is read before the cell is looked up, for a new cell is fresh at that time. A cell of
+     * other terms may count in another time.
      */
     private long nowOf(Cell cell, Terms current, long read) {
         Terms own = cell.terms();

@@ -51,9 +51,4 @@ final class SteadyClock {
         }
         return now;
     }
-
-    /** Monotonic time as of about the last decision, without reading the clock: enough for housekeeping. */
-    long coarse(Terms terms) {
-        return terms.followsCalendar() ? ticker.nanos() : latest;
-    }
 }

@@ -47,15 +47,4 @@ class SteadyClockTest {
         assertThat(clock.now(CALENDAR)).isEqualTo(2_000_000_000_000L);
         assertThat(clock.now(MONOTONIC)).isEqualTo(1_000_000_000);
     }
-
-    @Test
-    void theCoarseTimeIsTheMonotonicOneOfTheLatestDecision() {
-        ManualTicker ticker = new ManualTicker(0, Instant.ofEpochSecond(1_000));
-        SteadyClock clock = new SteadyClock(ticker);
-        ticker.advance(Duration.ofSeconds(5));
-        assertThat(clock.coarse(MONOTONIC)).isZero();
-        assertThat(clock.now(MONOTONIC)).isEqualTo(5_000_000_000L);
-        assertThat(clock.coarse(MONOTONIC)).isEqualTo(5_000_000_000L);
-        assertThat(clock.coarse(CALENDAR)).isEqualTo(5_000_000_000L);
-    }
 }
