@@ -228,7 +228,7 @@ class KeyFloodTest {
                 .isEqualTo(Duration.ofSeconds(81).toNanos());
     }
 
-    /** A key that is dropped in use leaves its debt to all keys of its place. The bucket is full again after a second. */
+    /** A key that is dropped before it equals a fresh one leaves what it has spent to all keys of its place. */
     @Test
     void aKeyInUseIsNeverDropped() {
         Terms terms =
@@ -237,6 +237,8 @@ class KeyFloodTest {
         Cells cells = Cells.of(terms, clock, MAXIMUM);
         Cell cell = cells.get("key", terms, clock.now(terms));
         for (int i = 0; i < 1_000; i++) {
+            assertThat(cell.reserve(10, clock.now(terms), Long.MAX_VALUE / 4, null))
+                    .isNotNegative();
             ticker.advance(Duration.ofMillis(i * 37 % 1_000));
             assertThat(cells.get("key", terms, clock.now(terms))).isSameAs(cell);
         }
