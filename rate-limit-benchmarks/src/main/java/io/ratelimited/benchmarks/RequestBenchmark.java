@@ -53,7 +53,10 @@ public class RequestBenchmark {
     public void setUp() {
         SpringApplication application = new SpringApplication(Application.class);
         application.setDefaultProperties(Map.of(
-                "server.port", "0", "server.address", "127.0.0.1", "server.tomcat.max-keep-alive-requests", "-1"));
+                "bucket4j.enabled", "false",
+                "server.port", "0",
+                "server.address", "127.0.0.1",
+                "server.tomcat.max-keep-alive-requests", "-1"));
         ConfigurableApplicationContext started = application.run();
         context = started;
         port = started.getEnvironment().getRequiredProperty("local.server.port", Integer.class);

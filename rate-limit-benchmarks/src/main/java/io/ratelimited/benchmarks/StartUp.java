@@ -65,6 +65,7 @@ public final class StartUp {
         application.setWebApplicationType(WebApplicationType.NONE);
         application.setLogStartupInfo(false);
         application.setDefaultProperties(Map.of(
+                "bucket4j.enabled", "false",
                 "spring.main.banner-mode", "off",
                 "logging.level.root", "off",
                 "spring.autoconfigure.exclude", with ? "" : EXCLUDED));
