@@ -12,7 +12,7 @@ export const ALGORITHMS = [
     says: 'A queue that lets one call out at a time, evenly spaced. A call that finds it full is refused.',
   },
   {
-    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Permits stored',
+    id: 'warm-up', name: 'Warm-up', uses: ['rate', 'warmup'], level: 'Permits to be had now',
     says: 'Starts at a third of its rate and reaches all of it within the warm-up; a rest makes it cold again.',
   },
   {
