@@ -1,13 +1,11 @@
 package io.ratelimited.sample.page;
 
-import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardCopyOption;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -186,17 +184,27 @@ final class Browser implements AutoCloseable {
     }
 
     void screenshot(String name) throws IOException {
-        save(driver.getScreenshotAs(OutputType.FILE), name);
+        save(driver.getScreenshotAs(OutputType.BYTES), name);
     }
 
     /** The whole page, however long. */
     void screenshotOfAll(String name) throws IOException {
-        save(find("main").getScreenshotAs(OutputType.FILE), name);
+        script("scrollTo(0, 0)");
+        Object width = script("return innerWidth");
+        Object height = script("return document.documentElement.scrollHeight");
+        Map<String, Object> taken = driver.executeCdpCommand(
+                "Page.captureScreenshot",
+                Map.of(
+                        "captureBeyondViewport",
+                        true,
+                        "clip",
+                        Map.of("x", 0, "y", 0, "width", width, "height", height, "scale", 1)));
+        save(OutputType.BYTES.convertFromBase64Png((String) taken.get("data")), name);
     }
 
-    private static void save(File taken, String name) throws IOException {
+    private static void save(byte[] png, String name) throws IOException {
         Files.createDirectories(SCREENSHOTS);
-        Files.copy(taken.toPath(), SCREENSHOTS.resolve(name + ".png"), StandardCopyOption.REPLACE_EXISTING);
+        Files.write(SCREENSHOTS.resolve(name + ".png"), png);
     }
 
     /** What axe-core finds wrong. */
