@@ -95,6 +95,10 @@ abstract class Cell {
      */
     record Budget(long left, long of, double debt, long debtNanos) {
 
+        boolean isMoreSpentThan(Budget that) {
+            return debt == that.debt ? (double) left / of < (double) that.left / that.of : debt > that.debt;
+        }
+
         /** The same share of another capacity, rounded down. */
         long shareOf(long capacity) {
             return BigInteger.valueOf(left)

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 final class Constant extends Cell {
 
     private final Terms terms;
-    private final Budget budget;
+    private volatile Budget budget;
     private volatile boolean retired;
 
     private Constant(Terms terms, Budget budget) {
@@ -57,7 +57,12 @@ final class Constant extends Cell {
     }
 
     @Override
-    void absorb(Cell other) {}
+    void absorb(Cell other) {
+        Budget that = ((Constant) other).budget;
+        if (that.isMoreSpentThan(budget)) {
+            budget = that;
+        }
+    }
 
     @Override
     Budget leave(long now) {

@@ -565,6 +565,17 @@ class CallsInFlightTest {
     }
 
     @Test
+    void theKnownKeysAreThoseWithCallsInFlight() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        Reservation one = limiter.reserve("one", 1, 0);
+        limiter.reserve("two", 1, 0);
+        assertThat(limiter.knownKeys()).containsExactlyInAnyOrder("one", "two");
+        one.release();
+        assertThat(limiter.knownKeys()).containsExactly("two");
+    }
+
+    @Test
     void peekRemembersNoKey() {
         InMemoryRateLimiter limiter = limiter(limit(1));
         assertThat(limiter.peek("key", 1, 0).admitted()).isTrue();

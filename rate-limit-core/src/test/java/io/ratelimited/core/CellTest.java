@@ -278,4 +278,28 @@ class CellTest {
             assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(26 * SECOND / 10);
         }
     }
+
+    /** While a limit is closed, its cells only keep what they were handed. */
+    @Test
+    void aClosedCellThatAbsorbsAnotherKeepsTheMoreSpentBudget() {
+        Terms closed = Terms.of(Limit.of("a", Algorithm.GCRA).rate("0/s").build(), 0);
+        List<Cell.Budget> ordered = List.of(
+                new Cell.Budget(1, 1, 0, 0),
+                new Cell.Budget(9, 10, 0, 0),
+                new Cell.Budget(0, 1, 0, 0),
+                new Cell.Budget(0, 1, 3, 7));
+        for (Cell.Budget less : ordered) {
+            for (Cell.Budget more : ordered.subList(ordered.indexOf(less), ordered.size())) {
+                for (boolean first : new boolean[] {true, false}) {
+                    Cell cell = closed.resume(first ? less : more, 0);
+                    cell.absorb(closed.resume(first ? more : less, 0));
+                    assertThat(cell.leave(0)).isEqualTo(more);
+                }
+            }
+            assertThat(closed.resume(less, 0).nanosToFresh(0)).isEqualTo(less.left() == less.of() ? 0 : Long.MAX_VALUE);
+        }
+        Cell cell = closed.fresh(0);
+        cell.retire();
+        assertThat(cell.peek(1, 0, 0)).isEqualTo(Cell.MOVED);
+    }
 }

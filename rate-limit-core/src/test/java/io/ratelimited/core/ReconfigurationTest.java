@@ -184,4 +184,28 @@ class ReconfigurationTest {
         limiter.update(limit(Algorithm.SMOOTH_BURSTY, "20/s").build());
         assertThat(limiter.peek("new", 1, 0).remaining()).isEqualTo(11); // 10 stored, one on credit
     }
+
+    @Test
+    void aClosedLimitHasNothingLeftAndAnUnlimitedOneNoEnd() {
+        InMemoryRateLimiter limiter = limiter(limit(Algorithm.TOKEN_BUCKET, "0/s"), new ManualTicker());
+        assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
+        limiter.update(limit(Algorithm.TOKEN_BUCKET, "unlimited").build());
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(Long.MAX_VALUE);
+        assertThat(limiter.peek(null, 1, 0).reset()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "SMOOTH_BURSTY"})
+    void aLimiterThatTakesOverFromAnotherStartsWithNothingStored(Algorithm algorithm) {
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = InMemoryRateLimiter.startingEmpty(
+                limit(algorithm, "10/s").burst(10).build(), ticker, 10);
+        long credit = algorithm == Algorithm.SMOOTH_BURSTY ? 1 : 0;
+        for (String key : new String[] {null, "key"}) {
+            assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(credit);
+        }
+        ticker.advance(Duration.ofMillis(300));
+        assertThat(limiter.peek("new", 1, 0).remaining()).isEqualTo(3 + credit);
+        assertThat(limiter.source()).isEqualTo(Decision.Source.MEMORY);
+    }
 }
