@@ -40,6 +40,14 @@ final class Call extends CompletableFuture<Verdict> implements Deadlines.Timed {
         return maxWaitMicros;
     }
 
+    /** Whether another call asks the same, so that a script is told once. */
+    boolean asksAs(Call other) {
+        return refunded == null
+                && other.refunded == null
+                && permits == other.permits
+                && maxWaitMicros == other.maxWaitMicros;
+    }
+
     /** What the script is told of the wait; see {@code decide.lua}. */
     String waitArgument() {
         return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;

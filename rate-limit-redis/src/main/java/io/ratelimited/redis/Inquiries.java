@@ -113,10 +113,15 @@ final class Inquiries {
         });
     }
 
-    /** The arguments of {@code decide.lua} for calls under this limit alone. */
+    /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls are given once. */
     String[] arguments(String operation, RedisTerms current, List<Call> calls) {
         List<String> args = begin(operation, current, calls.size());
-        for (Call call : calls) {
+        Call first = calls.get(0);
+        boolean equal = true;
+        for (int i = 1; i < calls.size() && equal; i++) {
+            equal = first.asksAs(calls.get(i));
+        }
+        for (Call call : equal ? calls.subList(0, 1) : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
             add(args, call.permits(), cost, call.waitArgument());
         }

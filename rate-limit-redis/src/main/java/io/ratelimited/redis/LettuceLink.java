@@ -4,7 +4,6 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.RedisReadOnlyException;
-import io.lettuce.core.ScriptOutputType;
 import io.lettuce.core.api.StatefulConnection;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.cluster.RedisClusterClient;
@@ -12,6 +11,9 @@ import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
 import io.lettuce.core.cluster.api.async.RedisClusterAsyncCommands;
 import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.NestedMultiOutput;
+import io.lettuce.core.protocol.CommandArgs;
+import io.lettuce.core.protocol.CommandType;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -55,14 +57,30 @@ final class LettuceLink implements RedisLink {
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, String... args) {
         Evaluation result = new Evaluation();
-        result.watch(commands.evalsha(script.digest(), ScriptOutputType.MULTI, keys, args), failure -> {
+        send(result, CommandType.EVALSHA, script.digest(), keys, args, failure -> {
             if (isNoScript(failure) && !result.isDone()) {
-                result.watch(commands.eval(script.text(), ScriptOutputType.MULTI, keys, args), null);
+                send(result, CommandType.EVAL, script.text(), keys, args, null);
                 return true;
             }
             return false;
         });
         return result;
+    }
+
+    private void send(
+            Evaluation result,
+            CommandType type,
+            String script,
+            String[] keys,
+            String[] args,
+            @Nullable Predicate<Throwable> retry) {
+        // As text of ASCII, which all but the keys are, arguments are written without a buffer each.
+        CommandArgs<String, String> all =
+                new CommandArgs<>(StringCodec.UTF8).add(script).add(keys.length).addKeys(keys);
+        for (String arg : args) {
+            all.add(arg);
+        }
+        result.watch(commands.dispatch(type, new NestedMultiOutput<>(StringCodec.UTF8), all), retry);
     }
 
     private static boolean isNoScript(Throwable failure) {

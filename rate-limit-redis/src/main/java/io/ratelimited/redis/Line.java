@@ -92,45 +92,40 @@ final class Line {
                     if (failure != null) {
                         fail(batch, failure);
                     } else {
-                        int first = calls.indexOf(batch.get(0));
-                        decided(
-                                batch,
-                                reply.subList(4 * first, 4 * (first + batch.size())),
-                                terms,
-                                sentAt,
-                                lease,
-                                reply);
+                        Verdict[] all = Verdict.all(reply, calls, terms);
+                        decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
                     }
                 });
     }
 
-    /** The next script call is sent before anyone is told: what they do then comes after it. */
-    private void decided(
-            List<Call> batch,
-            List<Object> replies,
-            RedisTerms terms,
-            long sentAt,
-            Leases.@Nullable Request lease,
-            List<Object> whole) {
-        Verdict[] verdicts = new Verdict[batch.size()];
-        for (int i = 0; i < verdicts.length; i++) {
-            verdicts[i] = Verdict.of(replies, 4 * i, terms);
-            if (verdicts[i].hasRetry()) {
+    /**
+     * The next script call is sent before anyone is told: what they do then comes after it.
+     *
+     * @param first where the verdicts on the batch begin
+     */
+    private void decided(List<Call> batch, Verdict[] all, int first, long sentAt, Leases.@Nullable Request lease) {
+        boolean taken = false;
+        for (int i = 0; i < batch.size(); i++) {
+            Verdict verdict = all[first + i];
+            if (verdict.hasRetry()) {
                 long hold = lease == null ? 0 : lease.hold();
-                inquiries.denials().add(key, batch.get(i), verdicts[i], sentAt, hold);
-            } else if (verdicts[i].admitted()) {
+                inquiries.denials().add(key, batch.get(i), verdict, sentAt, hold);
+                taken = false;
+            } else if (verdict.admitted() && !taken) {
                 // What was refused before has to wait longer now.
                 inquiries.denials().forget(key);
+                taken = true;
             }
         }
         if (lease != null) {
-            lease.answered(Verdict.of(whole, whole.size() - 4, terms));
+            lease.answered(all[all.length - 1]);
         }
         next();
-        for (int i = 0; i < verdicts.length; i++) {
-            if (!batch.get(i).complete(verdicts[i]) && verdicts[i].admitted()) {
+        for (int i = 0; i < batch.size(); i++) {
+            Verdict verdict = all[first + i];
+            if (!batch.get(i).complete(verdict) && verdict.admitted()) {
                 // Whoever asked has given up and was decided otherwise; nobody else could give it back.
-                inquiries.giveBack(key, batch.get(i).permits(), verdicts[i]);
+                inquiries.giveBack(key, batch.get(i).permits(), verdict);
             }
         }
     }

@@ -208,6 +208,16 @@ final class RedisTerms {
         }
     }
 
+    /** Parts of a microsecond. */
+    long one() {
+        return one;
+    }
+
+    /** Parts that one permit takes. */
+    long step() {
+        return step.longValue();
+    }
+
     /** What permits cost, in microseconds and parts of one; at most {@link #FAR}. */
     Cost cost(long permits) {
         long whole = step.longValue();

@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import java.time.Duration;
+import java.util.List;
 
 /**
  * What was decided about one call.
@@ -25,8 +26,59 @@ record Verdict(long outcome, long remaining, long reset, String mark, RedisTerms
 
     private static final long SCRIPT_UNKNOWN = -9007199254740990L;
 
+    /** Values of the reply to the usual calls of {@code virtual_time_usual.lua}; others have four a call. */
+    private static final int USUAL = 5;
+
+    /** What a script has decided about calls, in their order. */
+    static Verdict[] all(List<Object> reply, List<Call> calls, RedisTerms terms) {
+        Verdict[] verdicts = new Verdict[calls.size()];
+        if (reply.size() == USUAL) {
+            usual(reply, calls.get(0), terms, verdicts);
+            return verdicts;
+        }
+        for (int i = 0; i < verdicts.length; i++) {
+            verdicts[i] = of(reply, 4 * i, terms);
+        }
+        return verdicts;
+    }
+
+    /** Of equal calls, each after the other, by the same arithmetic as in the script. */
+    private static void usual(List<Object> reply, Call call, RedisTerms terms, Verdict[] verdicts) {
+        long now = (Long) reply.get(0);
+        long v = (Long) reply.get(1);
+        long part = (Long) reply.get(2);
+        long taken = (Long) reply.get(4);
+        String epoch = "@" + reply.get(3);
+        long one = terms.one();
+        RedisTerms.Cost cost = terms.cost(call.permits());
+        RedisTerms.Cost depth = terms.cost(terms.limit().burst());
+        for (int i = 0; i < verdicts.length; i++) {
+            long next = v + cost.micros();
+            long nextPart = part + cost.parts();
+            if (nextPart >= one) {
+                next++;
+                nextPart -= one;
+            }
+            long wait = Math.max(0, next - now + (nextPart > 0 ? 1 : 0));
+            long outcome = wait * 1000;
+            String mark = "0";
+            if (i < taken) {
+                v = next;
+                part = nextPart;
+                mark = v + "+" + part + epoch;
+            } else {
+                outcome = wait > RedisTerms.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
+            }
+            boolean ahead = v > now || (v == now && part > 0);
+            long remaining = ahead ? 0 : Math.min(terms.limit().burst(), ((now - v) * one - part) / terms.step());
+            long over = part + depth.parts();
+            long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
+            verdicts[i] = new Verdict(outcome, remaining, Math.max(0, reset) * 1000, mark, terms, Source.REDIS);
+        }
+    }
+
     /** From the four values of a reply that begin at an index; see {@code decide.lua}. */
-    static Verdict of(java.util.List<Object> reply, int index, RedisTerms terms) {
+    static Verdict of(List<Object> reply, int index, RedisTerms terms) {
         long micros = (Long) reply.get(index);
         long outcome;
         if (micros == SCRIPT_NEVER) {

@@ -5,8 +5,8 @@
 --        2  take | peek | cancel | renew
 --        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
 --           number of parameters, parameters
---        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark). Among calls to
---        take, one whose wait is "r<mark>" gives permits back, under a single limit
+--        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark); once if all
+--        calls are equal. Among calls to take, one whose wait is "r<mark>" gives permits back, under a single limit
 -- reply  for each call and limit: outcome, remaining, reset, mark; times in microseconds; an outcome is the wait, or minus
 --        the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
 
@@ -38,9 +38,11 @@ end
 
 local reply = {}
 local calls = tonumber(ARGV[at])
-at = at + 1
+local first_call = at + 1
+local equal = #ARGV == at + 4 * #limits
 
 for call = 1, calls do
+  at = first_call + (equal and 0 or 4 * #limits * (call - 1))
   local first = at
   local refused = false
   for i = 1, #limits do

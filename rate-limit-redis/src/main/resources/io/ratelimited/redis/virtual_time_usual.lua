@@ -1,34 +1,68 @@
--- Beginning of the script of virtual_time.lua: the usual call, in few steps. One caller takes permits of one bucket, as it
--- was stored under these parameters, and may go at once. Whatever else is asked goes on below, where it is explained.
+-- Beginning of the script of virtual_time.lua: the usual calls, in few steps. Callers who want the same, given once, take
+-- permits of one bucket that pays for itself, as it was stored under these parameters, with nobody waiting. What each of
+-- them is told follows from the state before the first. Whatever else is asked goes on below, where it is explained.
+--
+-- reply  now, V and its part before the first, epoch, how many are admitted: none behind the first who is not
 
-if ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[16] == '1' and ARGV[12] == '1' and ARGV[9] == '0' and ARGV[19] == '0'
-    and tonumber(ARGV[20]) then
+if ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and #ARGV == 20 and tonumber(ARGV[20]) then
   local now, padding = tonumber(ARGV[1]), 3600000
   if not now then
     local time = redis.call('TIME')
     now, padding = time[1] * 1000000 + time[2], 0
   end
-  local value, meta, depth = redis.pcall('GET', KEYS[1]), ARGV[5] .. ' ', tonumber(ARGV[8])
-  local low = now - depth
-  local v, epoch
+  local value, meta = redis.pcall('GET', KEYS[1]), ARGV[5] .. ' '
+  local one, depth, depth_part = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+  local low, low_part = now - depth, 0
+  if depth_part > 0 then
+    low, low_part = low - 1, one - depth_part
+  end
+  local v, part, epoch = nil, 0, now
   if not value then
-    v, epoch = low, now
-  elseif type(value) == 'string' and #value == #meta + 14 and string.sub(value, 1, #meta) == meta then
-    v, epoch = struct.unpack('>I7I7', value, #meta + 1)
-    if v > now then
+    v, part = low, low_part
+  elseif type(value) == 'string' and string.sub(value, 1, #meta) == meta then
+    local at = #meta + 1
+    if #value == at + 13 then
+      v, epoch = struct.unpack('>I7I7', value, at)
+    elseif #value == at + 18 then
+      v, epoch, part = struct.unpack('>I7I7I5', value, at)
+    end
+    if v and (v > now or (v == now and part > 0)) then
       v = nil
-    elseif v < low then
-      v = low
+    elseif v and (v < low or (v == low and part < low_part)) then
+      v, part = low, low_part
     end
   end
-  if v then
-    local after = v + ARGV[18]
-    local left = (now - after) * ARGV[7]
-    if after <= now and left < 9007199254740992 then
-      local reset = after + depth - now
-      redis.call('SET', KEYS[1], meta .. struct.pack('>I7I7', after, epoch), 'PX', math.ceil(reset / 1000) + padding)
-      return { 0, math.min(tonumber(ARGV[15]), math.floor(left / ARGV[14])), reset,
-        string.format('%.0f+0@%.0f', after, epoch) }
+  if v and (now - v + 1) * one < 9007199254740992 then
+    local calls, a, b, longest = tonumber(ARGV[16]), tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
+    local after, after_part = v + calls * a, part + calls * b
+    local taken = calls
+    if after_part >= one then
+      local carry = math.floor(after_part / one)
+      after, after_part = after + carry, after_part - carry * one
     end
+    if after - now + (after_part > 0 and 1 or 0) > longest then
+      after, after_part, taken = v, part, 0
+      for call = 1, calls do
+        local then_v, then_part = after + a, after_part + b
+        if then_part >= one then
+          then_v, then_part = then_v + 1, then_part - one
+        end
+        if then_v - now + (then_part > 0 and 1 or 0) > longest then break end
+        after, after_part, taken = then_v, then_part, call
+      end
+    end
+    if taken > 0 then
+      local reset, over = after + depth - now, after_part + depth_part
+      if over > one then
+        reset = reset + 2
+      elseif over > 0 then
+        reset = reset + 1
+      end
+      value = meta .. struct.pack('>I7I7', after, epoch)
+      if after_part > 0 then value = value .. struct.pack('>I5', after_part) end
+      if after > now or (after == now and after_part > 0) then value = value .. struct.pack('>I7', now) end
+      redis.call('SET', KEYS[1], value, 'PX', math.ceil(reset / 1000) + padding)
+    end
+    return { now, v, part, epoch, taken }
   end
 end

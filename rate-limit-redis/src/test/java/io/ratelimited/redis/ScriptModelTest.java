@@ -14,6 +14,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
@@ -103,6 +104,38 @@ class ScriptModelTest {
         for (long seed = 4; seed <= 5; seed++) {
             new Run(EMBEDDED, limit, seed).go();
         }
+    }
+
+    /** Callers who want the same are given to the script once, and decided as if each had come alone. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void equalCallsAreDecidedAsOneAfterAnother(Limit limit) {
+        ManualTicker ticker = RedisServers.ticker();
+        RedisBackend backend = REDIS.backend(ticker);
+        Inquiries inquiries = new Inquiries(backend, limit, RedisLimitOptions.DEFAULTS);
+        Random random = new Random(limit.name().charAt(0));
+        long period = limit.rate().period().toNanos() / 1000;
+        for (int step = 0; step < 100; step++) {
+            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 2));
+            Call call = new Call(1L + random.nextInt(2), random.nextInt(3) * period * 1000 / 2, inquiries.deadline());
+            int count = 1 + random.nextInt(12);
+            List<Verdict> together = ask(inquiries, "rl:{together}", Collections.nCopies(count, call));
+            List<Verdict> alone = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                alone.addAll(ask(inquiries, "rl:{alone}", List.of(call)));
+            }
+            assertThat(together).as(limit.name() + " step " + step).isEqualTo(alone);
+            assertThat(REDIS.server().<String>ask(commands -> commands.type("rl:{together}")))
+                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type("rl:{alone}")));
+        }
+    }
+
+    private static List<Verdict> ask(Inquiries inquiries, String name, List<Call> calls) {
+        RedisTerms terms = inquiries.terms();
+        List<Object> reply = inquiries
+                .eval(terms.script(), name, inquiries.arguments("take", terms, calls))
+                .join();
+        return List.of(Verdict.all(reply, calls, terms));
     }
 
     /** One schedule. */
