@@ -71,7 +71,7 @@ final class PermitTime {
 
     /** Whole permits in a span of units, rounded down; 0 for a negative span. */
     long permits(long units) {
-        return units <= 0 ? 0 : units / unitsPerPermit;
+        return Math.max(0, units) / unitsPerPermit;
     }
 
     /** Permits in a span of units, with their fraction. */

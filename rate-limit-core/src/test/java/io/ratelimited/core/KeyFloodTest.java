@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
@@ -263,6 +265,52 @@ class KeyFloodTest {
             limiter.tryAcquire("other", 1);
             return limiter.keys() <= 101;
         });
+    }
+
+    /** What a sweep costs is in proportion to the keys; so is the pause before the next, 10 µs a key. */
+    @Test
+    void manyKeysAreSweptSeldom() {
+        int keys = 300_000;
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 2 * keys);
+        limiter.tryAcquire("last", 10);
+        ticker.advance(Duration.ofMillis(500));
+        for (int i = 0; i < keys; i++) {
+            limiter.tryAcquire(i, 10);
+        }
+        assertThat(sweptKeys(limiter, Duration.ofMillis(600))).isEqualTo(keys + 1);
+        // All but the last are fresh soon, but the next sweep is 3 s after the one before.
+        assertThat(sweptKeys(limiter, Duration.ofMillis(2_900))).isEqualTo(keys + 1);
+        assertThat(sweptKeys(limiter, Duration.ofMillis(101))).isOne();
+    }
+
+    /** How many keys there are after a call at a later time, and the sweep that it may have set off. */
+    private long sweptKeys(InMemoryRateLimiter limiter, Duration later) {
+        ticker.advance(later);
+        limiter.tryAcquire("last", 10);
+        assertThat(ForkJoinPool.commonPool().awaitQuiescence(1, TimeUnit.MINUTES))
+                .isTrue();
+        return limiter.keys();
+    }
+
+    /** A cold limiter is slower than a warm one: what other keys have warmed up is no budget of a new one. */
+    @Test
+    void aNewKeyStartsColdThoughThoseOfItsPlaceWereWarm() {
+        InMemoryRateLimiter flooded = limiter(
+                Limit.of("a", Algorithm.WARM_UP)
+                        .rate("10/s")
+                        .warmup(Duration.ofSeconds(3))
+                        .build(),
+                10);
+        for (int id = 0; id < 1_000; id++) {
+            flooded.reserve(new Colliding(id), 30, 0);
+        }
+        Threads.until(() -> flooded.keys() <= 10);
+        Duration warm = flooded.peek(new Colliding(999), 1, 0).retryAfter();
+        assertThat(flooded.peek(new Colliding(-1), 1, 0).retryAfter()).isEqualTo(warm);
+        ticker.advance(warm);
+        assertThat(flooded.tryAcquire(new Colliding(-1), 1)).isTrue();
+        assertThat(flooded.peek(new Colliding(-1), 1, 0).retryAfter()).isEqualTo(Duration.ofNanos(293_333_334));
     }
 
     @ParameterizedTest

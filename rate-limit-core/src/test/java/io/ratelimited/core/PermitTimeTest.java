@@ -65,7 +65,16 @@ class PermitTimeTest {
 
     @ParameterizedTest
     @ValueSource(
-            strings = {"1/d", "7/m", "3/s", "1000000/s", "999999937/s", "1000000000/s", "1000000001/s", "10000000000/s"
+            strings = {
+                "1/d",
+                "7/m",
+                "3/s",
+                "1000000/s",
+                "501000000/s",
+                "999999937/s",
+                "1000000000/s",
+                "1000000001/s",
+                "10000000000/s"
             })
     void theTimeUntilATargetIsTheExactInverse(String text) {
         Rate rate = Rate.parse(text);
@@ -91,7 +100,7 @@ class PermitTimeTest {
         assertThat(third.nanos(third.cost(1))).isEqualTo(333_333_334);
         assertThat(third.nanos(third.cost(3))).isEqualTo(1_000_000_000);
         assertThat(third.permits(third.cost(7) - 1)).isEqualTo(6);
-        assertThat(third.permits(-1)).isZero();
+        assertThat(third.permits(-third.cost(2))).isZero();
         assertThat(third.grain()).isZero();
     }
 
@@ -101,6 +110,23 @@ class PermitTimeTest {
         assertThat(tenth.cost(65_537)).isEqualTo(65_537);
         assertThat(tenth.nanos(65_537)).isEqualTo(6_554);
         assertThat(tenth.grain()).isEqualTo(9);
+    }
+
+    /** Above one permit a nanosecond the clock shows more than one unit at a time. */
+    @Test
+    void theGrainIsWhatPassesBetweenTwoReadingsBeyondAUnit() {
+        assertThat(new PermitTime(Rate.parse("999999937/s"), 0).grain()).isZero();
+        assertThat(new PermitTime(Rate.parse("1000000000/s"), 0).grain()).isZero();
+        assertThat(new PermitTime(Rate.parse("1000000001/s"), 0).grain()).isOne();
+        assertThat(new PermitTime(Rate.parse("2000000000/s"), 0).grain()).isOne();
+    }
+
+    @Test
+    void theMostPermitsThatCostLessThanTheCapCostWhatTheyTake() {
+        PermitTime third = new PermitTime(Rate.parse("3/s"), 0);
+        long most = PermitTime.FAR / third.cost(1);
+        assertThat(third.cost(most)).isEqualTo(most * third.cost(1)).isLessThan(PermitTime.FAR);
+        assertThat(third.cost(most + 1)).isEqualTo(PermitTime.FAR);
     }
 
     @Test
