@@ -272,7 +272,7 @@ class KeyFloodTest {
     void manyKeysAreSweptSeldom() {
         int keys = 300_000;
         InMemoryRateLimiter limiter =
-                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 2 * keys);
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 2L * keys);
         limiter.tryAcquire("last", 10);
         ticker.advance(Duration.ofMillis(500));
         for (int i = 0; i < keys; i++) {
