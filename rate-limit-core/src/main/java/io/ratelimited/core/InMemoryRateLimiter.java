@@ -18,10 +18,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private final SteadyClock clock;
     private final long maximumKeys;
     private final AtomicInteger waiting = new AtomicInteger();
-    /**
-     * Published before the terms it replaces are linked to it, so that whoever has found a cell of the new terms finds
-     * them here too, and with them the time in which that cell counts.
-     */
+    /** While they change a call may find a cell of older or of newer terms, which has its own time: {@link #nowOf}. */
     private volatile Terms terms;
 
     private volatile Cell single;

@@ -535,6 +535,28 @@ class CallsInFlightTest {
         assertIdle(limiter, "key");
     }
 
+    /** Deep in such a chain another thread goes on, and it must not tell a refused caller that it is admitted. */
+    @Test
+    void aRefusalIsToldHoweverDeepInAQueueItComes() {
+        InMemoryRateLimiter limiter = limiter(limit(2));
+        Reservation running = limiter.reserve("key", 2, 0);
+        List<CompletableFuture<Boolean>> light = new ArrayList<>();
+        List<CompletableFuture<Boolean>> heavy = new ArrayList<>();
+        for (int i = 0; i < 40; i++) {
+            Reservation call = limiter.reserve("key", i % 2 == 0 ? 2 : 1, HOUR);
+            (i % 2 == 0 ? heavy : light).add(call.awaitAsync().thenApply(admitted -> {
+                call.release();
+                return admitted;
+            }));
+        }
+        limiter.update(limit(1));
+        running.release();
+        assertThat(light).allMatch(CompletableFuture::join);
+        assertThat(heavy).noneMatch(CompletableFuture::join);
+        Threads.until(() -> limiter.keys() == 0);
+        assertIdle(limiter, "key");
+    }
+
     @Test
     void resetForgetsNoCallInFlight() {
         InMemoryRateLimiter limiter = limiter(limit(1));
@@ -571,6 +593,7 @@ class CallsInFlightTest {
         Reservation one = limiter.reserve("one", 1, 0);
         limiter.reserve("two", 1, 0);
         assertThat(limiter.knownKeys()).containsExactlyInAnyOrder("one", "two");
+        assertThat(limiter.keys()).isEqualTo(2);
         one.release();
         assertThat(limiter.knownKeys()).containsExactly("two");
     }

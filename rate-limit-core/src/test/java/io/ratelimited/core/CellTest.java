@@ -244,6 +244,40 @@ class CellTest {
         assertThat(limiter.peek(null, 1, 0).reset()).isEqualTo(Duration.ofNanos(293_333_334));
     }
 
+    /** A third of a second is no whole number of nanoseconds; what is left over counts even where the clock hides it. */
+    @Test
+    void aWarmUpCallAtTheVeryNanosecondInWhichTheNextMayGoLosesNoFraction() {
+        Cell cell = Terms.of(
+                        Limit.of("a", Algorithm.WARM_UP)
+                                .rate("3/s")
+                                .warmup(Duration.ZERO)
+                                .build(),
+                        0)
+                .fresh(0);
+        assertThat(cell.reserve(1, 0, 0, null)).isZero();
+        for (long call = 0; call < 3; call++) {
+            assertThat(cell.reserve(1, 333_333_333, SECOND, null)).isEqualTo(call * SECOND / 3 + 1);
+        }
+        assertThat(cell.nanosToWhole(0)).isEqualTo(1_333_333_334);
+    }
+
+    @Test
+    void aWarmUpTellsNoTimeThatIsDecadesAhead() {
+        Terms terms = Terms.of(
+                Limit.of("a", Algorithm.WARM_UP)
+                        .rate("1/s")
+                        .warmup(Duration.ZERO)
+                        .build(),
+                0);
+        Cell cell = terms.fresh(0);
+        long most = PermitTime.FAR / (3 * SECOND);
+        for (int call = 0; call < 4; call++) {
+            assertThat(cell.reserve(most, 0, PermitTime.FAR, null)).isEqualTo(call * most * SECOND);
+        }
+        assertThat(cell.peek(1, 0, PermitTime.FAR)).isEqualTo(Cell.UNKNOWN);
+        assertThat(cell.peek(most + 1, 0, PermitTime.FAR)).isEqualTo(Cell.NEVER);
+    }
+
     /** What was granted in advance counts in the windows in which it will be used, as many as a window holds. */
     @Test
     void debtHandedToAWindowFillsTheWindowsAhead() {
@@ -277,6 +311,17 @@ class CellTest {
             limiter.update(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build());
             assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(26 * SECOND / 10);
         }
+    }
+
+    /** Debt that is paid at this very moment is none any more: a queue that holds no call is whole, whatever follows. */
+    @Test
+    void aQueueThatIsEmptyAgainIsWhole() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("a", Algorithm.LEAKY_BUCKET).rate("10/s").build(), ticker, 1);
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+        ticker.advanceNanos(SECOND / 10);
+        limiter.update(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build());
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(10);
     }
 
     /** While a limit is closed, its cells only keep what they were handed. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
@@ -24,7 +25,8 @@ class KeyFloodTest {
     private static final int MAXIMUM = 1_000;
     private static final int FLOOD = 1_000_000;
 
-    private final ManualTicker ticker = new ManualTicker();
+    /** Monotonic time may be negative. */
+    private final ManualTicker ticker = new ManualTicker(-3_600_000_000_000L, Instant.EPOCH);
 
     static Stream<Limit> limits() {
         return Stream.of(
@@ -279,9 +281,9 @@ class KeyFloodTest {
             limiter.tryAcquire(i, 10);
         }
         assertThat(sweptKeys(limiter, Duration.ofMillis(600))).isEqualTo(keys + 1);
-        // All but the last are fresh soon, but the next sweep is 3 s after the one before.
-        assertThat(sweptKeys(limiter, Duration.ofMillis(2_900))).isEqualTo(keys + 1);
-        assertThat(sweptKeys(limiter, Duration.ofMillis(101))).isOne();
+        // All but the last are fresh soon, but the next sweep is 3.00001 s after the one before.
+        assertThat(sweptKeys(limiter, Duration.ofMillis(3_000))).isEqualTo(keys + 1);
+        assertThat(sweptKeys(limiter, Duration.ofNanos(10_000))).isOne();
     }
 
     /** How many keys there are after a call at a later time, and the sweep that it may have set off. */
@@ -291,6 +293,32 @@ class KeyFloodTest {
         assertThat(ForkJoinPool.commonPool().awaitQuiescence(1, TimeUnit.MINUTES))
                 .isTrue();
         return limiter.keys();
+    }
+
+    /** Whoever is in debt when the limit changes is found by a sweep before his next call. */
+    @Test
+    void aSweepAfterAChangeOfTheLimitForgetsNoDebt() {
+        Limit limit = Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build();
+        InMemoryRateLimiter limiter = limiter(limit, MAXIMUM);
+        for (int i = 0; i < 4; i++) {
+            limiter.reserve("debtor", 10, PermitTime.FAR);
+        }
+        limiter.update(limit);
+        assertThat(sweptKeys(limiter, Duration.ofSeconds(1))).isEqualTo(2);
+        assertThat(limiter.peek("debtor", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(2_100));
+    }
+
+    @Test
+    void aPlaceRemembersTheMostSpentOfItsKeys() {
+        InMemoryRateLimiter flooded =
+                limiter(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/h").build(), 10);
+        for (int permits : new int[] {1, 5}) {
+            for (int id = 0; id < 500; id++) {
+                flooded.tryAcquire(new Colliding(1_000 * permits + id), permits);
+            }
+            Threads.until(() -> flooded.keys() <= 10);
+        }
+        assertThat(flooded.peek(new Colliding(-1), 1, 0).remaining()).isLessThanOrEqualTo(4);
     }
 
     /** A cold limiter is slower than a warm one: what other keys have warmed up is no budget of a new one. */

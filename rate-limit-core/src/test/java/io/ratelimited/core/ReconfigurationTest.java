@@ -48,6 +48,16 @@ class ReconfigurationTest {
     }
 
     @Test
+    void theDecisionOnACallTellsWhatIsLeftOfItsKeyAfterAChange() {
+        InMemoryRateLimiter limiter =
+                limiter(limit(Algorithm.TOKEN_BUCKET, "10/s").burst(3), new ManualTicker());
+        Reservation call = limiter.reserve("key", 2, 0);
+        limiter.update(limit(Algorithm.TOKEN_BUCKET, "10/s").burst(300).build());
+        assertThat(call.decision().admitted()).isTrue();
+        assertThat(call.decision().remaining()).isEqualTo(100);
+    }
+
+    @Test
     void debtIsKeptInPermits() {
         InMemoryRateLimiter limiter =
                 limiter(limit(Algorithm.TOKEN_BUCKET, "10/s").burst(5), new ManualTicker());
