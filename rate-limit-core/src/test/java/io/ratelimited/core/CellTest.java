@@ -130,6 +130,26 @@ class CellTest {
 
     @ParameterizedTest
     @MethodSource("limits")
+    void whatWasSpentLongAgoMakesAnAbsorbingCellNoMoreSpent(Limit limit) {
+        if (limit.algorithm() == Algorithm.WARM_UP) {
+            return; // one that has been idle is cold
+        }
+        Terms terms = Terms.of(limit, 0);
+        for (long slot = 0; slot < 10; slot++) {
+            Cell longAgo = terms.fresh(0);
+            longAgo.reserve(5, slot * SECOND / 4, 0, null);
+            Cell recent = terms.fresh(100 * SECOND);
+            recent.reserve(1, 100 * SECOND, 0, null);
+            Cell both = recent.copy();
+            both.absorb(longAgo);
+            assertTwins(both, recent, 100 * SECOND);
+            longAgo.absorb(recent);
+            assertTwins(longAgo, recent, 100 * SECOND);
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
     void aRetiredCellAnswersThatItHasMovedAndItsTwinGoesOn(Limit limit) {
         Random random = new Random(3);
         for (int round = 0; round < 100; round++) {
@@ -298,13 +318,28 @@ class CellTest {
         }
     }
 
+    @Test
+    void debtOfAWholeWindowFillsTheNextAndNoOther() {
+        ticker.advanceNanos(123 * SECOND);
+        for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                    Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), ticker, 1);
+            for (int i = 0; i < 2; i++) {
+                limiter.reserve(null, 10, DAY);
+            }
+            limiter.update(Limit.of("a", window).rate("10/s").build());
+            long slots = window == Algorithm.SLIDING_WINDOW ? SECOND * 11 / 10 : SECOND;
+            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(2 * slots);
+        }
+    }
+
     /** 10 now, 10 in each of two windows, 5 in the third: 25 are not due yet, and a bucket brings them one by one. */
     @Test
     void debtInWindowsAheadIsHandedOnInPermits() {
-        ticker.advanceNanos(123 * SECOND);
         for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
             InMemoryRateLimiter limiter =
                     new InMemoryRateLimiter(Limit.of("a", window).rate("10/s").build(), ticker, 1);
+            ticker.advanceNanos(123 * SECOND);
             for (int i = 0; i < 7; i++) {
                 limiter.reserve(null, 5, DAY);
             }
