@@ -73,9 +73,13 @@ final class Browser implements AutoCloseable {
                 Map.of("origin", origin, "permissions", List.of("clipboardReadWrite", "clipboardSanitizedWrite")));
     }
 
-    /** Whether there is a browser to drive. */
+    /** Whether there is a browser to drive; says so if not, since Maven shows no reasons for what was skipped. */
     static boolean isInstalled() {
-        return CHROMIUM != null && DRIVER != null;
+        boolean installed = CHROMIUM != null && DRIVER != null;
+        if (!installed) {
+            System.out.println("[WARNING] Skipped: " + MISSING);
+        }
+        return installed;
     }
 
     private static @Nullable Path onThePath(String... names) {
@@ -235,8 +239,7 @@ final class Browser implements AutoCloseable {
                         + "return {x, y, width, height, scale: 1}",
                 css);
         Map<String, Object> taken = driver.executeCdpCommand(
-                "Page.captureScreenshot",
-                Map.of("captureBeyondViewport", true, "clip", Objects.requireNonNull(clip)));
+                "Page.captureScreenshot", Map.of("captureBeyondViewport", true, "clip", Objects.requireNonNull(clip)));
         return OutputType.BYTES.convertFromBase64Png((String) taken.get("data"));
     }
 
