@@ -289,6 +289,9 @@ class LivePageTests {
                                 + ".map(e => e.outerHTML)"))
                 .isEmpty();
         browser.screenshotOfAll("page-" + width + "-" + theme);
+        assertThat(browser.script(
+                        "return document.getElementById('status').getBoundingClientRect().bottom <= innerHeight"))
+                .isEqualTo(true);
     }
 
     @Test
