@@ -137,6 +137,7 @@ public final class Tables {
         heading("Through Spring", "1 thread", "above the floor", "2 threads", "above the floor", "B/op", "above");
         springRow("a `MethodInterceptor` that only proceeds", "floorInterceptor");
         springRow("floor: an `@Around` that only proceeds", "floorAround");
+        springRow("an `@Around` with a clock and one compare-and-set", "floorAroundCounting");
         springRow("an `@Around` that binds the annotation", "floorAroundBinding");
         springRow("**ours**, no key", "ours");
         springRow("**ours**, `key = \"#id\"`", "oursByParameter");
