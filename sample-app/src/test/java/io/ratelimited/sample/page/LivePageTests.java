@@ -289,8 +289,8 @@ class LivePageTests {
                                 + ".map(e => e.outerHTML)"))
                 .isEmpty();
         browser.screenshotOfAll("page-" + width + "-" + theme);
-        assertThat(browser.script(
-                        "return document.getElementById('status').getBoundingClientRect().bottom <= innerHeight"))
+        assertThat(browser.script("scrollTo(0, 0); document.getElementById('controls').scrollTop = 0;"
+                        + "return document.getElementById('status').getBoundingClientRect().bottom <= innerHeight"))
                 .isEqualTo(true);
     }
 
