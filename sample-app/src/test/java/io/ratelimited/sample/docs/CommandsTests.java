@@ -39,8 +39,6 @@ class CommandsTests {
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
             Map.entry("redis-server", "RedisProcess starts one"),
-            Map.entry(
-                    "docker run -p 6379:6379 redis", "nothing: it needs Docker, and the line before it does the same"),
             Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
             Map.entry(instance(8080), "TwoInstancesTests"),
             Map.entry(instance(8081), "TwoInstancesTests"),
