@@ -281,6 +281,21 @@ class CellTest {
         assertThat(cell.nanosToWhole(0)).isEqualTo(1_333_333_334);
     }
 
+    /** One of 30 stored permits has been used; it is stored again in 0.1 s, after the time that it cost. */
+    @Test
+    void aWarmUpIsFreshWhenItIsAllColdAgain() {
+        Cell cell = Terms.of(
+                        Limit.of("a", Algorithm.WARM_UP)
+                                .rate("10/s")
+                                .warmup(Duration.ofSeconds(3))
+                                .build(),
+                        0)
+                .fresh(0);
+        assertThat(cell.nanosToFresh(0)).isZero();
+        assertThat(cell.reserve(1, 0, 0, null)).isZero();
+        assertThat(cell.nanosToFresh(0)).isBetween(393_333_333L, 393_333_336L);
+    }
+
     @Test
     void aWarmUpTellsNoTimeThatIsDecadesAhead() {
         Terms terms = Terms.of(
