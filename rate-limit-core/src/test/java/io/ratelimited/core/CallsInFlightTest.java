@@ -605,6 +605,15 @@ class CallsInFlightTest {
     }
 
     @Test
+    void peekCountsTheCallsInFlightAndThePermitsItIsAskedFor() {
+        InMemoryRateLimiter limiter = limiter(limit(3));
+        limiter.reserve("key", 2, 0);
+        assertThat(limiter.peek("key", 1, 0).admitted()).isTrue();
+        assertThat(limiter.peek("key", 2, 0).admitted()).isFalse();
+        assertThat(limiter.peek("key", 2, HOUR).admitted()).isTrue();
+    }
+
+    @Test
     void peekRemembersNoKey() {
         InMemoryRateLimiter limiter = limiter(limit(1));
         assertThat(limiter.peek("key", 1, 0).admitted()).isTrue();
