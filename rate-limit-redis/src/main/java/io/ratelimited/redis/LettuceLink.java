@@ -13,10 +13,8 @@ import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.ByteBufUtil;
 import io.netty.util.internal.ThreadExecutorMap;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
@@ -61,7 +59,7 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
-    public CompletionStage<List<Object>> eval(Script script, String[] keys, String... args) {
+    public CompletionStage<List<Object>> eval(Script script, String[] keys, Words args) {
         Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args);
         write(evaluation);
         return evaluation;
@@ -155,18 +153,25 @@ final class LettuceLink implements RedisLink {
         private final CommandType type;
         private final Script script;
         private final String[] keys;
-        private final String[] arguments;
+        private final Words arguments;
         private volatile @Nullable Evaluation withText;
 
-        private Evaluation(CommandType type, Script script, String[] keys, String[] arguments) {
-            super(new Command<>(
-                    type,
-                    new NestedMultiOutput<>(StringCodec.UTF8),
-                    new Words(type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
+        private Evaluation(CommandType type, Script script, String[] keys, Words arguments) {
+            super(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), words(type, script, keys, arguments)));
             this.type = type;
             this.script = script;
             this.keys = keys;
             this.arguments = arguments;
+        }
+
+        private static CommandArgs<String, String> words(
+                CommandType type, Script script, String[] keys, Words arguments) {
+            Words words = new Words().add(type == CommandType.EVAL ? script.text() : script.digest());
+            words.add(keys.length);
+            for (String key : keys) {
+                words.add(key);
+            }
+            return new Arguments(keys[0], words.add(arguments));
         }
 
         /** On the event loop. */
@@ -206,38 +211,18 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /**
-     * The words of a command as they are sent, put together by the caller: the event loop, which all callers share, has
-     * less to do then.
-     */
-    private static final class Words extends CommandArgs<String, String> {
+    /** Arguments that need only be copied. */
+    private static final class Arguments extends CommandArgs<String, String> {
 
         private final String key;
-        private final byte[] encoded;
         private final int count;
+        private final byte[] bytes;
 
-        private Words(String script, String[] keys, String[] arguments) {
+        private Arguments(String key, Words words) {
             super(StringCodec.UTF8);
-            this.key = keys[0];
-            this.count = 2 + keys.length + arguments.length;
-            StringBuilder text = new StringBuilder(256);
-            add(text, script);
-            add(text, Integer.toString(keys.length));
-            for (String name : keys) {
-                add(text, name);
-            }
-            for (String argument : arguments) {
-                add(text, argument);
-            }
-            this.encoded = text.toString().getBytes(StandardCharsets.UTF_8);
-        }
-
-        private static void add(StringBuilder text, String word) {
-            text.append('$')
-                    .append(ByteBufUtil.utf8Bytes(word))
-                    .append("\r\n")
-                    .append(word)
-                    .append("\r\n");
+            this.key = key;
+            this.count = words.count();
+            this.bytes = words.bytes();
         }
 
         @Override
@@ -245,7 +230,7 @@ final class LettuceLink implements RedisLink {
             return count;
         }
 
-        /** Says where in a cluster to send the command. */
+        /** Says where in a cluster the command goes. */
         @Override
         public ByteBuffer getFirstEncodedKey() {
             return StringCodec.UTF8.encodeKey(key);
@@ -253,7 +238,7 @@ final class LettuceLink implements RedisLink {
 
         @Override
         public void encode(ByteBuf to) {
-            to.writeBytes(encoded);
+            to.writeBytes(bytes);
         }
     }
 }
