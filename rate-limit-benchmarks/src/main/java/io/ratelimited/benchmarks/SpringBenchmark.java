@@ -70,6 +70,11 @@ public class SpringBenchmark {
     }
 
     @Benchmark
+    public String floorAroundCounting() {
+        return peers.aroundCounting(caller.id());
+    }
+
+    @Benchmark
     public String floorAroundBinding() {
         return peers.aroundBinding(caller.id());
     }

@@ -34,6 +34,7 @@ import java.time.temporal.ChronoUnit;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
@@ -59,6 +60,10 @@ class SpringPeers {
     static class Service {
 
         String around(String id) {
+            return id;
+        }
+
+        String aroundCounting(String id) {
             return id;
         }
 
@@ -102,12 +107,23 @@ class SpringPeers {
         String value();
     }
 
-    /** The floors: advice that does nothing. */
+    /** The floors: advice that does nothing, or no more than a clock and one word for all threads. */
     @Aspect
     static class Proceeding {
 
+        private final AtomicLong last = new AtomicLong();
+
         @Around("execution(* io.ratelimited.benchmarks.SpringPeers.Service.around(..))")
         public @Nullable Object around(ProceedingJoinPoint call) throws Throwable {
+            return call.proceed();
+        }
+
+        @Around("execution(* io.ratelimited.benchmarks.SpringPeers.Service.aroundCounting(..))")
+        public @Nullable Object counting(ProceedingJoinPoint call) throws Throwable {
+            long now = System.nanoTime();
+            for (long seen = last.get(); !last.compareAndSet(seen, now); ) {
+                seen = last.get();
+            }
             return call.proceed();
         }
 

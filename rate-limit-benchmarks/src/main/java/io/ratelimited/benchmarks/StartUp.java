@@ -8,6 +8,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import javax.tools.ToolProvider;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
+import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.support.GenericBeanDefinition;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.WebApplicationType;
@@ -17,9 +21,10 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.support.GenericApplicationContext;
 
 /**
- * Starts one application with a number of annotated methods, ten in a class, with the starter or without, and prints one
- * line: methods, with or without, milliseconds, beans, bytes of heap in use, bytes of metaspace. {@code StartUp generate
- * DIRECTORY} writes the classes first. One process a start, so that each is a cold one.
+ * Starts one application with a number of annotated methods, ten in a class, and prints one line: methods, kind,
+ * milliseconds, beans, bytes of heap in use, bytes of metaspace. The kinds are {@code with} the starter, {@code without},
+ * and {@code aspect}: without, but with an aspect that does nothing, which is what it costs to have AspectJ's pointcuts.
+ * {@code StartUp generate DIRECTORY} writes the classes first. One process a start, so that each is a cold one.
  */
 public final class StartUp {
 
@@ -29,12 +34,12 @@ public final class StartUp {
 
     private StartUp() {}
 
-    /** Takes {@code generate DIRECTORY}, or a number of methods and {@code with} or {@code without}. */
+    /** Takes {@code generate DIRECTORY}, or a number of methods and a kind. */
     public static void main(String[] args) throws Exception {
         if (args[0].equals("generate")) {
             generate(Path.of(args[1]));
         } else {
-            start(Integer.parseInt(args[0]), args[1].equals("with"));
+            start(Integer.parseInt(args[0]), args[1]);
         }
     }
 
@@ -56,7 +61,7 @@ public final class StartUp {
         }
     }
 
-    private static void start(int methods, boolean with) throws Exception {
+    private static void start(int methods, String kind) throws Exception {
         List<Class<?>> services = new ArrayList<>();
         for (int i = 0; i < methods / METHODS_OF_A_CLASS; i++) {
             services.add(Class.forName("Service" + i));
@@ -68,8 +73,11 @@ public final class StartUp {
                 "bucket4j.enabled", "false",
                 "spring.main.banner-mode", "off",
                 "logging.level.root", "off",
-                "spring.autoconfigure.exclude", with ? "" : EXCLUDED));
+                "spring.autoconfigure.exclude", kind.equals("with") ? "" : EXCLUDED));
         application.addInitializers(context -> {
+            if (kind.equals("aspect")) {
+                ((GenericApplicationContext) context).registerBean(Idle.class);
+            }
             for (Class<?> service : services) {
                 GenericBeanDefinition definition = new GenericBeanDefinition();
                 definition.setBeanClass(service);
@@ -84,8 +92,18 @@ public final class StartUp {
             long heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
             long rest =
                     ManagementFactory.getMemoryMXBean().getNonHeapMemoryUsage().getUsed();
-            System.out.println(methods + " " + (with ? "with" : "without") + " " + millis + " "
-                    + context.getBeanDefinitionCount() + " " + heap + " " + rest);
+            System.out.println(methods + " " + kind + " " + millis + " " + context.getBeanDefinitionCount() + " " + heap
+                    + " " + rest);
+        }
+    }
+
+    /** An aspect as the starter's, that does nothing. */
+    @Aspect
+    static class Idle {
+
+        @Around("execution(@io.ratelimited.spring.RateLimited * *(..))")
+        public @Nullable Object proceed(ProceedingJoinPoint call) throws Throwable {
+            return call.proceed();
         }
     }
 

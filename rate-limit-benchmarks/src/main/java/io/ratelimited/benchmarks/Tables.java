@@ -137,6 +137,7 @@ public final class Tables {
         heading("Through Spring", "1 thread", "above the floor", "2 threads", "above the floor", "B/op", "above");
         springRow("a `MethodInterceptor` that only proceeds", "floorInterceptor");
         springRow("floor: an `@Around` that only proceeds", "floorAround");
+        springRow("an `@Around` with a clock and one compare-and-set", "floorAroundCounting");
         springRow("an `@Around` that binds the annotation", "floorAroundBinding");
         springRow("**ours**, no key", "ours");
         springRow("**ours**, `key = \"#id\"`", "oursByParameter");
@@ -219,15 +220,24 @@ public final class Tables {
         if (!Files.exists(file)) {
             return;
         }
-        heading("Start-up", "ms without", "ms with", "beans added", "heap added, kB", "other memory added, kB");
+        heading(
+                "Start-up",
+                "ms without",
+                "ms with an idle aspect",
+                "ms with",
+                "beans added",
+                "heap added, kB",
+                "other memory added, kB");
         for (String methods : List.of("0", "10", "1000")) {
             double[] without = medians(file, methods + " without ");
             double[] with = medians(file, methods + " with ");
+            double[] aspect = medians(file, methods + " aspect ");
             System.out.printf(
                     Locale.ROOT,
-                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
+                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
                     methods,
                     without[0],
+                    aspect[0],
                     with[0],
                     with[1] - without[1],
                     (with[2] - without[2]) / 1024,

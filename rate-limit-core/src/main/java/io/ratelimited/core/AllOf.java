@@ -12,6 +12,7 @@ import java.util.concurrent.CompletionStage;
  */
 public final class AllOf implements Reservation {
 
+    /** Read in loops, not as streams: every call under several limits comes here. */
     private final List<Reservation> members;
 
     private AllOf(List<Reservation> members) {
@@ -91,17 +92,31 @@ public final class AllOf implements Reservation {
 
     @Override
     public boolean isRefused() {
-        return members.stream().anyMatch(Reservation::isRefused);
+        for (Reservation member : members) {
+            if (member.isRefused()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     @Override
     public long waitNanos() {
-        return members.stream().mapToLong(Reservation::waitNanos).max().orElse(0);
+        long longest = 0;
+        for (Reservation member : members) {
+            longest = Math.max(longest, member.waitNanos());
+        }
+        return longest;
     }
 
     @Override
     public boolean mayWait() {
-        return members.stream().anyMatch(Reservation::mayWait);
+        for (Reservation member : members) {
+            if (member.mayWait()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The decision of the first member that refused, else of the one that waits longest. */

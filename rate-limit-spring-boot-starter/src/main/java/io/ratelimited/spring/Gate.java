@@ -148,7 +148,11 @@ final class Gate {
         }
 
         private List<Claim> claims() {
-            return enforced.stream().map(Ask::claim).toList();
+            List<Claim> claims = new ArrayList<>(enforced.size());
+            for (Ask ask : enforced) {
+                claims.add(ask.claim());
+            }
+            return claims;
         }
 
         private void await(Reservation reservation, CompletableFuture<Pass> entered) {

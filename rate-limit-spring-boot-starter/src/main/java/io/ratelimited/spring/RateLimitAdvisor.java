@@ -1,9 +1,9 @@
 package io.ratelimited.spring;
 
-import java.lang.annotation.Annotation;
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -12,40 +12,37 @@ import org.springframework.aop.support.StaticMethodMatcherPointcutAdvisor;
 import org.springframework.util.ClassUtils;
 
 /**
- * The advice of {@link RateLimitAspect} for methods that its pointcut cannot see: annotations on interfaces, on what is
- * overridden, and deeper inside other annotations. Matches exactly what the aspect does not, so that no call counts
- * twice.
+ * The advice of {@link RateLimitAspect} for methods that its pointcut does not see: annotations on interfaces, on what is
+ * overridden, and on other annotations. Matches exactly what the aspect does not, so that no call counts twice.
  */
 final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     private static final long serialVersionUID = 1L;
 
-    RateLimitAdvisor(Supplier<LimitedMethods> methods, int order) {
+    private final boolean woven;
+
+    /** @param woven whether {@link ComposedRateLimitAspect} is there, too */
+    RateLimitAdvisor(Supplier<LimitedMethods> methods, int order, boolean woven) {
+        this.woven = woven;
         setAdvice(new Advice(methods));
         setOrder(order);
     }
 
     @Override
     public boolean matches(Method method, Class<?> targetClass) {
-        return LimitedMethods.isLimited(method, targetClass) && !isSeenByAspect(method, targetClass);
+        return LimitedMethods.isLimited(method, targetClass) && !isSeenByAspect(method, targetClass, woven);
     }
 
-    /** Whether the pointcut of the aspect matches a method, woven or not. */
-    static boolean isSeenByAspect(Method method, Class<?> targetClass) {
+    /** Whether an aspect sees to a method, among proxies or woven. */
+    static boolean isSeenByAspect(Method method, Class<?> targetClass, boolean woven) {
         Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
-        return isSeen(specific) || isSeen(specific.getDeclaringClass());
+        Class<?> type = specific.getDeclaringClass();
+        return isDirect(specific) || isDirect(type) || (woven && (isComposed(specific) || isComposed(type)));
     }
 
-    private static boolean isSeen(AnnotatedElement element) {
-        if (isDirect(element)) {
-            return true;
-        }
-        for (Annotation annotation : element.getDeclaredAnnotations()) {
-            if (isDirect(annotation.annotationType())) {
-                return true;
-            }
-        }
-        return false;
+    private static boolean isComposed(AnnotatedElement element) {
+        return Stream.of(element.getDeclaredAnnotations())
+                .anyMatch(annotation -> isDirect(annotation.annotationType()));
     }
 
     private static boolean isDirect(AnnotatedElement element) {

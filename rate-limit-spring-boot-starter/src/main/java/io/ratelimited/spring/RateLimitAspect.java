@@ -12,14 +12,21 @@ import org.springframework.core.Ordered;
  * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, or woven into
  * classes by AspectJ. Binds nothing, which would cost more than all the rest.
  *
- * <p>Sees annotations on the method and on the class that declares it, and those one level up, on annotations there.
- * {@link RateLimitAdvisor} adds the rest.
+ * <p>Sees annotations on the method and on the class that declares it. {@link RateLimitAdvisor} adds the rest, and where
+ * classes are woven {@link ComposedRateLimitAspect}.
  */
 @Aspect
 public final class RateLimitAspect implements Ordered {
 
-    private static final String LIMITED =
-            "(io.ratelimited.spring.RateLimited || io.ratelimited.spring.RateLimited.List)";
+    /**
+     * Only patterns of signatures, which match or do not once and for all: {@code @annotation} and {@code @within} are
+     * matched again at every call. And only single annotations, which Spring tells by reflection: for any other pattern
+     * it reads the class file again for each method of each bean.
+     */
+    static final String PATTERN = "(execution(@io.ratelimited.spring.RateLimited * *(..))"
+            + " || execution(@io.ratelimited.spring.RateLimited.List * *(..))"
+            + " || (execution(* *(..)) && (within(@io.ratelimited.spring.RateLimited *)"
+            + " || within(@io.ratelimited.spring.RateLimited.List *))))";
 
     private static final RateLimitAspect WOVEN = new RateLimitAspect();
 
@@ -63,12 +70,8 @@ public final class RateLimitAspect implements Ordered {
         return order;
     }
 
-    /**
-     * Around every call that an annotation on the method or its class limits. Only patterns of signatures, which match
-     * or do not once and for all: {@code @annotation} and {@code @within} are matched again at every call.
-     */
-    @Around("execution(@" + LIMITED + " * *(..)) || execution(@(@" + LIMITED + " *) * *(..))"
-            + " || (execution(* *(..)) && (within(@" + LIMITED + " *) || within(@(@" + LIMITED + " *) *)))")
+    /** Around every call that an annotation on the method or its class limits. */
+    @Around(PATTERN)
     public @Nullable Object limit(ProceedingJoinPoint call) throws Throwable {
         Supplier<LimitedMethods> configured = methods;
         if (configured == null) {

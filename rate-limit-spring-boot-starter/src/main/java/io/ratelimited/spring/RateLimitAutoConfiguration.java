@@ -105,7 +105,9 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
-        return new RateLimitAdvisor(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
+        boolean woven =
+                environment.getProperty("rate-limit.aspect.mode", "proxy").equalsIgnoreCase("woven");
+        return new RateLimitAdvisor(SingletonSupplier.of(methods::getObject), aspectOrder(environment), woven);
     }
 
     @Bean

@@ -40,19 +40,21 @@ final class WovenMode implements BeanPostProcessor, DisposableBean {
 
     private static void check(Method method, Class<?> type) {
         if (Modifier.isAbstract(method.getModifiers())
-                || !RateLimitAdvisor.isSeenByAspect(method, type)
+                || !RateLimitAdvisor.isSeenByAspect(method, type, true)
                 || !LimitedMethods.isLimited(method, type)) {
             return;
         }
         String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + method.getName();
-        if (!isWoven(method.getDeclaringClass())) {
+        if (!isWoven(method)) {
             throw new InvalidRateLimitException(
                     method.getName(),
                     place,
                     "rate-limit.aspect.mode is woven, but "
-                            + method.getDeclaringClass().getName() + " was not woven",
-                    "Weave it with AspectJ (at compile time, or by -javaagent:aspectjweaver.jar and META-INF/aop.xml),"
-                            + " or set rate-limit.aspect.mode: proxy.");
+                            + method.getDeclaringClass().getName() + "." + method.getName() + " was not woven",
+                    "Weave it with AspectJ (at compile time, or by -javaagent:aspectjweaver.jar and a META-INF/aop.xml"
+                            + " with " + RateLimitAspect.class.getSimpleName() + " and "
+                            + ComposedRateLimitAspect.class.getSimpleName()
+                            + "), or set rate-limit.aspect.mode: proxy.");
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             throw new InvalidRateLimitException(
@@ -63,9 +65,9 @@ final class WovenMode implements BeanPostProcessor, DisposableBean {
         }
     }
 
-    /** AspectJ leaves a description of every join point that it has advised in a static field. */
-    private static boolean isWoven(Class<?> type) {
-        return Stream.of(type.getDeclaredFields())
-                .anyMatch(field -> field.getName().startsWith("ajc$tjp_"));
+    /** AspectJ moves the body of a method that it has advised into another. */
+    private static boolean isWoven(Method method) {
+        return Stream.of(method.getDeclaringClass().getDeclaredMethods())
+                .anyMatch(body -> body.getName().startsWith(method.getName() + "_aroundBody"));
     }
 }

@@ -152,7 +152,9 @@ final class DocSnippetsTests {
                 switch (matcher.group(1)) {
                     case "java" -> section.java.add(matcher.group(2));
                     case "yaml" -> section.yaml.add(matcher.group(2));
-                    case "xml" -> assertThat(matcher.group(2)).contains(RateLimitAspect.class.getName());
+                    case "xml" ->
+                        assertThat(matcher.group(2))
+                                .contains(RateLimitAspect.class.getName(), ComposedRateLimitAspect.class.getName());
                     default -> throw new IllegalStateException("no test for " + matcher.group(1));
                 }
             }

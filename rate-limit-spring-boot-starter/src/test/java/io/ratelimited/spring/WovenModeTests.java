@@ -105,6 +105,24 @@ final class WovenModeTests {
                 .rootCause()
                 .isInstanceOf(InvalidRateLimitException.class)
                 .hasMessageContaining("rate-limit.aspect.mode is woven")
-                .hasMessageContaining(WovenApplication.Service.class.getName() + " was not woven");
+                .hasMessageFindingMatch("WovenApplication\\$Service\\.\\w+ was not woven");
+    }
+
+    /** The annotation of the method {@code meta} is limited, and the aspect for those is missing. */
+    @Test
+    void classWovenByOneOfTheTwoAspectsIsAnErrorAtTheStart() throws Exception {
+        Path aspects = Files.writeString(directory.resolve("aop.xml"), """
+                <aspectj>
+                  <weaver options="-warn:none -Xlint:ignore"><include within="io.ratelimited.spring.woven..*"/></weaver>
+                  <aspects><aspect name="io.ratelimited.spring.RateLimitAspect"/></aspects>
+                </aspectj>
+                """);
+        assertThatThrownBy(() -> Fork.run(
+                        directory,
+                        Fork.classPath(entry -> true),
+                        WovenApplication.class,
+                        "-javaagent:" + Fork.jar("aspectjweaver"),
+                        "-Dorg.aspectj.weaver.loadtime.configuration=" + aspects.toUri()))
+                .hasMessageContaining(WovenApplication.Service.class.getName() + ".meta was not woven");
     }
 }
