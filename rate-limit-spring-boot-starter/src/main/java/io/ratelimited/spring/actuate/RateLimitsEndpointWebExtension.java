@@ -83,10 +83,7 @@ public final class RateLimitsEndpointWebExtension {
     @DeleteOperation
     public WebEndpointResponse<Map<String, Object>> forget(@Selector String name, @Nullable String key) {
         try {
-            return answer(name, () -> {
-                endpoint.forget(name, key);
-                return null;
-            });
+            return answer(name, () -> endpoint.forget(name, key));
         } catch (RuntimeException ex) {
             // Whatever backend it is, its exception is not known here.
             return failure(

@@ -111,6 +111,7 @@ class RedisAwayTest {
         assertThat(JsonPath.<Integer>read(changed.body(), "$.remaining")).isEqualTo(30);
 
         assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
+        assertThat(delete("/actuator/ratelimits/unknown").statusCode()).isEqualTo(404);
         assertThat(limits().peek("login", null).remaining()).isEqualTo(50);
     }
 
