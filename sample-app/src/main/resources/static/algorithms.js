@@ -17,7 +17,7 @@ export const ALGORITHMS = [
   },
   {
     id: 'smooth-bursty', name: 'Smooth bursty', uses: ['rate', 'burst'], level: 'Calls that go at once',
-    says: 'Evenly spaced, and permits that nobody used are stored up to the burst. Starts with none stored.',
+    says: 'Evenly spaced, and permits that nobody used are stored up to the burst; none are when the application starts.',
   },
   {
     id: 'gcra', name: 'GCRA', uses: ['rate', 'burst'], level: 'Room above the level',

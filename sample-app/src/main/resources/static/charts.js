@@ -6,9 +6,11 @@ const HEIGHT = {calls: 190, level: 130, waits: 130};
 /** A live chart of one kind (calls, level, waits) in an element; redrawn when its width or the theme changes. */
 export class Chart {
 
-  constructor(kind, element) {
+  /** @param least what the y axis reaches at least */
+  constructor(kind, element, least) {
     this.kind = kind;
     this.element = element;
+    this.least = least;
     this.data = EMPTY[kind];
     this.until = WINDOW;
     this.build();
@@ -42,23 +44,23 @@ const OPTIONS = {
     bars('let in', '--shadowed'),
     bars('delayed', '--delayed'),
     bars('admitted', '--admitted'),
-  ], 4),
+  ]),
   level: chart => options(chart, [
     {
       label: 'left', stroke: colour('--admitted'), fill: colour('--admitted-soft'), width: 2, points: {show: false},
       paths: uPlot.paths.stepped({align: 1}),
     },
     {label: 'at most', stroke: colour('--offered'), width: 1, dash: [4, 4], points: {show: false}},
-  ], 4),
+  ]),
   waits: chart => options(chart, [
     {
       label: 'waited', paths: () => null, stroke: colour('--delayed'),
       points: {show: true, size: 4, width: 0, fill: colour('--delayed')},
     },
-  ], 100),
+  ]),
 };
 
-function options(chart, series, leastTop) {
+function options(chart, series) {
   const axis = {
     stroke: colour('--muted'), grid: {stroke: colour('--grid'), width: 1}, ticks: {show: false},
     font: '12px system-ui, sans-serif',
@@ -70,11 +72,11 @@ function options(chart, series, leastTop) {
     cursor: {show: false},
     scales: {
       x: {time: false, range: () => [chart.until - WINDOW, chart.until]},
-      y: {range: (plot, min, max) => [0, Math.max(leastTop, (max ?? 0) * 1.1)]},
+      y: {range: (plot, min, max) => [0, Math.max(chart.least, (max ?? 0) * 1.1)]},
     },
     axes: [
-      {...axis, size: 28, values: (plot, ticks) => ticks.map(tick => `${tick} s`)},
-      {...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]},
+      {...axis, size: 28, incrs: [1, 2, 5, 10], values: (plot, ticks) => ticks.map(tick => `${tick} s`)},
+      {...axis, size: 44, incrs: [.1, .2, .5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000]},
     ],
     series: [{}, ...series],
   };

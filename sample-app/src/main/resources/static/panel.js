@@ -17,8 +17,9 @@ export class Panel {
     this.find('[data-level]').textContent = `${algorithm.level} (first caller)`;
     this.root.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => copy(button)));
     parent.append(this.root);
+    const least = {calls: 4, level: algorithm.tells ? .4 : 4, waits: 100};
     this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
-      .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element)]));
+      .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element, least[element.dataset.chart])]));
     this.series = new Series(this.algorithm);
     this.pending = new Set();
     this.draw();

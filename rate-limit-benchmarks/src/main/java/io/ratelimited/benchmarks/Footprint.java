@@ -15,13 +15,12 @@ import java.util.function.BiConsumer;
 import org.openjdk.jol.info.GraphLayout;
 
 /**
- * Prints the heap bytes of a key, without the key, for a limiter per key (the growth from 10,000 to 110,000 keys), and of
- * one limiter without keys, with all that it alone refers to.
+ * Prints the heap bytes of a key, without the key, for a limiter per key (the growth from 10,000 to 110,000 keys, or by as
+ * many as an argument says), and of one limiter without keys, with all that it alone refers to.
  */
 public final class Footprint {
 
     private static final int BEFORE = 10_000;
-    private static final int AFTER = 110_000;
     private static final long KEY_BYTES =
             GraphLayout.parseInstance("caller-100000").totalSize();
 
@@ -34,24 +33,25 @@ public final class Footprint {
 
     private Footprint() {}
 
-    /** Prints a table. */
+    /** Prints a table. Takes how many keys are added, by default 100,000. */
     public static void main(String[] args) {
+        int keys = args.length == 0 ? 100_000 : Integer.parseInt(args[0]);
         System.out.println("| heap bytes per key, without the key | |\n|---|---:|");
         Cache<String, AtomicLong> floor = cache();
-        print("floor: Caffeine and AtomicLong", floor, (map, key) -> floor.put(key, new AtomicLong()));
+        print("floor: Caffeine and AtomicLong", floor, keys, (map, key) -> floor.put(key, new AtomicLong()));
         ConcurrentHashMap<String, AtomicLong> map = new ConcurrentHashMap<>();
-        print("floor: ConcurrentHashMap and AtomicLong", map, (m, key) -> m.put(key, new AtomicLong()));
+        print("floor: ConcurrentHashMap and AtomicLong", map, keys, (m, key) -> m.put(key, new AtomicLong()));
         for (Algorithm algorithm : ALGORITHMS) {
             InMemoryRateLimiter limiter =
                     new InMemoryRateLimiter(Peers.limit(algorithm, "10/h"), Ticker.system(), 1_000_000);
-            print("**ours**: " + algorithm, limiter, (l, key) -> l.tryAcquire(key, 1));
+            print("**ours**: " + algorithm, limiter, keys, (l, key) -> l.tryAcquire(key, 1));
         }
         Cache<String, RateLimiter> guava = cache();
-        print("Guava in Caffeine", guava, (g, key) -> g.put(key, RateLimiter.create(1)));
+        print("Guava in Caffeine", guava, keys, (g, key) -> g.put(key, RateLimiter.create(1)));
         Cache<String, Object> bucket4j = cache();
-        print("Bucket4j in Caffeine", bucket4j, (b, key) -> b.put(key, Peers.bucket4j(1)));
+        print("Bucket4j in Caffeine", bucket4j, keys, (b, key) -> b.put(key, Peers.bucket4j(1)));
         RateLimiterRegistry resilience4j = RateLimiterRegistry.ofDefaults();
-        print("Resilience4j registry", resilience4j, RateLimiterRegistry::rateLimiter);
+        print("Resilience4j registry", resilience4j, keys, RateLimiterRegistry::rateLimiter);
         System.out.println("\n| heap bytes of one limiter | |\n|---|---:|");
         for (Algorithm algorithm : ALGORITHMS) {
             InMemoryRateLimiter limiter = new InMemoryRateLimiter(Peers.limit(algorithm, "10/h"));
@@ -70,16 +70,16 @@ public final class Footprint {
                 .build();
     }
 
-    private static <T> void print(String what, T root, BiConsumer<T, String> use) {
+    private static <T> void print(String what, T root, int keys, BiConsumer<T, String> use) {
         for (int i = 0; i < BEFORE; i++) {
             use.accept(root, "caller-" + (100_000 + i));
         }
         long before = GraphLayout.parseInstance(root).totalSize();
-        for (int i = BEFORE; i < AFTER; i++) {
+        for (int i = BEFORE; i < BEFORE + keys; i++) {
             use.accept(root, "caller-" + (100_000 + i));
         }
         long after = GraphLayout.parseInstance(root).totalSize();
-        System.out.printf("| %s | %d |%n", what, (after - before) / (AFTER - BEFORE) - KEY_BYTES);
+        System.out.printf("| %s | %d |%n", what, (after - before) / keys - KEY_BYTES);
     }
 
     private static void print(String what, Object root) {

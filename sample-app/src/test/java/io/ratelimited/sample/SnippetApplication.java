@@ -26,8 +26,11 @@ public final class SnippetApplication {
     public static ConfigurableApplicationContext start(List<Class<?>> classes, List<String> yaml) throws IOException {
         List<PropertySource<?>> properties = new ArrayList<>();
         for (String text : yaml) {
+            // Of two sources of one name the later would replace the earlier.
             properties.addAll(new YamlPropertySourceLoader()
-                    .load("snippet", new ByteArrayResource(text.getBytes(StandardCharsets.UTF_8))));
+                    .load(
+                            "snippet " + properties.size(),
+                            new ByteArrayResource(text.getBytes(StandardCharsets.UTF_8))));
         }
         ClassLoader loader = classes.isEmpty()
                 ? SnippetApplication.class.getClassLoader()

@@ -7,7 +7,6 @@ import io.ratelimited.sample.SampleApplication;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -28,17 +27,18 @@ class CommandsTests {
     /** Its lines need an application with the limits of that page: OperationsPageTest of the starter. */
     private static final String OPERATIONS_PAGE = "docs/operations.md";
 
-    /** The commands that this test does not run itself, and what does. */
+    /** The commands that neither this test runs nor the step of {@code .ci/run} that takes them from the pages, and what does. */
     private static final Map<String, String> BUILD = Map.ofEntries(
             Map.entry("mvn verify", "the first step of .ci/run"),
-            Map.entry("mvn -DskipTests install", "the last step of .ci/run"),
-            Map.entry("mvn -pl sample-app -am spring-boot:run", "the last step of .ci/run"),
+            Map.entry("mvn -DskipTests install", "the step newcomer of .ci/run"),
+            Map.entry("mvn -pl sample-app -am spring-boot:run", "the step newcomer of .ci/run"),
             Map.entry(
                     "mvn -pl sample-app -am spring-boot:run"
                             + " -Dspring-boot.run.arguments=--rate-limit.limits.demo-token-bucket.burst=2",
-                    "the last step of .ci/run"),
+                    "the step newcomer of .ci/run"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
+            Map.entry("redis-server", "RedisProcess starts one"),
             Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
             Map.entry(instance(8080), "TwoInstancesTests"),
             Map.entry(instance(8081), "TwoInstancesTests"),
@@ -52,14 +52,10 @@ class CommandsTests {
                 + port;
     }
 
-    /** A part of mvn verify by itself, or a suite that takes too long for it: what it names must exist. */
-    private static final Pattern PART = Pattern.compile("mvn -pl ([\\w-]+) .*?(-Dtest='?[\\w,]+|-P\\w+).*");
-    /** Measurements take an hour and a quiet machine; that the benchmarks run at all is a test of their module. */
-    private static final String MEASUREMENTS = "rate-limit-benchmarks";
-
     private static final Pattern BLOCK = Pattern.compile("(?ms)^```(console|shell)\\n(.*?)^```$");
     private static final Pattern CONSOLE_LINE = Pattern.compile("(?m)^\\$ (.*)\\n((?:(?!\\$ ).*\\n)*)");
-    private static final Pattern INLINE = Pattern.compile("`((?:mvn|\\.ci/run|java -jar)\\b[^`]*)`");
+    private static final Pattern INLINE = Pattern.compile(
+            "`((?:mvn|\\.ci/run|rate-limit-benchmarks/run|java -jar|docker run|redis-server)\\b[^`]*)`");
 
     /** Numbers that depend on how fast somebody types. */
     private static final Pattern TIMES = Pattern.compile("(Retry-After: |;t=|retry after |waitedMillis\":)\\d+");
@@ -94,7 +90,8 @@ class CommandsTests {
     }
 
     @Test
-    void everyBuildCommandIsRunBySomething() throws IOException {
+    void everyBuildCommandIsRunBySomething() throws Exception {
+        assumeTrue(hasShellAndCurl(), "bash or curl 7.67 is not installed: apt-get install bash curl");
         Set<String> commands = new TreeSet<>();
         for (String page : Pages.all()) {
             for (String block : blocks(page, "shell")) {
@@ -104,33 +101,13 @@ class CommandsTests {
                     .results()
                     .forEach(inline -> commands.add(inline.group(1)));
         }
-        assertThat(commands).isNotEmpty().allMatch(command -> BUILD.containsKey(command) || isPart(command));
-        assertThat(BUILD.keySet()).allMatch(commands::contains);
-        assertThat(Pages.ROOT.resolve(".ci/run")).isExecutable();
-    }
-
-    /** Whether the module is there, and in it the tests or the profile. */
-    private static boolean isPart(String command) {
-        Matcher part = PART.matcher(command);
-        if (!part.matches()) {
-            return command.contains(MEASUREMENTS);
-        }
-        Path module = Pages.ROOT.resolve(part.group(1));
-        String what = part.group(2);
-        try {
-            if (what.startsWith("-P")) {
-                return Files.readString(module.resolve("pom.xml")).contains("<id>" + what.substring(2) + "</id>");
-            }
-            Set<String> classes;
-            try (Stream<Path> tests = Files.walk(module.resolve("src/test"))) {
-                classes = new TreeSet<>(
-                        tests.map(file -> file.getFileName().toString()).toList());
-            }
-            return Stream.of(what.replaceFirst("-Dtest='?", "").split(",", -1))
-                    .allMatch(test -> classes.contains(test + ".java"));
-        } catch (IOException ex) {
-            return false;
-        }
+        Set<String> ofTheGuide =
+                new TreeSet<>(run("../.ci/run commands").lines().toList());
+        assertThat(ofTheGuide).isNotEmpty();
+        assertThat(commands)
+                .containsAll(ofTheGuide)
+                .containsAll(BUILD.keySet())
+                .allMatch(command -> BUILD.containsKey(command) || ofTheGuide.contains(command));
     }
 
     private static List<String> blocks(String page, String kind) throws IOException {

@@ -1,5 +1,6 @@
 package io.ratelimited.sample.page;
 
+import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
@@ -12,6 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.logging.Level;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.openqa.selenium.By;
 import org.openqa.selenium.OutputType;
 import org.openqa.selenium.WebElement;
@@ -26,8 +28,11 @@ import org.openqa.selenium.support.ui.WebDriverWait;
 /** The installed Chromium with the live page in it, and what a visitor does there. */
 final class Browser implements AutoCloseable {
 
-    private static final Path CHROMIUM = Path.of("/usr/bin/chromium");
-    private static final Path DRIVER = Path.of("/usr/bin/chromedriver");
+    static final String MISSING =
+            "Chromium or ChromeDriver is not on the path: apt-get install chromium chromium-driver";
+
+    private static final @Nullable Path CHROMIUM = onThePath("chromium", "chromium-browser", "google-chrome");
+    private static final @Nullable Path DRIVER = onThePath("chromedriver");
     /** Long enough for a machine that is busy with something else; nothing waits as long as this for a success. */
     private static final Duration PATIENCE = Duration.ofMinutes(2);
 
@@ -41,7 +46,7 @@ final class Browser implements AutoCloseable {
         LoggingPreferences logs = new LoggingPreferences();
         logs.enable(LogType.BROWSER, Level.ALL);
         ChromeOptions options = new ChromeOptions();
-        options.setBinary(CHROMIUM.toFile());
+        options.setBinary(Objects.requireNonNull(CHROMIUM, MISSING).toFile());
         options.setCapability("goog:loggingPrefs", logs);
         options.addArguments(
                 "--headless",
@@ -55,7 +60,8 @@ final class Browser implements AutoCloseable {
                 "--disable-sync");
         this.driver = new ChromeDriver(
                 new ChromeDriverService.Builder()
-                        .usingDriverExecutable(DRIVER.toFile())
+                        .usingDriverExecutable(
+                                Objects.requireNonNull(DRIVER, MISSING).toFile())
                         .withLogOutput(OutputStream.nullOutputStream())
                         .build(),
                 options);
@@ -67,16 +73,29 @@ final class Browser implements AutoCloseable {
                 Map.of("origin", origin, "permissions", List.of("clipboardReadWrite", "clipboardSanitizedWrite")));
     }
 
-    /** Whether there is a browser to drive. */
+    /** Whether there is a browser to drive; says so if not, since Maven shows no reasons for what was skipped. */
     static boolean isInstalled() {
-        return Files.isExecutable(CHROMIUM) && Files.isExecutable(DRIVER);
+        boolean installed = CHROMIUM != null && DRIVER != null;
+        if (!installed) {
+            System.out.println("[WARNING] Skipped: " + MISSING);
+        }
+        return installed;
+    }
+
+    private static @Nullable Path onThePath(String... names) {
+        for (String directory : System.getenv().getOrDefault("PATH", "").split(File.pathSeparator, -1)) {
+            for (String name : names) {
+                if (Files.isExecutable(Path.of(directory, name))) {
+                    return Path.of(directory, name);
+                }
+            }
+        }
+        return null;
     }
 
     /** Loads the page anew in a window of this size. */
     void open(int width, int height, String theme) {
-        driver.executeCdpCommand(
-                "Emulation.setDeviceMetricsOverride",
-                Map.of("width", width, "height", height, "deviceScaleFactor", 1, "mobile", width < 500));
+        resize(width, height);
         driver.executeCdpCommand(
                 "Emulation.setEmulatedMedia",
                 Map.of("features", List.of(Map.of("name", "prefers-color-scheme", "value", theme))));
@@ -84,8 +103,21 @@ final class Browser implements AutoCloseable {
         await(() -> !driver.findElements(By.cssSelector(".panel canvas")).isEmpty());
     }
 
+    void resize(int width, int height) {
+        driver.executeCdpCommand(
+                "Emulation.setDeviceMetricsOverride",
+                Map.of("width", width, "height", height, "deviceScaleFactor", 1, "mobile", width < 500));
+    }
+
+    /** Waits until what was changed is drawn. */
+    void awaitFrame() {
+        scriptAsync("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))");
+    }
+
+    /** As with the mouse or the keyboard: ChromeDriver by itself tells the page of the change, but not of the input. */
     void choose(String id, String value) {
         new Select(find("#" + id)).selectByValue(value);
+        script("document.getElementById(arguments[0]).dispatchEvent(new Event('input', {bubbles: true}))", id);
     }
 
     void set(String id, Object value) {
@@ -97,7 +129,9 @@ final class Browser implements AutoCloseable {
     }
 
     void click(String css) {
-        find(css).click();
+        WebElement element = find(css);
+        script("arguments[0].scrollIntoView({block: 'center'})", element);
+        element.click();
     }
 
     void load(String shape) {
@@ -184,22 +218,29 @@ final class Browser implements AutoCloseable {
     }
 
     void screenshot(String name) throws IOException {
-        save(driver.getScreenshotAs(OutputType.BYTES), name);
+        save(picture(), name);
     }
 
     /** The whole page, however long. */
     void screenshotOfAll(String name) throws IOException {
         script("scrollTo(0, 0)");
-        Object width = script("return innerWidth");
-        Object height = script("return document.documentElement.scrollHeight");
+        save(picture("html"), name);
+    }
+
+    /** What is to be seen. */
+    byte[] picture() {
+        return driver.getScreenshotAs(OutputType.BYTES);
+    }
+
+    /** An element, however long. */
+    byte[] picture(String css) {
+        Object clip = script(
+                "const {x, y, width, height} = document.querySelector(arguments[0]).getBoundingClientRect();"
+                        + "return {x, y, width, height, scale: 1}",
+                css);
         Map<String, Object> taken = driver.executeCdpCommand(
-                "Page.captureScreenshot",
-                Map.of(
-                        "captureBeyondViewport",
-                        true,
-                        "clip",
-                        Map.of("x", 0, "y", 0, "width", width, "height", height, "scale", 1)));
-        save(OutputType.BYTES.convertFromBase64Png((String) taken.get("data")), name);
+                "Page.captureScreenshot", Map.of("captureBeyondViewport", true, "clip", Objects.requireNonNull(clip)));
+        return OutputType.BYTES.convertFromBase64Png((String) taken.get("data"));
     }
 
     private static void save(byte[] png, String name) throws IOException {

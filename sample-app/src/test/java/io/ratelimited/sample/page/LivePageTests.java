@@ -2,6 +2,7 @@ package io.ratelimited.sample.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.sample.Http;
 import io.ratelimited.sample.SnippetApplication;
@@ -40,9 +41,7 @@ import org.springframework.util.ReflectionUtils;
 
 /** The live page in a real browser, against the running application. */
 @SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT, properties = "rate-limit.actuator.mask-keys=false")
-@EnabledIf(
-        value = "io.ratelimited.sample.page.Browser#isInstalled",
-        disabledReason = "Chromium or ChromeDriver is not installed: apt-get install chromium chromium-driver")
+@EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @DirtiesContext // the page changes limits
 class LivePageTests {
@@ -186,32 +185,32 @@ class LivePageTests {
     @Test
     void theCopiedAnnotationCompilesAndMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
         List<String> methods = new ArrayList<>();
-        Map<String, Limit> fromYml = new HashMap<>();
+        List<String> yml = new ArrayList<>();
         Map<String, Limit> fromControls = new HashMap<>();
-        for (String algorithm : List.of("token-bucket", "leaky-bucket", "warm-up", "concurrency", "sliding-log")) {
+        List<?> algorithms = (List<?>) browser.script(
+                "return [...document.querySelectorAll('#algorithm option')].map(option => option.value)");
+        for (int i = 0; i < algorithms.size(); i++) {
+            String algorithm = String.valueOf(algorithms.get(i));
             browser.choose("algorithm", algorithm);
-            browser.choose("policy", "WAIT");
-            browser.set("maxWait", 700);
+            browser.choose("policy", List.of("WAIT", "REJECT", "SHADOW").get(i % 3));
+            browser.set("maxWait", 700 + i);
             browser.run(1);
-            String annotation = copied("annotation");
-            methods.add(annotation + " void m" + methods.size() + "(String user) {}\n");
+            methods.add(copied("annotation") + " void m" + i + "(String user) {}\n");
+            yml.add(copied("yml"));
             fromControls.put(
                     "demo-" + algorithm, limits.get("demo-" + algorithm).limit());
-            fromYml.putAll(limitsOf(List.of(), copied("yml")));
         }
         String source = "@Service class Copied {\n" + String.join("\n", methods) + "}";
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
-        assertThat(classes)
-                .singleElement()
-                .satisfies(type -> assertThat(limited(type)).hasSize(5));
-        assertThat(fromYml).isEqualTo(fromControls);
-        assertThat(limitsOf(classes, "")).isEqualTo(fromControls);
+        assertThat(limitsOf(classes, List.of())).isEqualTo(fromControls);
+        assertThat(limitsOf(List.of(), yml)).isEqualTo(fromControls);
+        assertThat(fromControls.values().stream().map(Limit::algorithm)).containsExactlyInAnyOrder(Algorithm.values());
     }
 
-    /** The limits of an application of these classes, each of whose methods is called once, with this yml. */
-    private static Map<String, Limit> limitsOf(List<Class<?>> classes, String yml) throws Exception {
+    /** The limits of an application of these classes, each of whose methods is called once, with these properties. */
+    private static Map<String, Limit> limitsOf(List<Class<?>> classes, List<String> yml) throws Exception {
         Map<String, Limit> limits = new HashMap<>();
-        try (ConfigurableApplicationContext context = SnippetApplication.start(classes, List.of(yml))) {
+        try (ConfigurableApplicationContext context = SnippetApplication.start(classes, yml)) {
             for (Class<?> type : classes) {
                 for (Method method : limited(type)) {
                     ReflectionUtils.makeAccessible(method);
@@ -219,7 +218,7 @@ class LivePageTests {
                 }
             }
             RateLimits known = context.getBean(RateLimits.class);
-            Matcher names = Pattern.compile("(?m)^ {4}([\\w-]+):$").matcher(yml);
+            Matcher names = Pattern.compile("(?m)^ {4}([\\w-]+):$").matcher(String.join("\n", yml));
             while (names.find()) {
                 known.get(names.group(1));
             }
@@ -290,6 +289,9 @@ class LivePageTests {
                                 + ".map(e => e.outerHTML)"))
                 .isEmpty();
         browser.screenshotOfAll("page-" + width + "-" + theme);
+        assertThat(browser.script("scrollTo(0, 0); document.getElementById('controls').scrollTop = 0;"
+                        + "return document.getElementById('status').getBoundingClientRect().bottom <= innerHeight"))
+                .isEqualTo(true);
     }
 
     @Test
