@@ -114,9 +114,9 @@ class ScriptModelTest {
                 Stream.of(
                         Limit.of("A", Algorithm.TOKEN_BUCKET)
                                 .rate("3/s")
-                                .burst(7)
+                                .burst(8)
                                 .build(),
-                        Limit.of("B", Algorithm.GCRA).rate("7/ms").burst(1000).build(),
+                        Limit.of("B", Algorithm.GCRA).rate("7/ms").burst(1006).build(),
                         Limit.of("C", Algorithm.GCRA).rate("999983/d").build(),
                         Limit.of("D", Algorithm.TOKEN_BUCKET)
                                 .rate("1/3650d")
