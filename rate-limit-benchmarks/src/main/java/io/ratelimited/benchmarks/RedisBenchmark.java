@@ -18,13 +18,21 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import java.io.IOException;
+import java.io.InputStream;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
 import org.openjdk.jmh.annotations.Fork;
@@ -46,7 +54,8 @@ import org.redisson.config.Config;
 
 /**
  * Decisions a second on a Redis of its own on the loopback interface, beside a script that does nothing: the floor. The
- * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample}.
+ * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample};
+ * those with Async in their names keep 64 calls under way from one thread, and print their latencies themselves.
  */
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
@@ -74,6 +83,8 @@ public class RedisBenchmark {
     private RedisClient client;
     private StatefulRedisConnection<String, String> connection;
     private String digest = "";
+    private String gateway = "";
+    private String[][] gatewayKeys = {};
     private RedisBackend backend;
     private RateLimiter ours;
     private BucketProxy[] bucket4j = {};
@@ -88,6 +99,7 @@ public class RedisBenchmark {
         client = RedisClient.create(RedisURI.create("127.0.0.1", port));
         connection = client.connect();
         digest = connection.sync().scriptLoad("return 1");
+        gateway = connection.sync().scriptLoad(gatewayScript());
         backend = RedisBackend.of(
                 client, RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(PATIENCE));
         Limit limit = Peers.limit(Algorithm.TOKEN_BUCKET, exhausted ? "1/d" : "1000000000/s");
@@ -106,14 +118,22 @@ public class RedisBenchmark {
         names = new String[keys];
         bucket4j = new BucketProxy[keys];
         redisson = new RRateLimiter[keys];
+        gatewayKeys = new String[keys][];
         for (int i = 0; i < keys; i++) {
             names[i] = "caller-" + i;
+            gatewayKeys[i] = new String[] {"gateway.{" + i + "}.tokens", "gateway.{" + i + "}.timestamp"};
             bucket4j[i] = buckets.builder().build("bucket4j-" + i, () -> configuration);
             redisson[i] = redissonClient.getRateLimiter("redisson-" + i);
             redisson[i].trySetRate(
                     RateType.OVERALL,
                     exhausted ? 1 : 1_000_000_000,
                     exhausted ? Duration.ofDays(1) : Duration.ofSeconds(1));
+        }
+    }
+
+    private static String gatewayScript() throws IOException {
+        try (InputStream in = RedisBenchmark.class.getResourceAsStream("/META-INF/scripts/request_rate_limiter.lua")) {
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         }
     }
 
@@ -165,6 +185,78 @@ public class RedisBenchmark {
 
     private int next() {
         return keys == 1 ? 0 : ThreadLocalRandom.current().nextInt(keys);
+    }
+
+    /** Calls under way, and how long they took. */
+    @State(Scope.Thread)
+    public static class UnderWay {
+
+        private static final int MOST = 64;
+
+        private final Semaphore free = new Semaphore(MOST);
+        private final AtomicInteger count = new AtomicInteger();
+        private final long[] nanos = new long[1 << 20];
+
+        /** Forgets what the warm-up took. */
+        @Setup(Level.Iteration)
+        public void start() {
+            count.set(0);
+        }
+
+        /** Waits for the last, and says how long they took. */
+        @TearDown(Level.Iteration)
+        public void end() throws InterruptedException {
+            free.acquire(MOST);
+            free.release(MOST);
+            long[] sorted = Arrays.copyOf(nanos, Math.min(nanos.length, count.get()));
+            Arrays.sort(sorted);
+            if (sorted.length > 0) {
+                System.out.printf(
+                        "[p50 %d us, p99 %d us] ",
+                        sorted[sorted.length / 2] / 1000, sorted[(int) (sorted.length * 0.99)] / 1000);
+            }
+        }
+
+        private void run(Supplier<? extends CompletionStage<?>> call) throws InterruptedException {
+            free.acquire();
+            long begun = System.nanoTime();
+            call.get().whenComplete((result, failure) -> {
+                nanos[count.getAndIncrement() & nanos.length - 1] = System.nanoTime() - begun;
+                free.release();
+            });
+        }
+    }
+
+    @Benchmark
+    public void floorScriptAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> connection.async().evalsha(digest, ScriptOutputType.INTEGER, names[next()]));
+    }
+
+    @Benchmark
+    public void tokenBucketAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> ours.reserveAsync(names[next()], 1, 0));
+    }
+
+    @Benchmark
+    public void peerGatewayAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> connection
+                .async()
+                .evalsha(gateway, ScriptOutputType.MULTI, gatewayKeys[next()], rate(), rate(), "", "1"));
+    }
+
+    @Benchmark
+    public void peerRedissonAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> redisson[next()].tryAcquireAsync());
+    }
+
+    @Benchmark
+    public List<Object> peerGateway() {
+        return connection.sync().evalsha(gateway, ScriptOutputType.MULTI, gatewayKeys[next()], rate(), rate(), "", "1");
+    }
+
+    /** Whole permits a second, the slowest that script knows. */
+    private String rate() {
+        return permits.equals("one") ? "1" : "1000000000";
     }
 
     @Benchmark

@@ -125,7 +125,7 @@ final class Circuit implements AutoCloseable {
      * Runs a script on a key's node, once. Fails when Redis does not answer in time, or answers with an error; both are
      * counted by the breaker of the key.
      */
-    CompletableFuture<List<Object>> eval(Script script, String[] on, String... args) {
+    CompletableFuture<List<Object>> eval(Script script, String[] on, Words args) {
         RedisLink current = link;
         if (current == null || closed) {
             return CompletableFuture.failedFuture(new TimeoutException("not connected to Redis"));
@@ -225,7 +225,8 @@ final class Circuit implements AutoCloseable {
     }
 
     private void ask(RedisLink asked, Breaker breaker, String key) {
-        CompletionStage<List<Object>> sent = asked.eval(Script.PROBE, new String[] {keys.beside(key, "probe")});
+        CompletionStage<List<Object>> sent =
+                asked.eval(Script.PROBE, new String[] {keys.beside(key, "probe")}, new Words());
         bounded(sent).whenComplete((reply, failure) -> {
             if (failure == null) {
                 recovered(breaker);

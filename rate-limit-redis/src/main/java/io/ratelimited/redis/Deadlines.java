@@ -2,16 +2,19 @@ package io.ratelimited.redis;
 
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Ends what Redis has not answered in time. All have the same time, so that a queue in order of arrival is enough and
- * nothing is scheduled; one thread, which looks four times as often as the timeout is long, and sleeps while there is
- * nothing to look at.
+ * nothing is scheduled; one thread, which looks four times as often as the timeout is long or more, so that what is done
+ * is not kept, and sleeps while there is nothing to look at.
  */
 final class Deadlines implements Runnable, AutoCloseable {
 
     private static final int ROUNDS_BEFORE_SLEEP = 100;
+
+    private static final long LONGEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(12);
 
     private final Queue<Timed> queue = new ConcurrentLinkedQueue<>();
     private final long pause;
@@ -32,7 +35,7 @@ final class Deadlines implements Runnable, AutoCloseable {
     }
 
     Deadlines(long timeoutNanos) {
-        this.pause = Math.max(100_000, timeoutNanos / 4);
+        this.pause = Math.max(100_000, Math.min(LONGEST_PAUSE, timeoutNanos / 4));
         this.thread = new Thread(this, "rate-limit-redis-deadlines");
         this.thread.setDaemon(true);
         this.thread.start();

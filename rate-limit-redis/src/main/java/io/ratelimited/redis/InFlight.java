@@ -3,7 +3,6 @@ package io.ratelimited.redis;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Reservation;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
@@ -82,13 +81,13 @@ final class InFlight implements Reservation {
                 .thenApply(reply -> Verdict.of(reply, 0, terms));
     }
 
-    private String[] arguments(String operation, RedisTerms terms) {
-        List<String> args = limiter.inquiries().begin(operation, terms, 1);
-        args.add(Long.toString(permits));
-        args.add(id);
-        args.add("0");
-        args.add("0");
-        return args.toArray(String[]::new);
+    private Words arguments(String operation, RedisTerms terms) {
+        return limiter.inquiries()
+                .begin(operation, terms, 1)
+                .add(permits)
+                .add(id)
+                .add(0)
+                .add(0);
     }
 
     /** Redis has admitted it. */

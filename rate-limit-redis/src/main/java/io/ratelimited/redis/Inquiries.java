@@ -2,7 +2,6 @@ package io.ratelimited.redis;
 
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -93,9 +92,10 @@ final class Inquiries {
         } else if (current.isNever(permits)) {
             never(call, name, current);
         } else {
-            while (!lines.computeIfAbsent(name, key -> new Line(this, lines, key))
-                    .add(call)) {
-                // The line has ended meanwhile.
+            Line line = lines.get(name);
+            // A line may have ended meanwhile.
+            while (line == null || !line.add(call)) {
+                line = lines.computeIfAbsent(name, key -> new Line(this, lines, key));
             }
         }
         return call;
@@ -114,8 +114,8 @@ final class Inquiries {
     }
 
     /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls are given once. */
-    String[] arguments(String operation, RedisTerms current, List<Call> calls) {
-        List<String> args = begin(operation, current, calls.size());
+    Words arguments(String operation, RedisTerms current, List<Call> calls) {
+        Words args = begin(operation, current, calls.size());
         Call first = calls.get(0);
         boolean equal = true;
         for (int i = 1; i < calls.size() && equal; i++) {
@@ -123,34 +123,27 @@ final class Inquiries {
         }
         for (Call call : equal ? calls.subList(0, 1) : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
-            add(args, call.permits(), cost, call.waitArgument());
+            add(args, call.permits(), cost).add(call.waitArgument());
         }
-        return args.toArray(String[]::new);
-    }
-
-    List<String> begin(String operation, RedisTerms current, int calls) {
-        List<String> args = new ArrayList<>(16 + 4 * calls);
-        args.add(backend.time());
-        args.add(operation);
-        args.add("1");
-        appendTo(args, current);
-        args.add(Integer.toString(calls));
         return args;
     }
 
-    void appendTo(List<String> args, RedisTerms current) {
+    Words begin(String operation, RedisTerms current, int calls) {
+        Words args = new Words().add(backend.time()).add(operation).add(1);
+        appendTo(args, current);
+        return args.add(calls);
+    }
+
+    void appendTo(Words args, RedisTerms current) {
         current.appendTo(args, (backend.ticker().nanos() - madeAt) / 1000, calendar);
     }
 
-    static void add(List<String> args, long permits, RedisTerms.Cost cost, String last) {
-        args.add(Long.toString(permits));
-        args.add(Long.toString(cost.micros()));
-        args.add(Long.toString(cost.parts()));
-        args.add(last);
+    static Words add(Words args, long permits, RedisTerms.Cost cost) {
+        return args.add(permits).add(cost.micros()).add(cost.parts());
     }
 
     /** Runs a deciding script, and if the budget was stored by another algorithm, the one that knows them all. */
-    CompletableFuture<List<Object>> eval(Script script, String name, String... args) {
+    CompletableFuture<List<Object>> eval(Script script, String name, Words args) {
         String[] keys = {name};
         return backend.eval(script, keys, args).thenCompose(reply -> {
             boolean foreign = reply.size() == 1 && reply.get(0) instanceof Long code && code == -1;
@@ -160,13 +153,14 @@ final class Inquiries {
 
     /** Gives back what nobody has reserved behind it; if Redis does not answer, it stays spent. */
     void giveBack(String name, long permits, Verdict verdict) {
-        if (verdict.mark().isEmpty()) {
+        String mark = verdict.mark().toString();
+        if (mark.isEmpty()) {
             return;
         }
         RedisTerms then = verdict.terms();
-        List<String> args = begin("cancel", then, 1);
-        add(args, permits, then.cost(permits), verdict.mark());
-        backend.eval(then.script(), new String[] {name}, args.toArray(String[]::new));
+        Words args = begin("cancel", then, 1);
+        add(args, permits, then.cost(permits)).add(mark);
+        backend.eval(then.script(), new String[] {name}, args);
         denials.forget(name);
     }
 }

@@ -46,21 +46,18 @@ final class Joint {
                 .thenApply(reply -> decided(reply, sentAt));
     }
 
-    private String[] arguments() {
-        List<String> args = new ArrayList<>();
-        args.add(backend.time());
-        args.add("take");
-        args.add(Integer.toString(claims.size()));
+    private Words arguments() {
+        Words args = new Words().add(backend.time()).add("take").add(claims.size());
         for (int i = 0; i < claims.size(); i++) {
             limiters.get(i).inquiries().appendTo(args, terms.get(i));
         }
-        args.add("1");
+        args.add(1);
         for (int i = 0; i < claims.size(); i++) {
             long permits = claims.get(i).permits();
             long wait = Math.min(RedisTerms.FAR, waits.get(i) / 1000);
-            Inquiries.add(args, permits, terms.get(i).cost(permits), Long.toString(wait));
+            Inquiries.add(args, permits, terms.get(i).cost(permits)).add(wait);
         }
-        return args.toArray(String[]::new);
+        return args;
     }
 
     private List<Reservation> decided(List<Object> reply, long sentAt) {

@@ -205,7 +205,7 @@ final class Leases {
                 hot.wholeAt = sentAt + last.reset();
                 if (size > 0 && last.admitted()) {
                     hot.left = size;
-                    hot.mark = last.mark();
+                    hot.mark = last.mark().toString();
                     boolean window = terms.limit().algorithm() == Algorithm.FIXED_WINDOW;
                     hot.until = sentAt + (window ? Math.min(length, last.reset()) : length);
                 }

@@ -1,25 +1,30 @@
 package io.ratelimited.redis;
 
 import io.lettuce.core.RedisClient;
-import io.lettuce.core.RedisFuture;
-import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.RedisReadOnlyException;
 import io.lettuce.core.api.StatefulConnection;
-import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
-import io.lettuce.core.cluster.api.StatefulRedisClusterConnection;
-import io.lettuce.core.cluster.api.async.RedisClusterAsyncCommands;
 import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.output.IntegerOutput;
 import io.lettuce.core.output.NestedMultiOutput;
+import io.lettuce.core.protocol.AsyncCommand;
+import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
+import io.netty.buffer.ByteBuf;
+import io.netty.util.internal.ThreadExecutorMap;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /** A dedicated connection of a Lettuce client: standalone, Sentinel or Cluster. */
@@ -31,66 +36,85 @@ final class LettuceLink implements RedisLink {
     private static final long DISCOVERY_PAUSE = 500_000_000;
 
     private final StatefulConnection<String, String> connection;
-    private final RedisClusterAsyncCommands<String, String> commands;
     private final @Nullable RedisClusterClient cluster;
+    private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
+    /** Someone is about to send what is unsent. */
+    private final AtomicBoolean called = new AtomicBoolean();
+    /** Of the connection; null when not known, or more than one. */
+    private volatile @Nullable Executor eventLoop;
+
     private final AtomicLong discoveredAt = new AtomicLong(System.nanoTime());
 
-    private LettuceLink(
-            StatefulConnection<String, String> connection,
-            RedisClusterAsyncCommands<String, String> commands,
-            @Nullable RedisClusterClient cluster) {
+    private LettuceLink(StatefulConnection<String, String> connection, @Nullable RedisClusterClient cluster) {
         this.connection = connection;
-        this.commands = commands;
         this.cluster = cluster;
     }
 
     static LettuceLink to(RedisClient client) {
-        StatefulRedisConnection<String, String> connection = client.connect(StringCodec.UTF8);
-        return new LettuceLink(connection, connection.async(), null);
+        return new LettuceLink(client.connect(StringCodec.UTF8), null);
     }
 
     static LettuceLink to(RedisClusterClient client) {
-        StatefulRedisClusterConnection<String, String> connection = client.connect(StringCodec.UTF8);
-        return new LettuceLink(connection, connection.async(), client);
+        return new LettuceLink(client.connect(StringCodec.UTF8), client);
     }
 
     @Override
-    public CompletionStage<List<Object>> eval(Script script, String[] keys, String... args) {
-        Evaluation result = new Evaluation();
-        send(result, CommandType.EVALSHA, script.digest(), keys, args, failure -> {
-            if (isNoScript(failure) && !result.isDone()) {
-                send(result, CommandType.EVAL, script.text(), keys, args, null);
-                return true;
-            }
-            return false;
-        });
-        return result;
-    }
-
-    private void send(
-            Evaluation result,
-            CommandType type,
-            String script,
-            String[] keys,
-            String[] args,
-            @Nullable Predicate<Throwable> retry) {
-        // As text of ASCII, which all but the keys are, arguments are written without a buffer each.
-        CommandArgs<String, String> all =
-                new CommandArgs<>(StringCodec.UTF8).add(script).add(keys.length).addKeys(keys);
-        for (String arg : args) {
-            all.add(arg);
-        }
-        result.watch(commands.dispatch(type, new NestedMultiOutput<>(StringCodec.UTF8), all), retry);
-    }
-
-    private static boolean isNoScript(Throwable failure) {
-        return failure instanceof RedisNoScriptException
-                || (failure instanceof CompletionException && failure.getCause() instanceof RedisNoScriptException);
+    public CompletionStage<List<Object>> eval(Script script, String[] keys, Words args) {
+        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args);
+        write(evaluation);
+        return evaluation;
     }
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        return commands.del(key);
+        AsyncCommand<String, String, Long> command = new AsyncCommand<>(new Command<>(
+                CommandType.DEL,
+                new IntegerOutput<>(StringCodec.UTF8),
+                new CommandArgs<>(StringCodec.UTF8).addKey(key)));
+        write(command);
+        return command;
+    }
+
+    /**
+     * Sends a command after those that were written before. The event loop sends all that it finds waiting at once: a
+     * command waits for what the loop is at, never for company.
+     */
+    private void write(AsyncCommand<String, String, ?> command) {
+        unsent.add(command);
+        if (!called.compareAndSet(false, true)) {
+            return;
+        }
+        Executor known = eventLoop;
+        if (known != null) {
+            try {
+                known.execute(this::send);
+                return;
+            } catch (RejectedExecutionException ex) {
+                // The client is being shut down, which is for the connection to tell.
+                eventLoop = null;
+            }
+        }
+        send();
+    }
+
+    private void send() {
+        // First, so that a command which is not found below calls again.
+        called.set(false);
+        List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
+        for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
+            if (!next.isDone()) {
+                all.add(next);
+            }
+        }
+        try {
+            if (all.size() == 1) {
+                connection.dispatch(all.get(0));
+            } else if (!all.isEmpty()) {
+                connection.dispatch(all);
+            }
+        } catch (RuntimeException ex) {
+            all.forEach(command -> command.completeExceptionally(ex));
+        }
     }
 
     @Override
@@ -123,29 +147,98 @@ final class LettuceLink implements RedisLink {
         connection.close();
     }
 
-    /** A script call; giving it up also takes back the command if it has not been sent, so that it cannot run later. */
-    private static final class Evaluation extends CompletableFuture<List<Object>> {
+    /** A script call; giving it up also takes back what has not been sent, so that it cannot run later. */
+    private final class Evaluation extends AsyncCommand<String, String, List<Object>> {
 
-        private volatile @Nullable RedisFuture<?> command;
+        private final CommandType type;
+        private final Script script;
+        private final String[] keys;
+        private final Words arguments;
+        private volatile @Nullable Evaluation withText;
 
-        private void watch(RedisFuture<List<Object>> sent, @Nullable Predicate<Throwable> retry) {
-            command = sent;
-            sent.whenComplete((reply, failure) -> {
+        private Evaluation(CommandType type, Script script, String[] keys, Words arguments) {
+            super(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), words(type, script, keys, arguments)));
+            this.type = type;
+            this.script = script;
+            this.keys = keys;
+            this.arguments = arguments;
+        }
+
+        private static CommandArgs<String, String> words(
+                CommandType type, Script script, String[] keys, Words arguments) {
+            Words words = new Words().add(type == CommandType.EVAL ? script.text() : script.digest());
+            words.add(keys.length);
+            for (String key : keys) {
+                words.add(key);
+            }
+            return new Arguments(keys[0], words.add(arguments));
+        }
+
+        /** On the event loop. */
+        @Override
+        protected void completeResult() {
+            if (cluster == null) {
+                eventLoop = ThreadExecutorMap.currentExecutor();
+            }
+            String error = getOutput().getError();
+            if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {
+                super.completeResult();
+                return;
+            }
+            Evaluation text = new Evaluation(CommandType.EVAL, script, keys, arguments);
+            text.whenComplete((reply, failure) -> {
                 if (failure == null) {
                     complete(reply);
-                } else if (retry == null || !retry.test(failure)) {
+                } else {
                     completeExceptionally(failure);
                 }
             });
+            withText = text;
+            if (isDone()) {
+                text.cancel(false);
+            }
+            write(text);
         }
 
         @Override
         public boolean cancel(boolean mayInterruptIfRunning) {
-            RedisFuture<?> sent = command;
-            if (sent != null) {
-                sent.cancel(mayInterruptIfRunning);
+            boolean cancelled = super.cancel(mayInterruptIfRunning);
+            Evaluation text = withText;
+            if (text != null) {
+                text.cancel(mayInterruptIfRunning);
             }
-            return super.cancel(mayInterruptIfRunning);
+            return cancelled;
+        }
+    }
+
+    /** Arguments that need only be copied. */
+    private static final class Arguments extends CommandArgs<String, String> {
+
+        private final String key;
+        private final int count;
+        private final byte[] bytes;
+
+        private Arguments(String key, Words words) {
+            super(StringCodec.UTF8);
+            this.key = key;
+            this.count = words.count();
+            this.bytes = words.bytes();
+        }
+
+        @Override
+        public int count() {
+            return count;
+        }
+
+        /** Says where in a cluster the command goes. */
+        @Override
+        public ByteBuffer getFirstEncodedKey() {
+            return StringCodec.UTF8.encodeKey(key);
+        }
+
+        @Override
+        public void encode(ByteBuf to) {
+            to.writeBytes(bytes);
         }
     }
 }

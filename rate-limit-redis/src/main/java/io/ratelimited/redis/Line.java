@@ -91,15 +91,22 @@ final class Line {
                 .whenComplete((reply, failure) -> {
                     if (failure != null) {
                         fail(batch, failure);
-                    } else {
-                        Verdict[] all = Verdict.all(reply, calls, terms);
-                        decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
+                        return;
                     }
+                    Verdict[] all;
+                    try {
+                        all = Verdict.all(reply, calls, terms);
+                    } catch (RuntimeException ex) {
+                        // Not a reply of the script: whoever waits must hear of it, and the line must go on.
+                        fail(batch, ex);
+                        return;
+                    }
+                    decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
                 });
     }
 
     /**
-     * The next script call is sent before anyone is told: what they do then comes after it.
+     * Everybody is told before the next script call is made, so that those who ask again at once are part of it.
      *
      * @param first where the verdicts on the batch begin
      */
@@ -108,8 +115,11 @@ final class Line {
         for (int i = 0; i < batch.size(); i++) {
             Verdict verdict = all[first + i];
             if (verdict.hasRetry()) {
-                long hold = lease == null ? 0 : lease.hold();
-                inquiries.denials().add(key, batch.get(i), verdict, sentAt, hold);
+                boolean last = i == batch.size() - 1 || !batch.get(i).asksAs(batch.get(i + 1));
+                if (last) {
+                    long hold = lease == null ? 0 : lease.hold();
+                    inquiries.denials().add(key, batch.get(i), verdict, sentAt, hold);
+                }
                 taken = false;
             } else if (verdict.admitted() && !taken) {
                 // What was refused before has to wait longer now.
@@ -120,7 +130,6 @@ final class Line {
         if (lease != null) {
             lease.answered(all[all.length - 1]);
         }
-        next();
         for (int i = 0; i < batch.size(); i++) {
             Verdict verdict = all[first + i];
             if (!batch.get(i).complete(verdict) && verdict.admitted()) {
@@ -128,6 +137,7 @@ final class Line {
                 inquiries.giveBack(key, batch.get(i).permits(), verdict);
             }
         }
+        next();
     }
 
     /** Whoever waits behind an unanswered call would wait in vain too. */

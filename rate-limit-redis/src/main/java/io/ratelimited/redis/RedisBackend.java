@@ -115,7 +115,10 @@ public final class RedisBackend implements AutoCloseable {
         try {
             if (!circuit.isDown(list)) {
                 Calls.await(
-                        circuit.eval(Script.HEARTBEAT, new String[] {list}, "", text(SILENT_MICROS), node),
+                        circuit.eval(
+                                Script.HEARTBEAT,
+                                new String[] {list},
+                                new Words().add("").add(SILENT_MICROS).add(node)),
                         timeoutNanos());
             }
         } catch (ExecutionException ex) {
@@ -174,7 +177,7 @@ public final class RedisBackend implements AutoCloseable {
     }
 
     /** As {@link Circuit#eval}. */
-    CompletableFuture<List<Object>> eval(Script script, String[] on, String... args) {
+    CompletableFuture<List<Object>> eval(Script script, String[] on, Words args) {
         return circuit.eval(script, on, args);
     }
 
@@ -188,15 +191,12 @@ public final class RedisBackend implements AutoCloseable {
         if (closed || isDown(key)) {
             return;
         }
-        eval(Script.HEARTBEAT, new String[] {key}, node, text(SILENT_MICROS)).thenAccept(reply -> {
-            if (reply.get(0) instanceof Long count) {
-                countedNodes = count.intValue();
-            }
-        });
-    }
-
-    private static String text(long number) {
-        return Long.toString(number);
+        eval(Script.HEARTBEAT, new String[] {key}, new Words().add(node).add(SILENT_MICROS))
+                .thenAccept(reply -> {
+                    if (reply.get(0) instanceof Long count) {
+                        countedNodes = count.intValue();
+                    }
+                });
     }
 
     /** Whose failure does not end what runs it. */

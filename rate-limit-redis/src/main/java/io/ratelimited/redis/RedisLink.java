@@ -12,7 +12,7 @@ interface RedisLink extends AutoCloseable {
      *
      * @return completes on a thread of the connection, with integers as {@link Long} and the rest as {@link String}
      */
-    CompletionStage<List<Object>> eval(Script script, String[] keys, String... args);
+    CompletionStage<List<Object>> eval(Script script, String[] keys, Words args);
 
     /** Removes a key. */
     CompletionStage<Long> delete(String key);

@@ -29,8 +29,12 @@ final class RedisTerms {
     private final String letter;
     private final String meta;
     private final List<String> parameters;
+    /** The parameters, if they are the same in every call. */
+    private final Words always;
+
     private final long one;
     private final BigInteger step;
+    private final Cost depth;
     private final double mostPermits;
     private final boolean startsEmpty;
 
@@ -53,6 +57,10 @@ final class RedisTerms {
         }
         this.one = parts.longValueExact();
         this.step = exact;
+        this.depth = switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY -> cost(limit.burst());
+            default -> new Cost(0, 0);
+        };
         this.startsEmpty = limit.algorithm() == Algorithm.SMOOTH_BURSTY;
         this.mostPermits = limit.algorithm() == Algorithm.WARM_UP
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
@@ -105,6 +113,7 @@ final class RedisTerms {
             }
             default -> throw new IllegalArgumentException("no script for " + limit.algorithm());
         }
+        always = words(List.of(), -1);
     }
 
     private void add(long parameter) {
@@ -119,8 +128,6 @@ final class RedisTerms {
         boolean queues = limit.algorithm() == Algorithm.LEAKY_BUCKET;
         boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
         Cost burst = cost(limit.burst());
-        Cost none = new Cost(0, 0);
-        Cost depth = queues ? none : burst;
         add(one);
         add(depth.micros);
         add(depth.parts);
@@ -192,20 +199,20 @@ final class RedisTerms {
     }
 
     /** Appends the parameters, as of the age of the limiter. */
-    void appendTo(List<String> args, long ageMicros, Calendar calendar) {
-        args.add(letter);
-        args.add(meta);
-        if (limit.algorithm() == Algorithm.FIXED_WINDOW) {
-            List<String> zone = calendar.arguments();
-            args.add(Integer.toString(parameters.size() + zone.size()));
-            args.addAll(parameters);
-            args.addAll(zone);
+    void appendTo(Words args, long ageMicros, Calendar calendar) {
+        if (!startsEmpty && limit.algorithm() != Algorithm.FIXED_WINDOW) {
+            args.add(always);
             return;
         }
-        args.add(Integer.toString(parameters.size()));
-        for (String parameter : parameters) {
-            args.add(parameter.equals(AGE) ? Long.toString(startsEmpty ? ageMicros : -1) : parameter);
-        }
+        List<String> zone = startsEmpty ? List.of() : calendar.arguments();
+        args.add(words(zone, ageMicros));
+    }
+
+    private Words words(List<String> zone, long age) {
+        Words words = new Words().add(letter).add(meta).add(parameters.size() + zone.size());
+        parameters.forEach(parameter -> words.add(parameter.equals(AGE) ? Long.toString(age) : parameter));
+        zone.forEach(words::add);
+        return words;
     }
 
     /** Parts of a microsecond. */
@@ -216,6 +223,11 @@ final class RedisTerms {
     /** Parts that one permit takes. */
     long step() {
         return step.longValue();
+    }
+
+    /** What a bucket holds, as a time. */
+    Cost depth() {
+        return depth;
     }
 
     /** What permits cost, in microseconds and parts of one; at most {@link #FAR}. */

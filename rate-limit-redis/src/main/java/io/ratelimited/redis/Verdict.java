@@ -12,11 +12,20 @@ import java.util.List;
  *     #NEVER} or {@link #UNKNOWN}
  * @param remaining permits left
  * @param reset nanoseconds until the budget is whole
- * @param mark what the script needs to give the permits back; empty when nothing was taken in Redis
+ * @param mark its text is what the script needs to give the permits back; empty when nothing was taken in Redis
  * @param terms under which it was decided
  * @param source who decided
  */
-record Verdict(long outcome, long remaining, long reset, String mark, RedisTerms terms, Source source) {
+record Verdict(long outcome, long remaining, long reset, Object mark, RedisTerms terms, Source source) {
+
+    /** As {@code virtual_time.lua} writes it; few are ever asked for theirs. */
+    private record Mark(long v, long part, long epoch) {
+
+        @Override
+        public String toString() {
+            return v + "+" + part + '@' + epoch;
+        }
+    }
 
     static final long NEVER = Long.MIN_VALUE;
     static final long UNKNOWN = Long.MIN_VALUE + 1;
@@ -48,10 +57,12 @@ record Verdict(long outcome, long remaining, long reset, String mark, RedisTerms
         long v = (Long) reply.get(1);
         long part = (Long) reply.get(2);
         long taken = (Long) reply.get(4);
-        String epoch = "@" + reply.get(3);
+        long epoch = (Long) reply.get(3);
         long one = terms.one();
         RedisTerms.Cost cost = terms.cost(call.permits());
-        RedisTerms.Cost depth = terms.cost(terms.limit().burst());
+        RedisTerms.Cost depth = terms.depth();
+        long burst = terms.limit().burst();
+        long step = terms.step();
         for (int i = 0; i < verdicts.length; i++) {
             long next = v + cost.micros();
             long nextPart = part + cost.parts();
@@ -61,16 +72,16 @@ record Verdict(long outcome, long remaining, long reset, String mark, RedisTerms
             }
             long wait = Math.max(0, next - now + (nextPart > 0 ? 1 : 0));
             long outcome = wait * 1000;
-            String mark = "0";
+            Object mark = "0";
             if (i < taken) {
                 v = next;
                 part = nextPart;
-                mark = v + "+" + part + epoch;
+                mark = new Mark(v, part, epoch);
             } else {
                 outcome = wait > RedisTerms.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
             }
             boolean ahead = v > now || (v == now && part > 0);
-            long remaining = ahead ? 0 : Math.min(terms.limit().burst(), ((now - v) * one - part) / terms.step());
+            long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
             long over = part + depth.parts();
             long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
             verdicts[i] = new Verdict(outcome, remaining, Math.max(0, reset) * 1000, mark, terms, Source.REDIS);

@@ -2,16 +2,20 @@
 -- permits of one bucket that pays for itself, as it was stored under these parameters, with nobody waiting. What each of
 -- them is told follows from the state before the first. Whatever else is asked goes on below, where it is explained.
 --
+-- Every microsecond counts here: text becomes a number by adding 0, and the expiry is text, as SET would write it slower.
+--
 -- reply  now, V and its part before the first, epoch, how many are admitted: none behind the first who is not
 
-if ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and #ARGV == 20 and tonumber(ARGV[20]) then
+local longest = #ARGV == 20 and ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and tonumber(ARGV[20])
+if longest then
   local now, padding = tonumber(ARGV[1]), 3600000
   if not now then
+    if redis.replicate_commands then redis.replicate_commands() end
     local time = redis.call('TIME')
     now, padding = time[1] * 1000000 + time[2], 0
   end
   local value, meta = redis.pcall('GET', KEYS[1]), ARGV[5] .. ' '
-  local one, depth, depth_part = tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
+  local one, depth, depth_part = ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0
   local low, low_part = now - depth, 0
   if depth_part > 0 then
     low, low_part = low - 1, one - depth_part
@@ -33,7 +37,7 @@ if ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and #ARGV == 20 and 
     end
   end
   if v and (now - v + 1) * one < 9007199254740992 then
-    local calls, a, b, longest = tonumber(ARGV[16]), tonumber(ARGV[18]), tonumber(ARGV[19]), tonumber(ARGV[20])
+    local calls, a, b = ARGV[16] + 0, ARGV[18] + 0, ARGV[19] + 0
     local after, after_part = v + calls * a, part + calls * b
     local taken = calls
     if after_part >= one then
@@ -61,7 +65,7 @@ if ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and #ARGV == 20 and 
       value = meta .. struct.pack('>I7I7', after, epoch)
       if after_part > 0 then value = value .. struct.pack('>I5', after_part) end
       if after > now or (after == now and after_part > 0) then value = value .. struct.pack('>I7', now) end
-      redis.call('SET', KEYS[1], value, 'PX', math.ceil(reset / 1000) + padding)
+      redis.call('SET', KEYS[1], value, 'PX', string.format('%.0f', math.ceil(reset / 1000) + padding))
     end
     return { now, v, part, epoch, taken }
   end

@@ -12,6 +12,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.time.Instant;
 import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -106,36 +107,130 @@ class ScriptModelTest {
         }
     }
 
-    /** Callers who want the same are given to the script once, and decided as if each had come alone. */
+    /** Also rates of which a permit takes no whole number of microseconds, or very many. */
+    static Stream<Limit> awkwardLimits() {
+        return Stream.concat(
+                limits(),
+                Stream.of(
+                        Limit.of("A", Algorithm.TOKEN_BUCKET)
+                                .rate("3/s")
+                                .burst(8)
+                                .build(),
+                        Limit.of("B", Algorithm.GCRA).rate("7/ms").burst(1006).build(),
+                        Limit.of("C", Algorithm.GCRA).rate("999983/d").build(),
+                        Limit.of("D", Algorithm.TOKEN_BUCKET)
+                                .rate("1/3650d")
+                                .burst(3)
+                                .build(),
+                        Limit.of("E", Algorithm.TOKEN_BUCKET)
+                                .rate("1000000000/s")
+                                .build(),
+                        Limit.of("F", Algorithm.TOKEN_BUCKET)
+                                .rate("999999999/s")
+                                .burst(900_000_000_000_000L)
+                                .build()));
+    }
+
+    /**
+     * Callers of one key who are decided together are told what they would have been told alone, and what they give back
+     * does the same: equal callers, of whom the script is told once, and others; while the clock steps back, too.
+     */
     @ParameterizedTest
-    @MethodSource("limits")
-    void equalCallsAreDecidedAsOneAfterAnother(Limit limit) {
-        ManualTicker ticker = RedisServers.ticker();
-        RedisBackend backend = REDIS.backend(ticker);
-        Inquiries inquiries = new Inquiries(backend, limit, RedisLimitOptions.DEFAULTS);
+    @MethodSource("awkwardLimits")
+    void callsDecidedTogetherAreDecidedAsOneAfterAnother(Limit limit) {
+        Pair pair = new Pair(limit);
         Random random = new Random(limit.name().charAt(0));
-        long period = limit.rate().period().toNanos() / 1000;
-        for (int step = 0; step < 100; step++) {
-            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 2));
-            Call call = new Call(1L + random.nextInt(2), random.nextInt(3) * period * 1000 / 2, inquiries.deadline());
-            int count = 1 + random.nextInt(12);
-            List<Verdict> together = ask(inquiries, "rl:{together}", Collections.nCopies(count, call));
-            List<Verdict> alone = new ArrayList<>();
-            for (int i = 0; i < count; i++) {
-                alone.addAll(ask(inquiries, "rl:{alone}", List.of(call)));
+        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
+        for (int step = 0; step < 60; step++) {
+            pair.ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 2));
+            if (random.nextInt(15) == 0) {
+                long back = 1000 * (long) (random.nextDouble() * period / 2);
+                pair.ticker.setWallClock(Instant.EPOCH.plusNanos(pair.ticker.epochNanos() - back));
             }
-            assertThat(together).as(limit.name() + " step " + step).isEqualTo(alone);
-            assertThat(REDIS.server().<String>ask(commands -> commands.type("rl:{together}")))
-                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type("rl:{alone}")));
+            boolean equal = random.nextBoolean();
+            int count = random.nextInt(10) == 0 ? 256 : 1 + random.nextInt(12);
+            List<Call> calls = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                calls.add(equal && i > 0 ? calls.get(0) : pair.call(random, period));
+            }
+            List<Verdict> verdicts = pair.ask(limit.name() + " step " + step, calls);
+            int given = random.nextInt(count);
+            if (verdicts.get(given).admitted() && random.nextInt(3) == 0) {
+                pair.giveBack(calls.get(given), verdicts.get(given));
+            }
         }
     }
 
-    private static List<Verdict> ask(Inquiries inquiries, String name, List<Call> calls) {
-        RedisTerms terms = inquiries.terms();
-        List<Object> reply = inquiries
-                .eval(terms.script(), name, inquiries.arguments("take", terms, calls))
-                .join();
-        return List.of(Verdict.all(reply, calls, terms));
+    /** What another algorithm or other parameters have left is converted once, before the first. */
+    @ParameterizedTest
+    @MethodSource("awkwardLimits")
+    void callsDecidedTogetherFindWhatAnotherLimitHasLeft(Limit limit) {
+        Random random = new Random(limit.name().charAt(0));
+        long period = limit.rate().period().toNanos() / 1000;
+        for (Algorithm algorithm : List.of(
+                Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.LEAKY_BUCKET, Algorithm.TOKEN_BUCKET)) {
+            Pair pair = new Pair(Limit.of(limit.name(), algorithm).rate("9/s").build());
+            pair.ask("before", List.of(pair.call(random, 1_000_000), pair.call(random, 1_000_000)));
+            pair.inquiries.update(limit);
+            Call call = pair.call(random, period);
+            pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
+            pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
+            REDIS.server().ask(commands -> commands.flushall());
+        }
+    }
+
+    /** Two keys of one limit that are asked for the same: one for all calls at once, one for each alone. */
+    private static final class Pair {
+
+        private static final String TOGETHER = "rl:{together}";
+        private static final String ALONE = "rl:{alone}";
+
+        private final ManualTicker ticker = RedisServers.ticker();
+        private final Inquiries inquiries;
+
+        private Pair(Limit limit) {
+            this.inquiries = new Inquiries(REDIS.backend(ticker), limit, RedisLimitOptions.DEFAULTS);
+        }
+
+        private Call call(Random random, long period) {
+            return new Call(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), inquiries.deadline());
+        }
+
+        private List<Verdict> ask(String where, List<Call> calls) {
+            List<Verdict> together = ask(TOGETHER, calls, where);
+            List<Verdict> alone = new ArrayList<>();
+            for (Call call : calls) {
+                alone.addAll(ask(ALONE, List.of(call), where));
+            }
+            assertThat(texts(together)).as(where).isEqualTo(texts(alone));
+            assertThat(REDIS.server().<String>ask(commands -> commands.type(TOGETHER)))
+                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type(ALONE)));
+            return together;
+        }
+
+        /** A mark is compared by what it tells the script. */
+        private static List<String> texts(List<Verdict> verdicts) {
+            return verdicts.stream().map(Verdict::toString).toList();
+        }
+
+        private List<Verdict> ask(String key, List<Call> calls, String where) {
+            RedisTerms terms = inquiries.terms();
+            List<Object> reply = inquiries
+                    .eval(terms.script(), key, inquiries.arguments("take", terms, calls))
+                    .join();
+            Verdict[] verdicts = Verdict.all(reply, calls, terms);
+            assertThat(verdicts)
+                    .as(where)
+                    .allMatch(verdict -> verdict.outcome() == Verdict.UNKNOWN
+                            || verdict.outcome() == Verdict.NEVER
+                            || Math.abs(verdict.outcome()) <= 2 * RedisTerms.FAR * 1000);
+            return List.of(verdicts);
+        }
+
+        private void giveBack(Call call, Verdict verdict) {
+            inquiries.giveBack(TOGETHER, call.permits(), verdict);
+            inquiries.giveBack(ALONE, call.permits(), verdict);
+        }
     }
 
     /** One schedule. */

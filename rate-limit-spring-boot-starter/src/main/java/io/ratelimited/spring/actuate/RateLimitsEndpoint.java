@@ -106,14 +106,16 @@ public final class RateLimitsEndpoint {
      * Forgets what a key has used.
      *
      * @param key text or mask of the key; null for the budget of calls without a key
+     * @return null, of a type: without one Spring Boot would not have the extension's operation in the place of this one
      */
     @DeleteOperation
-    public void forget(@Selector String name, @Nullable String key) {
+    public @Nullable Map<String, Object> forget(@Selector String name, @Nullable String key) {
         NamedLimit limit = rateLimits.get(name);
         if (key == null) {
             rateLimits.reset(name, null);
         } else {
             keys.find(limit, key).forEach(found -> rateLimits.reset(name, found));
         }
+        return null;
     }
 }

@@ -14,8 +14,8 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 import org.springframework.boot.actuate.endpoint.web.annotation.EndpointWebExtension;
 
 /**
- * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for a value that cannot be meant. A
- * key with empty path segments or an encoded slash, which servers refuse or drop, is given as {@code ?key=}.
+ * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for a value that cannot be meant, 503
+ * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse or drop, is given as {@code ?key=}.
  */
 @EndpointWebExtension(endpoint = RateLimitsEndpoint.class)
 public final class RateLimitsEndpointWebExtension {
@@ -82,10 +82,14 @@ public final class RateLimitsEndpointWebExtension {
     /** {@code DELETE /{name}} and {@code DELETE /{name}?key=…}. */
     @DeleteOperation
     public WebEndpointResponse<Map<String, Object>> forget(@Selector String name, @Nullable String key) {
-        return answer(name, () -> {
-            endpoint.forget(name, key);
-            return null;
-        });
+        try {
+            return answer(name, () -> endpoint.forget(name, key));
+        } catch (RuntimeException ex) {
+            // Whatever backend it is, its exception is not known here.
+            return failure(
+                    WebEndpointResponse.STATUS_SERVICE_UNAVAILABLE,
+                    "nothing is known to be forgotten: " + ex.getMessage() + ". Try again when the backend answers");
+        }
     }
 
     /** {@code DELETE /{name}/{key}}. */

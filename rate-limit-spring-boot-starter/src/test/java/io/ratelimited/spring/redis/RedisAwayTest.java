@@ -110,9 +110,8 @@ class RedisAwayTest {
                 HttpResponse.BodyHandlers.ofString());
         assertThat(JsonPath.<Integer>read(changed.body(), "$.remaining")).isEqualTo(30);
 
-        HttpResponse<String> forgotten = client.send(
-                request("/actuator/ratelimits/login").DELETE().build(), HttpResponse.BodyHandlers.ofString());
-        assertThat(forgotten.statusCode()).isEqualTo(204);
+        assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
+        assertThat(delete("/actuator/ratelimits/unknown").statusCode()).isEqualTo(404);
         assertThat(limits().peek("login", null).remaining()).isEqualTo(50);
     }
 
@@ -160,9 +159,15 @@ class RedisAwayTest {
         assertThat(unknown.statusCode()).isEqualTo(200);
         assertThat(JsonPath.<String>read(unknown.body(), "$.error")).contains("audit", "Redis did not answer");
 
+        HttpResponse<String> kept = delete("/actuator/ratelimits/login");
+        assertThat(kept.statusCode()).isEqualTo(503);
+        assertThat(JsonPath.<String>read(kept.body(), "$.error"))
+                .contains("login", "Redis did not answer", "Try again");
+
         server.restart();
         await().atMost(PATIENCE).until(() -> backend().health().state() == State.UP);
 
+        assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
         assertThat(get("/login").statusCode()).isEqualTo(200);
         assertHealth("UP", "UP", "redis");
         assertThat(output.getAll().lines().filter(line -> line.contains("Redis does not decide")))
@@ -231,6 +236,10 @@ class RedisAwayTest {
 
     private HttpResponse<String> get(String path) throws Exception {
         return client.send(request(path).build(), HttpResponse.BodyHandlers.ofString());
+    }
+
+    private HttpResponse<String> delete(String path) throws Exception {
+        return client.send(request(path).DELETE().build(), HttpResponse.BodyHandlers.ofString());
     }
 
     private HttpRequest.Builder request(String path) {
