@@ -54,6 +54,7 @@ public class RequestBenchmark {
         SpringApplication application = new SpringApplication(Application.class);
         application.setDefaultProperties(Map.of(
                 "bucket4j.enabled", "false",
+                "spring.cloud.gateway.server.webflux.enabled", "false",
                 "server.port", "0",
                 "server.address", "127.0.0.1",
                 "server.tomcat.max-keep-alive-requests", "-1"));

@@ -71,6 +71,7 @@ public final class StartUp {
         application.setLogStartupInfo(false);
         application.setDefaultProperties(Map.of(
                 "bucket4j.enabled", "false",
+                "spring.cloud.gateway.server.webflux.enabled", "false",
                 "spring.main.banner-mode", "off",
                 "logging.level.root", "off",
                 "spring.autoconfigure.exclude", kind.equals("with") ? "" : EXCLUDED));
