@@ -23,7 +23,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
@@ -38,8 +38,8 @@ final class LettuceLink implements RedisLink {
     private final StatefulConnection<String, String> connection;
     private final @Nullable RedisClusterClient cluster;
     private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
-    /** Someone is about to send what is unsent. */
-    private final AtomicBoolean called = new AtomicBoolean();
+    /** Commands written since the sender last looked; none while nobody sends. */
+    private final AtomicInteger written = new AtomicInteger();
     /** Of the connection; null when not known, or more than one. */
     private volatile @Nullable Executor eventLoop;
 
@@ -76,30 +76,43 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Sends a command after those that were written before. The event loop sends all that it finds waiting at once: a
-     * command waits for what the loop is at, never for company.
+     * Sends a command after those that were written before. One thread sends at a time, and all that it finds waiting at
+     * once: the event loop if it is known, else whoever comes first. A command waits for what the sender is at, never for
+     * company.
      */
     private void write(AsyncCommand<String, String, ?> command) {
         unsent.add(command);
-        if (!called.compareAndSet(false, true)) {
-            return;
+        if (written.getAndIncrement() == 0 && !isLeftToEventLoop()) {
+            send();
         }
+    }
+
+    private boolean isLeftToEventLoop() {
         Executor known = eventLoop;
         if (known != null) {
             try {
                 known.execute(this::send);
-                return;
+                return true;
             } catch (RejectedExecutionException ex) {
                 // The client is being shut down, which is for the connection to tell.
                 eventLoop = null;
             }
         }
-        send();
+        return false;
     }
 
     private void send() {
-        // First, so that a command which is not found below calls again.
-        called.set(false);
+        do {
+            int seen = written.get();
+            sendTogether();
+            if (written.addAndGet(-seen) == 0) {
+                return;
+            }
+            // More has come meanwhile. The event loop reads what was answered before it goes on.
+        } while (!isLeftToEventLoop());
+    }
+
+    private void sendTogether() {
         List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
         for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
             if (!next.isDone()) {
@@ -112,7 +125,8 @@ final class LettuceLink implements RedisLink {
             } else if (!all.isEmpty()) {
                 connection.dispatch(all);
             }
-        } catch (RuntimeException ex) {
+        } catch (RuntimeException | Error ex) {
+            // Whatever it is, those who wait must hear of it, and the next must be sent.
             all.forEach(command -> command.completeExceptionally(ex));
         }
     }

@@ -1,14 +1,21 @@
 package io.ratelimited.redis;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
 
 class RedisClusterContractTest extends RateLimiterContract {
 
@@ -35,7 +42,47 @@ class RedisClusterContractTest extends RateLimiterContract {
 
     @AfterEach
     void close() {
-        backend.close();
+        if (backend != null) {
+            backend.close();
+        }
+    }
+
+    /** Whoever cancels and then asks again must find what was given back. */
+    @Test
+    void commandsKeepTheOrderOfTheirCallerWhileOthersSend() throws Exception {
+        AtomicBoolean ended = new AtomicBoolean();
+        try (LettuceLink link = LettuceLink.to(client)) {
+            Thread other = new Thread(() -> {
+                while (!ended.get()) {
+                    List<CompletableFuture<List<Object>>> probes = new ArrayList<>();
+                    for (int i = 0; i < 50; i++) {
+                        probes.add(link.eval(Script.PROBE, new String[] {"rl:{nodes}:probe"}, new Words())
+                                .toCompletableFuture());
+                    }
+                    CompletableFuture.allOf(probes.toArray(CompletableFuture<?>[]::new))
+                            .join();
+                }
+            });
+            other.start();
+            List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+            for (int i = 0; i < 20_000; i++) {
+                sent.add(link.eval(
+                                Script.HEARTBEAT,
+                                new String[] {"rl:{nodes}"},
+                                new Words().add("node-" + i).add(3_600_000_000L))
+                        .toCompletableFuture());
+                if (i == 0) {
+                    // From now on the script is known, and no command is sent a second time with its text.
+                    sent.get(0).join();
+                }
+            }
+            CompletableFuture.allOf(sent.toArray(CompletableFuture<?>[]::new)).join();
+            ended.set(true);
+            other.join();
+            for (int i = 0; i < sent.size(); i++) {
+                assertThat(sent.get(i).join()).containsExactly(i + 1L);
+            }
+        }
     }
 
     @Override
