@@ -59,8 +59,10 @@ class ReconfigurationTest {
 
     @Test
     void debtIsKeptInPermits() {
+        ManualTicker ticker = new ManualTicker();
         InMemoryRateLimiter limiter =
-                limiter(limit(Algorithm.TOKEN_BUCKET, "10/s").burst(5), new ManualTicker());
+                limiter(limit(Algorithm.TOKEN_BUCKET, "10/s").burst(5), ticker);
+        ticker.advance(Duration.ofHours(1));
         assertThat(limiter.tryAcquire(null, 5)).isTrue();
         assertThat(limiter.reserve(null, 4, Long.MAX_VALUE).waitNanos()).isEqualTo(400_000_000);
         limiter.update(limit(Algorithm.TOKEN_BUCKET, "1/s").burst(5).build());
