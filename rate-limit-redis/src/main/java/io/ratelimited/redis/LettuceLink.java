@@ -1,5 +1,6 @@
 package io.ratelimited.redis;
 
+import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisReadOnlyException;
 import io.lettuce.core.api.StatefulConnection;
@@ -40,22 +41,31 @@ final class LettuceLink implements RedisLink {
     private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
     /** Commands written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
-    /** Of the connection; null when not known, or more than one. */
-    private volatile @Nullable Executor eventLoop;
+    /**
+     * The event loop of the connection, once it is known and if there is one only. Never the thread that happens to write:
+     * what an event loop sends overtakes what others have told it to send.
+     */
+    private volatile Executor sender;
 
     private final AtomicLong discoveredAt = new AtomicLong(System.nanoTime());
 
-    private LettuceLink(StatefulConnection<String, String> connection, @Nullable RedisClusterClient cluster) {
+    private LettuceLink(
+            StatefulConnection<String, String> connection, @Nullable RedisClusterClient cluster, Executor sender) {
         this.connection = connection;
         this.cluster = cluster;
+        this.sender = sender;
     }
 
     static LettuceLink to(RedisClient client) {
-        return new LettuceLink(client.connect(StringCodec.UTF8), null);
+        return new LettuceLink(client.connect(StringCodec.UTF8), null, oneThread(client));
     }
 
     static LettuceLink to(RedisClusterClient client) {
-        return new LettuceLink(client.connect(StringCodec.UTF8), client);
+        return new LettuceLink(client.connect(StringCodec.UTF8), client, oneThread(client));
+    }
+
+    private static Executor oneThread(AbstractRedisClient client) {
+        return client.getResources().eventExecutorGroup().next();
     }
 
     @Override
@@ -76,40 +86,35 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Sends a command after those that were written before. One thread sends at a time, and all that it finds waiting at
-     * once: the event loop if it is known, else whoever comes first. A command waits for what the sender is at, never for
-     * company.
+     * Sends a command after those that were written before. One thread sends, and all that it finds waiting at once: a
+     * command waits for what that thread is at, never for company.
      */
     private void write(AsyncCommand<String, String, ?> command) {
         unsent.add(command);
-        if (written.getAndIncrement() == 0 && !isLeftToEventLoop()) {
-            send();
+        if (written.getAndIncrement() == 0) {
+            callSender();
         }
     }
 
-    private boolean isLeftToEventLoop() {
-        Executor known = eventLoop;
-        if (known != null) {
-            try {
-                known.execute(this::send);
-                return true;
-            } catch (RejectedExecutionException ex) {
-                // The client is being shut down, which is for the connection to tell.
-                eventLoop = null;
+    private void callSender() {
+        try {
+            sender.execute(this::send);
+        } catch (RejectedExecutionException ex) {
+            // The client is being shut down.
+            written.set(0);
+            for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
+                next.completeExceptionally(ex);
             }
         }
-        return false;
     }
 
     private void send() {
-        do {
-            int seen = written.get();
-            sendTogether();
-            if (written.addAndGet(-seen) == 0) {
-                return;
-            }
-            // More has come meanwhile. The event loop reads what was answered before it goes on.
-        } while (!isLeftToEventLoop());
+        int seen = written.get();
+        sendTogether();
+        if (written.addAndGet(-seen) != 0) {
+            // More has come meanwhile. An event loop reads what was answered before it goes on.
+            callSender();
+        }
     }
 
     private void sendTogether() {
@@ -192,7 +197,10 @@ final class LettuceLink implements RedisLink {
         @Override
         protected void completeResult() {
             if (cluster == null) {
-                eventLoop = ThreadExecutorMap.currentExecutor();
+                Executor eventLoop = ThreadExecutorMap.currentExecutor();
+                if (eventLoop != null && eventLoop != sender) {
+                    sender = eventLoop;
+                }
             }
             String error = getOutput().getError();
             if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {

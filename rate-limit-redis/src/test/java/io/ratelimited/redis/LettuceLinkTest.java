@@ -84,7 +84,7 @@ class LettuceLinkTest {
         return release;
     }
 
-    private static void await(CountDownLatch latch) {
+    static void await(CountDownLatch latch) {
         try {
             latch.await();
         } catch (InterruptedException ex) {

@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -66,11 +67,7 @@ class RedisClusterContractTest extends RateLimiterContract {
             other.start();
             List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
             for (int i = 0; i < 20_000; i++) {
-                sent.add(link.eval(
-                                Script.HEARTBEAT,
-                                new String[] {"rl:{nodes}"},
-                                new Words().add("node-" + i).add(3_600_000_000L))
-                        .toCompletableFuture());
+                sent.add(register(link, "node-" + i));
                 if (i == 0) {
                     // From now on the script is known, and no command is sent a second time with its text.
                     sent.get(0).join();
@@ -83,6 +80,41 @@ class RedisClusterContractTest extends RateLimiterContract {
                 assertThat(sent.get(i).join()).containsExactly(i + 1L);
             }
         }
+    }
+
+    /** The thread that reads the replies sends for whoever waited for one. */
+    @Test
+    void commandsKeepTheOrderOfTheirCallerWhenAReplyBringsOne() throws Exception {
+        try (LettuceLink link = LettuceLink.to(client)) {
+            register(link, "known").join();
+            Thread test = Thread.currentThread();
+            CountDownLatch reading = new CountDownLatch(1);
+            CountDownLatch written = new CountDownLatch(1);
+            CompletableFuture<List<Object>> second = new CompletableFuture<>();
+            while (reading.getCount() > 0) {
+                CompletableFuture<Void> told = register(link, "known").thenAccept(reply -> {
+                    // Runs in this thread if the reply is there already: then once more.
+                    if (Thread.currentThread() != test) {
+                        reading.countDown();
+                        LettuceLinkTest.await(written);
+                        register(link, "second").thenAccept(second::complete);
+                    }
+                });
+                RedisProcess.until(() -> told.isDone() || reading.getCount() == 0, "answered", Duration.ofSeconds(20));
+            }
+            CompletableFuture<List<Object>> first = register(link, "first");
+            written.countDown();
+            assertThat(first.join()).containsExactly(2L);
+            assertThat(second.join()).containsExactly(3L);
+        }
+    }
+
+    private static CompletableFuture<List<Object>> register(LettuceLink link, String node) {
+        return link.eval(
+                        Script.HEARTBEAT,
+                        new String[] {"rl:{nodes}"},
+                        new Words().add(node).add(3_600_000_000L))
+                .toCompletableFuture();
     }
 
     @Override
