@@ -199,7 +199,7 @@ public final class Tables {
         plot.panel("keys", KEYS)
                 .line("floor", KEYS.stream().map(n -> keyed("floorCaffeine", n)))
                 .line("ours", KEYS.stream().map(n -> keyed("ours", n)));
-        plot.panel("limits on one method", List.of("1", "2", "3"))
+        plot.panel("limits per method", List.of("1", "2", "3"))
                 .line("floor", perMethod.stream().map(method -> results.find("Spring", "floorAround", 1)))
                 .line("ours", perMethod.stream().map(method -> results.find("Spring", method, 1)));
         Files.writeString(file, plot.svg());
