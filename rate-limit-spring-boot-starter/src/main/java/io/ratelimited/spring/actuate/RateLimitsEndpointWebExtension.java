@@ -15,7 +15,8 @@ import org.springframework.boot.actuate.endpoint.web.annotation.EndpointWebExten
 
 /**
  * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for a value that cannot be meant, 503
- * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse or drop, is given as {@code ?key=}.
+ * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse
+ * or drop, is given as {@code ?key=}.
  */
 @EndpointWebExtension(endpoint = RateLimitsEndpoint.class)
 public final class RateLimitsEndpointWebExtension {
