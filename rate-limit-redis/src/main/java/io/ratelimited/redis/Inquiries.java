@@ -23,6 +23,8 @@ final class Inquiries {
 
     private volatile RedisTerms terms;
     private volatile Calendar calendar;
+    /** What was asked last of any key: most often what is asked next. */
+    private volatile @Nullable Words asked;
 
     Inquiries(RedisBackend backend, Limit limit, RedisLimitOptions options) {
         this.backend = backend;
@@ -115,18 +117,37 @@ final class Inquiries {
 
     /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls are given once. */
     Words arguments(String operation, RedisTerms current, List<Call> calls) {
-        Words args = begin(operation, current, calls.size());
         Call first = calls.get(0);
-        boolean equal = true;
+        boolean equal = first.asksAs(first);
         for (int i = 1; i < calls.size() && equal; i++) {
             equal = first.asksAs(calls.get(i));
         }
+        if (!equal || !current.isUsual() || !operation.equals("take")) {
+            return words(operation, current, calls, equal);
+        }
+        Question question = new Question(current, calls.size(), first.permits(), first.maxWaitMicros());
+        Words last = asked;
+        if (last != null && question.equals(last.question())) {
+            return last;
+        }
+        Words args = words(operation, current, calls, true).ofAnyKey(question);
+        if (backend.time().isEmpty()) {
+            asked = args;
+        }
+        return args;
+    }
+
+    private Words words(String operation, RedisTerms current, List<Call> calls, boolean equal) {
+        Words args = begin(operation, current, calls.size());
         for (Call call : equal ? calls.subList(0, 1) : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
             add(args, call.permits(), cost).add(call.waitArgument());
         }
         return args;
     }
+
+    /** What equal calls want, whatever their key. */
+    private record Question(RedisTerms terms, int calls, long permits, long maxWaitMicros) {}
 
     Words begin(String operation, RedisTerms current, int calls) {
         Words args = new Words().add(backend.time()).add(operation).add(1);

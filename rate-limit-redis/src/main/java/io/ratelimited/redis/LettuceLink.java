@@ -13,11 +13,11 @@ import io.lettuce.core.protocol.AsyncCommand;
 import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
-import io.netty.buffer.ByteBuf;
 import io.netty.util.internal.ThreadExecutorMap;
-import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -34,11 +34,14 @@ final class LettuceLink implements RedisLink {
     /** Slots of a cluster that share a circuit breaker: small enough that a primary is a whole number of parts or so. */
     private static final int SLOTS_PER_PART = 256;
 
+    /** Keys of one command at the most, so that other clients of the server do not wait long. */
+    private static final int MOST_KEYS = 64;
+
     private static final long DISCOVERY_PAUSE = 500_000_000;
 
     private final StatefulConnection<String, String> connection;
     private final @Nullable RedisClusterClient cluster;
-    private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
+    private final Queue<Unsent> unsent = new ConcurrentLinkedQueue<>();
     /** Commands written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
     /**
@@ -70,8 +73,13 @@ final class LettuceLink implements RedisLink {
 
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, Words args) {
+        if (cluster == null && keys.length == 1 && args.question() != null) {
+            Shared shared = new Shared(script, keys[0], args);
+            write(shared);
+            return shared;
+        }
         Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args);
-        write(evaluation);
+        write(new Whole(evaluation));
         return evaluation;
     }
 
@@ -81,7 +89,7 @@ final class LettuceLink implements RedisLink {
                 CommandType.DEL,
                 new IntegerOutput<>(StringCodec.UTF8),
                 new CommandArgs<>(StringCodec.UTF8).addKey(key)));
-        write(command);
+        write(new Whole(command));
         return command;
     }
 
@@ -89,7 +97,7 @@ final class LettuceLink implements RedisLink {
      * Sends a command after those that were written before. One thread sends, and all that it finds waiting at once: a
      * command waits for what that thread is at, never for company.
      */
-    private void write(AsyncCommand<String, String, ?> command) {
+    private void write(Unsent command) {
         unsent.add(command);
         if (written.getAndIncrement() == 0) {
             callSender();
@@ -102,8 +110,8 @@ final class LettuceLink implements RedisLink {
         } catch (RejectedExecutionException ex) {
             // The client is being shut down.
             written.set(0);
-            for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
-                next.completeExceptionally(ex);
+            for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
+                next.future().completeExceptionally(ex);
             }
         }
     }
@@ -119,11 +127,27 @@ final class LettuceLink implements RedisLink {
 
     private void sendTogether() {
         List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
-        for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
-            if (!next.isDone()) {
-                all.add(next);
+        Map<Object, List<Shared>> questions = new LinkedHashMap<>();
+        for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
+            if (next.future().isDone()) {
+                continue;
+            }
+            if (next instanceof Shared shared) {
+                Object question = shared.question();
+                List<Shared> same = questions.computeIfAbsent(question, unasked -> new ArrayList<>());
+                same.add(shared);
+                if (same.size() == MOST_KEYS) {
+                    all.add(ask(same));
+                    questions.remove(question);
+                }
+            } else if (next instanceof Whole whole) {
+                // It may concern the same keys.
+                questions.values().forEach(same -> all.add(ask(same)));
+                questions.clear();
+                all.add(whole.command);
             }
         }
+        questions.values().forEach(same -> all.add(ask(same)));
         try {
             if (all.size() == 1) {
                 connection.dispatch(all.get(0));
@@ -133,6 +157,30 @@ final class LettuceLink implements RedisLink {
         } catch (RuntimeException | Error ex) {
             // Whatever it is, those who wait must hear of it, and the next must be sent.
             all.forEach(command -> command.completeExceptionally(ex));
+        }
+    }
+
+    /** One command for the same question of several keys. */
+    private Evaluation ask(List<Shared> same) {
+        Shared first = same.get(0);
+        String[] keys = same.stream().map(Shared::key).toArray(String[]::new);
+        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, first.script(), keys, first.args());
+        Shared.ask(same, evaluation, alone -> write(new Whole(ask(List.of(alone)))));
+        return evaluation;
+    }
+
+    /** What waits to be sent. */
+    sealed interface Unsent permits Whole, Shared {
+
+        CompletableFuture<?> future();
+    }
+
+    /** A command of its own. */
+    private record Whole(AsyncCommand<String, String, ?> command) implements Unsent {
+
+        @Override
+        public CompletableFuture<?> future() {
+            return command;
         }
     }
 
@@ -176,21 +224,14 @@ final class LettuceLink implements RedisLink {
         private volatile @Nullable Evaluation withText;
 
         private Evaluation(CommandType type, Script script, String[] keys, Words arguments) {
-            super(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), words(type, script, keys, arguments)));
+            super(new Command<>(
+                    type,
+                    new NestedMultiOutput<>(StringCodec.UTF8),
+                    new EncodedArgs(type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
             this.type = type;
             this.script = script;
             this.keys = keys;
             this.arguments = arguments;
-        }
-
-        private static CommandArgs<String, String> words(
-                CommandType type, Script script, String[] keys, Words arguments) {
-            Words words = new Words().add(type == CommandType.EVAL ? script.text() : script.digest());
-            words.add(keys.length);
-            for (String key : keys) {
-                words.add(key);
-            }
-            return new Arguments(keys[0], words.add(arguments));
         }
 
         /** On the event loop. */
@@ -219,7 +260,7 @@ final class LettuceLink implements RedisLink {
             if (isDone()) {
                 text.cancel(false);
             }
-            write(text);
+            write(new Whole(text));
         }
 
         @Override
@@ -230,37 +271,6 @@ final class LettuceLink implements RedisLink {
                 text.cancel(mayInterruptIfRunning);
             }
             return cancelled;
-        }
-    }
-
-    /** Arguments that need only be copied. */
-    private static final class Arguments extends CommandArgs<String, String> {
-
-        private final String key;
-        private final int count;
-        private final byte[] bytes;
-
-        private Arguments(String key, Words words) {
-            super(StringCodec.UTF8);
-            this.key = key;
-            this.count = words.count();
-            this.bytes = words.bytes();
-        }
-
-        @Override
-        public int count() {
-            return count;
-        }
-
-        /** Says where in a cluster the command goes. */
-        @Override
-        public ByteBuffer getFirstEncodedKey() {
-            return StringCodec.UTF8.encodeKey(key);
-        }
-
-        @Override
-        public void encode(ByteBuf to) {
-            to.writeBytes(bytes);
         }
     }
 }

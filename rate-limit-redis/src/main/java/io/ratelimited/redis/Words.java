@@ -2,6 +2,7 @@ package io.ratelimited.redis;
 
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The words of a command in the form in which they are sent: put together by the caller, because all callers share the
@@ -11,6 +12,9 @@ final class Words {
 
     private final StringBuilder text = new StringBuilder(256);
     private int count;
+    private @Nullable Object question;
+    /** Once nothing is added any more. */
+    private byte @Nullable [] encoded;
 
     Words add(String word) {
         text.append('$').append(ByteBufUtil.utf8Bytes(word)).append("\r\n").append(word);
@@ -34,11 +38,25 @@ final class Words {
         return this;
     }
 
+    /** Ends the words: a script may be asked of several keys in one call by whoever gives an equal question. */
+    Words ofAnyKey(Object equalQuestion) {
+        question = equalQuestion;
+        encoded = bytes();
+        return this;
+    }
+
+    /** Null if each key is to be asked by itself. */
+    @Nullable
+    Object question() {
+        return question;
+    }
+
     int count() {
         return count;
     }
 
     byte[] bytes() {
-        return text.toString().getBytes(StandardCharsets.UTF_8);
+        byte[] made = encoded;
+        return made != null ? made : text.toString().getBytes(StandardCharsets.UTF_8);
     }
 }

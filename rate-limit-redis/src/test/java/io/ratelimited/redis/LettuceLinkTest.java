@@ -2,11 +2,15 @@ package io.ratelimited.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
@@ -17,6 +21,8 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 class LettuceLinkTest {
 
     private static final Pattern READS = Pattern.compile("total_reads_processed:(\\d+)");
+
+    private static final Pattern EVALSHA = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
@@ -53,6 +59,111 @@ class LettuceLinkTest {
         release.countDown();
         assertThat(last.join()).containsExactly(2L);
         assertThat(register("another").join()).containsExactly(3L);
+    }
+
+    @Test
+    void askTheSameOfSeveralKeysInOneCommand() {
+        Words take = take(2);
+        long before = scripts();
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < 200; i++) {
+            sent.add(ask("rl:{" + i % 150 + "}:shared", take));
+        }
+        release.countDown();
+        for (int i = 0; i < 200; i++) {
+            assertThat(sent.get(i).join()).as("call " + i).hasSize(5).endsWith(i < 150 ? 2L : 1L);
+        }
+        assertThat(scripts() - before)
+                .as("four commands, and those that occupied")
+                .isLessThan(20);
+    }
+
+    /** A key that holds no bucket, and one of another limit. */
+    @Test
+    void askAgainWhatHasToBeAskedAlone() {
+        REDIS.server().ask(commands -> commands.hset("rl:{1}:again", "no", "bucket"));
+        ask("rl:{2}:again", terms("9/s"), 4).join();
+        Words take = take(2);
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            sent.add(ask("rl:{" + i + "}:again", take));
+        }
+        release.countDown();
+        assertThat(sent.get(0).join()).hasSize(5).endsWith(2L);
+        assertThat(sent.get(1).join()).as("admitted, admitted").hasSize(8).startsWith(0L, 1L);
+        assertThat(sent.get(2).join())
+                .as("5 of 9 permits are left, which is 1 of 3")
+                .hasSize(8)
+                .startsWith(0L, 0L);
+        assertThat(sent.get(3).join()).hasSize(5).endsWith(2L);
+    }
+
+    @Test
+    void doNotShareACommandAcrossOneThatMayConcernTheSameKey() {
+        Words take = take(3);
+        CountDownLatch release = occupy();
+        CompletableFuture<List<Object>> spent = ask("rl:{1}:order", take);
+        CompletableFuture<Long> deleted = link.delete("rl:{1}:order").toCompletableFuture();
+        CompletableFuture<List<Object>> again = ask("rl:{1}:order", take);
+        release.countDown();
+        assertThat(spent.join()).endsWith(3L);
+        assertThat(deleted.join()).isEqualTo(1);
+        assertThat(again.join()).endsWith(3L);
+    }
+
+    @Test
+    void runForThoseWhoHaveNotGivenUp() {
+        Words take = take(1);
+        CountDownLatch release = occupy();
+        CompletableFuture<List<Object>> given = ask("rl:{1}:given", take);
+        CompletableFuture<List<Object>> wanted = ask("rl:{2}:given", take);
+        given.cancel(false);
+        release.countDown();
+        assertThat(wanted.join()).hasSize(5).endsWith(1L);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.exists("rl:{1}:given", "rl:{2}:given")))
+                .isEqualTo(1);
+    }
+
+    @Test
+    void tellEverybodyWhyTheCommandFailed() {
+        Words take = take(1);
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = List.of(ask("rl:{1}:fails", take), ask("rl:{2}:fails", take));
+        link.close();
+        release.countDown();
+        assertThat(sent)
+                .allSatisfy(one -> assertThat(one)
+                        .failsWithin(Duration.ofSeconds(20))
+                        .withThrowableOfType(ExecutionException.class));
+    }
+
+    private CompletableFuture<List<Object>> ask(String key, Words words) {
+        return link.eval(Script.VIRTUAL_TIME, new String[] {key}, words).toCompletableFuture();
+    }
+
+    private CompletableFuture<List<Object>> ask(String key, Inquiries limit, int permits) {
+        Call call = new Call(permits, 0, limit.deadline());
+        return ask(key, limit.arguments("take", limit.terms(), List.of(call)));
+    }
+
+    /** Three an hour, of which so many are wanted, one a call. */
+    private static Words take(int calls) {
+        Inquiries limit = terms("3/h");
+        Call call = new Call(1, 0, limit.deadline());
+        return limit.arguments("take", limit.terms(), Collections.nCopies(calls, call));
+    }
+
+    private static Inquiries terms(String rate) {
+        Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET).rate(rate).build();
+        return new Inquiries(REDIS.backend(RedisBackendOptions.DEFAULTS), limit, RedisLimitOptions.DEFAULTS);
+    }
+
+    /** Scripts that were run. */
+    private static long scripts() {
+        Matcher calls = EVALSHA.matcher(REDIS.server().<String>ask(commands -> commands.info("commandstats")));
+        return calls.find() ? Long.parseLong(calls.group(1)) : 0;
     }
 
     /** Each node that is registered, and how many there are by then. */

@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -19,6 +20,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -131,6 +133,10 @@ class ScriptModelTest {
                                 .build()));
     }
 
+    static Stream<Limit> awkwardBuckets() {
+        return awkwardLimits().filter(limit -> new RedisTerms(limit).isUsual());
+    }
+
     /**
      * Callers of one key who are decided together are told what they would have been told alone, and what they give back
      * does the same: equal callers, of whom the script is told once, and others; while the clock steps back, too.
@@ -176,6 +182,90 @@ class ScriptModelTest {
             pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
             pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
             REDIS.server().ask(commands -> commands.flushall());
+        }
+    }
+
+    /** Keys that are asked the same in one command are decided as each is by itself, and stored alike. */
+    @ParameterizedTest
+    @MethodSource("awkwardBuckets")
+    void keysAskedTogetherAreDecidedAsEachAlone(Limit limit) {
+        Server server = new Server();
+        ManualTicker ticker = RedisServers.ticker();
+        Inquiries inquiries = new Inquiries(REDIS.backend(ticker), limit, RedisLimitOptions.DEFAULTS);
+        Random random = new Random(limit.name().charAt(0));
+        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
+        int asked = 0;
+        for (int step = 0; step < 60; step++) {
+            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
+            if (random.nextInt(15) == 0) {
+                long back = 1000 * (long) (random.nextDouble() * period / 2);
+                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
+            }
+            boolean foreign = random.nextInt(8) == 0;
+            Call call =
+                    new Call(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), inquiries.deadline());
+            Words words = inquiries.arguments("take", inquiries.terms(), Collections.nCopies(1 + step % 3, call));
+            List<String> together = new ArrayList<>();
+            List<String> alone = new ArrayList<>();
+            for (int i = 0; i < 12; i++) {
+                if (random.nextInt(3) > 0) {
+                    together.add("rl:{together}:" + i);
+                    alone.add("rl:{alone}:" + i);
+                    if (foreign && random.nextInt(4) == 0) {
+                        server.storeNoBucket(together.get(together.size() - 1));
+                        server.storeNoBucket(alone.get(alone.size() - 1));
+                    }
+                }
+            }
+            asked += server.asksAlike(limit.name() + " step " + step, words, together, alone);
+        }
+        assertThat(asked).as("keys decided in one command").isGreaterThan(200);
+    }
+
+    /** One connection for what is asked, and one for what is stored. */
+    private static final class Server {
+
+        private final LettuceLink link = REDIS.closeLater(LettuceLink.to(REDIS.client()));
+        private final RedisCommands<String, String> commands =
+                REDIS.closeLater(REDIS.client().connect()).sync();
+
+        /** How many keys were decided in the command for all. */
+        private int asksAlike(String where, Words words, List<String> together, List<String> alone) {
+            if (together.size() < 2) {
+                return 0;
+            }
+            List<Object> all = eval(words, together);
+            int decided = 0;
+            for (int i = 0; i < together.size(); i++) {
+                List<String> one = together.subList(i, i + 1);
+                List<String> twin = alone.subList(i, i + 1);
+                if ((Long) all.get(4 * i + 4) < 0) {
+                    assertThat(stored(one)).as(where).isEqualTo(stored(twin));
+                    assertThat(eval(words, one)).as(where).isEqualTo(eval(words, twin));
+                } else {
+                    List<Object> reply = eval(words, twin);
+                    assertThat(reply).as(where).hasSize(5).startsWith(all.get(0));
+                    assertThat(reply.subList(1, 5)).as(where).isEqualTo(all.subList(4 * i + 1, 4 * i + 5));
+                    decided++;
+                }
+                assertThat(stored(one)).as(where).isEqualTo(stored(twin));
+            }
+            return decided;
+        }
+
+        private List<Object> eval(Words words, List<String> keys) {
+            return link.eval(Script.VIRTUAL_TIME, keys.toArray(String[]::new), words)
+                    .toCompletableFuture()
+                    .join();
+        }
+
+        private byte @Nullable [] stored(List<String> key) {
+            return commands.dump(key.get(0));
+        }
+
+        private void storeNoBucket(String key) {
+            commands.del(key);
+            commands.hset(key, "no", "bucket");
         }
     }
 
