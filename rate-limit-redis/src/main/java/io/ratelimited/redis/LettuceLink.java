@@ -76,6 +76,14 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
+    public CompletionStage<List<Object>> time(String key) {
+        AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(new Command<>(
+                CommandType.TIME, new NestedMultiOutput<>(StringCodec.UTF8), new Arguments(key, new Words())));
+        write(command);
+        return command;
+    }
+
+    @Override
     public CompletionStage<Long> delete(String key) {
         AsyncCommand<String, String, Long> command = new AsyncCommand<>(new Command<>(
                 CommandType.DEL,

@@ -8,12 +8,6 @@
 
 local longest = #ARGV == 20 and ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and tonumber(ARGV[20])
 if longest then
-  local now, padding = tonumber(ARGV[1]), 3600000
-  if not now then
-    if redis.replicate_commands then redis.replicate_commands() end
-    local time = redis.call('TIME')
-    now, padding = time[1] * 1000000 + time[2], 0
-  end
   local value, meta = redis.pcall('GET', KEYS[1]), ARGV[5] .. ' '
   local one, depth, depth_part = ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0
   local low, low_part = now - depth, 0

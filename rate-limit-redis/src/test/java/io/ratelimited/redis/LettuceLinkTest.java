@@ -60,7 +60,7 @@ class LettuceLinkTest {
         return link.eval(
                         Script.HEARTBEAT,
                         new String[] {"rl:{nodes}"},
-                        new Words().add(node).add(3_600_000_000L))
+                        new Words().add("").add(node).add(3_600_000_000L))
                 .toCompletableFuture();
     }
 
@@ -70,7 +70,8 @@ class LettuceLinkTest {
         CountDownLatch busy = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
         while (busy.getCount() > 0) {
-            CompletableFuture<List<Object>> probe = link.eval(Script.PROBE, new String[] {"rl:{probe}"}, new Words())
+            CompletableFuture<List<Object>> probe = link.eval(
+                            Script.PROBE, new String[] {"rl:{probe}"}, new Words().add(""))
                     .toCompletableFuture();
             // Runs here if the reply is there already: then once more.
             CompletableFuture<Void> told = probe.thenAccept(reply -> {
