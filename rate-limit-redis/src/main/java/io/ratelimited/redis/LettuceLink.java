@@ -201,9 +201,9 @@ final class LettuceLink implements RedisLink {
             return new Arguments(keys[0], words.add(arguments));
         }
 
-        /** On the event loop. */
+        /** On the event loop. What has been completed once could not fail any more. */
         @Override
-        protected void completeResult() {
+        public void complete() {
             if (cluster == null) {
                 Executor eventLoop = ThreadExecutorMap.currentExecutor();
                 if (eventLoop != null && eventLoop != sender) {
@@ -212,7 +212,7 @@ final class LettuceLink implements RedisLink {
             }
             String error = getOutput().getError();
             if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {
-                super.completeResult();
+                super.complete();
                 return;
             }
             Evaluation text = new Evaluation(CommandType.EVAL, script, keys, arguments);

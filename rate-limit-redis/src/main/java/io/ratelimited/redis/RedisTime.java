@@ -170,7 +170,7 @@ final class RedisTime {
                         Level.WARNING,
                         "Redis does not tell the time ({0}); limits decide as their on-failure says. If TIME is refused, allow it"
                                 + " to the user of the limits, at least outside scripts",
-                        failed);
+                        String.valueOf(failed));
             }
             failure = failed;
         }

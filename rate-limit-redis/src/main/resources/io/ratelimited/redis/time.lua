@@ -14,7 +14,9 @@ if not now then
   if ARGV[1] == '' then
     local told, time = pcall(redis.call, 'TIME')
     if not told then
-      return redis.error_reply('NOTIME ' .. tostring(type(time) == 'table' and time.err or time))
+      -- Redis 6.2 says it in two lines, and the second would be read as another reply.
+      local why = string.gsub(tostring(type(time) == 'table' and time.err or time), '%c+', ' ')
+      return redis.error_reply('NOTIME ' .. why)
     end
     now = time[1] * 1000000 + time[2]
   else

@@ -55,6 +55,15 @@ class LettuceLinkTest {
         assertThat(register("another").join()).containsExactly(3L);
     }
 
+    @Test
+    void areToldTheErrorOfAScriptThatTheServerDidNotKnow() {
+        REDIS.server().ask(commands -> commands.scriptFlush());
+        CompletableFuture<List<Object>> given = link.eval(
+                        Script.HEARTBEAT, new String[] {"rl:{nodes}"}, new Words().add("no time"))
+                .toCompletableFuture();
+        assertThat(given).failsWithin(Duration.ofSeconds(20));
+    }
+
     /** Each node that is registered, and how many there are by then. */
     private CompletableFuture<List<Object>> register(String node) {
         return link.eval(

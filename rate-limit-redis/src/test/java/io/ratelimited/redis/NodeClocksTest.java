@@ -70,7 +70,8 @@ class NodeClocksTest {
     }
 
     private List<RateLimiter> nodes(Limit limit) {
-        ahead.setWallClock(java.time.Instant.EPOCH.plusNanos(behind.epochNanos()).plus(APART));
+        ahead.setWallClock(
+                java.time.Instant.EPOCH.plusNanos(behind.epochNanos()).plus(APART));
         return List.of(
                 REDIS.nodeTimeBackend(behind).limiter(limit, RedisLimitOptions.DEFAULTS),
                 REDIS.nodeTimeBackend(ahead).limiter(limit, RedisLimitOptions.DEFAULTS));
@@ -125,6 +126,20 @@ class NodeClocksTest {
     }
 
     @Test
+    void doNotForgetABudgetThatIsWholeByOneOfThemOnly() {
+        Limit limit = Limit.of("whole", Algorithm.GCRA).rate("1000/s").burst(10).build();
+        List<RateLimiter> nodes = nodes(limit);
+        int admitted = 0;
+        for (int round = 0; round < 10; round++) {
+            for (int call = 0; call < 5; call++) {
+                admitted += nodes.get(0).tryAcquire("k", 1) ? 1 : 0;
+            }
+            nodes.get(1).reserve("k", 1, 0).cancel();
+        }
+        assertThat((double) admitted).isLessThanOrEqualTo(most(limit, 0));
+    }
+
+    @Test
     void admitNoMoreUnderSeveralLimitsEither() {
         Limit bucket =
                 Limit.of("bucket", Algorithm.GCRA).rate("1000/s").burst(10).build();
@@ -157,9 +172,8 @@ class NodeClocksTest {
         }
         RateLimiter before = REDIS.nodeTimeBackend(behind).limiter(limit.build(), RedisLimitOptions.DEFAULTS);
         while (before.tryAcquire("k", 1)) {}
-        ahead.setWallClock(java.time.Instant.EPOCH
-                .plusNanos(behind.epochNanos())
-                .minus(Duration.ofHours(1)));
+        ahead.setWallClock(
+                java.time.Instant.EPOCH.plusNanos(behind.epochNanos()).minus(Duration.ofHours(1)));
         RateLimiter after = REDIS.nodeTimeBackend(ahead).limiter(limit.build(), RedisLimitOptions.DEFAULTS);
         ahead.advance(Duration.ofMillis(2100));
         assertThat(after.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);

@@ -378,6 +378,11 @@ class RedisWiringTest {
                 .containsExactlyElementsOf(Arrays.stream(LimitProperties.OnFailure.values())
                         .map(Enum::name)
                         .toList());
+        assertThat(RedisBackendOptions.TimeSource.values())
+                .extracting(Enum::name)
+                .containsExactlyElementsOf(Arrays.stream(RateLimitProperties.Redis.TimeSource.values())
+                        .map(Enum::name)
+                        .toList());
     }
 
     @Test
