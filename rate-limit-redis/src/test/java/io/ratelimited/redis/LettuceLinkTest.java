@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutionException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
@@ -61,7 +62,8 @@ class LettuceLinkTest {
         CompletableFuture<List<Object>> given = link.eval(
                         Script.HEARTBEAT, new String[] {"rl:{nodes}"}, new Words().add("no time"))
                 .toCompletableFuture();
-        assertThat(given).failsWithin(Duration.ofSeconds(20));
+        // Unlike a future that is never completed.
+        assertThat(given).failsWithin(Duration.ofSeconds(20)).withThrowableOfType(ExecutionException.class);
     }
 
     /** Each node that is registered, and how many there are by then. */
