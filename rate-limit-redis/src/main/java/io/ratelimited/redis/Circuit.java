@@ -30,6 +30,7 @@ final class Circuit implements AutoCloseable {
     private final RedisKeys keys;
     private final long timeoutNanos;
     private final Deadlines deadlines;
+    private final RedisTime time;
     private final ScheduledExecutorService housekeeping;
 
     private final LongAdder calls = new LongAdder();
@@ -45,12 +46,21 @@ final class Circuit implements AutoCloseable {
     private volatile @Nullable Throwable lastFailure;
     private volatile boolean closed;
 
-    Circuit(Supplier<RedisLink> connector, RedisKeys keys, long timeoutNanos, ScheduledExecutorService housekeeping) {
+    Circuit(
+            Supplier<RedisLink> connector,
+            RedisKeys keys,
+            RedisBackendOptions options,
+            ScheduledExecutorService housekeeping) {
         this.connector = connector;
         this.keys = keys;
-        this.timeoutNanos = timeoutNanos;
+        this.timeoutNanos = options.timeout().toNanos();
         this.housekeeping = housekeeping;
         this.deadlines = new Deadlines(timeoutNanos);
+        this.time = new RedisTime(options, keys.internal("nodes"), () -> link, housekeeping);
+    }
+
+    RedisTime time() {
+        return time;
     }
 
     Deadlines deadlines() {
@@ -69,10 +79,10 @@ final class Circuit implements AutoCloseable {
 
     RedisHealth health(int nodes) {
         int open = openBreakers.get();
-        RedisHealth.State state = link == null || open == breakers.length
+        RedisHealth.State state = link == null || !time.isKnown() || open == breakers.length
                 ? RedisHealth.State.DOWN
                 : open > 0 ? RedisHealth.State.DEGRADED : RedisHealth.State.UP;
-        Throwable failure = lastFailure;
+        Throwable failure = time.failure() == null ? lastFailure : time.failure();
         return new RedisHealth(
                 state,
                 since,
@@ -100,6 +110,7 @@ final class Circuit implements AutoCloseable {
             if (lastFailure != null) {
                 LOG.log(Level.WARNING, "Redis decides: connected");
             }
+            time.ask();
             if (closed) {
                 made.close();
             }
@@ -118,7 +129,10 @@ final class Circuit implements AutoCloseable {
     /** Whether asking Redis about a key would be in vain. */
     boolean isDown(String key) {
         RedisLink current = link;
-        return current == null || closed || breaker(current, key).isOpen();
+        return current == null
+                || closed
+                || !time.isKnown()
+                || breaker(current, key).isOpen();
     }
 
     /**
@@ -129,6 +143,9 @@ final class Circuit implements AutoCloseable {
         RedisLink current = link;
         if (current == null || closed) {
             return CompletableFuture.failedFuture(new TimeoutException("not connected to Redis"));
+        }
+        if (!time.isKnown()) {
+            return CompletableFuture.failedFuture(new TimeoutException("Redis does not tell the time"));
         }
         calls.increment();
         return timed(current, on[0], () -> current.eval(script, on, args));
@@ -162,8 +179,11 @@ final class Circuit implements AutoCloseable {
                 } else if (!answer.isDone()) {
                     // Counted before it is told, so that who hears of it finds the breaker as it is now.
                     errors.increment();
-                    failed(breaker, key, Calls.unwrap(failure));
-                    answer.completeExceptionally(Calls.unwrap(failure));
+                    Throwable cause = Calls.unwrap(failure);
+                    if (!time.isRefused(cause)) {
+                        failed(breaker, key, cause);
+                    }
+                    answer.completeExceptionally(cause);
                 }
             });
         } catch (RuntimeException ex) {
@@ -226,13 +246,14 @@ final class Circuit implements AutoCloseable {
 
     private void ask(RedisLink asked, Breaker breaker, String key) {
         CompletionStage<List<Object>> sent =
-                asked.eval(Script.PROBE, new String[] {keys.beside(key, "probe")}, new Words());
+                asked.eval(Script.PROBE, new String[] {keys.beside(key, "probe")}, new Words().add(time.word()));
         bounded(sent).whenComplete((reply, failure) -> {
             if (failure == null) {
                 recovered(breaker);
                 return;
             }
             lastFailure = Calls.unwrap(failure);
+            time.isRefused(lastFailure);
             sent.toCompletableFuture().cancel(false);
             probeLater(breaker, key);
         });
@@ -246,6 +267,7 @@ final class Circuit implements AutoCloseable {
     private void recovered(Breaker breaker) {
         recoveries.incrementAndGet();
         breaker.close();
+        time.ask();
         if (openBreakers.decrementAndGet() == 0) {
             since = Instant.now();
             LOG.log(Level.WARNING, "Redis decides again");

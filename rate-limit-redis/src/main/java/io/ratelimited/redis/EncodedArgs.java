@@ -5,7 +5,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.netty.buffer.ByteBuf;
 import java.nio.ByteBuffer;
 
-/** The arguments of a script call, which need only be copied. */
+/** Arguments that need only be copied. */
 final class EncodedArgs extends CommandArgs<String, String> {
 
     private final String key;
@@ -13,17 +13,26 @@ final class EncodedArgs extends CommandArgs<String, String> {
     private final byte[] beginning;
     private final byte[] arguments;
 
-    /** @param script digest or text */
-    EncodedArgs(String script, String[] keys, Words arguments) {
+    private EncodedArgs(String key, Words beginning, Words arguments) {
         super(StringCodec.UTF8);
-        Words words = new Words().add(script).add(keys.length);
-        for (String each : keys) {
-            words.add(each);
-        }
-        this.key = keys[0];
-        this.count = words.count() + arguments.count();
-        this.beginning = words.bytes();
+        this.key = key;
+        this.count = beginning.count() + arguments.count();
+        this.beginning = beginning.bytes();
         this.arguments = arguments.bytes();
+    }
+
+    /** @param key says where in a cluster the command goes */
+    static EncodedArgs none(String key) {
+        return new EncodedArgs(key, new Words(), new Words());
+    }
+
+    /** @param script digest or text */
+    static EncodedArgs ofScript(String script, String[] keys, Words arguments) {
+        Words words = new Words().add(script).add(keys.length);
+        for (String key : keys) {
+            words.add(key);
+        }
+        return new EncodedArgs(keys[0], words, arguments);
     }
 
     @Override
@@ -31,7 +40,6 @@ final class EncodedArgs extends CommandArgs<String, String> {
         return count;
     }
 
-    /** Says where in a cluster the command goes. */
     @Override
     public ByteBuffer getFirstEncodedKey() {
         return StringCodec.UTF8.encodeKey(key);

@@ -123,22 +123,23 @@ final class Inquiries {
             equal = first.asksAs(calls.get(i));
         }
         if (!equal || !current.isUsual() || !operation.equals("take")) {
-            return words(operation, current, calls, equal);
+            return words(backend.time(), operation, current, calls, equal);
         }
         Question question = new Question(current, calls.size(), first.permits(), first.maxWaitMicros());
+        String time = backend.time();
+        if (!time.isEmpty()) {
+            return words(time, operation, current, calls, true).ofAnyKey(question);
+        }
         Words last = asked;
-        if (last != null && question.equals(last.question())) {
-            return last;
+        if (last == null || !question.equals(last.question())) {
+            last = words(time, operation, current, calls, true).ofAnyKey(question);
+            asked = last;
         }
-        Words args = words(operation, current, calls, true).ofAnyKey(question);
-        if (backend.time().isEmpty()) {
-            asked = args;
-        }
-        return args;
+        return last;
     }
 
-    private Words words(String operation, RedisTerms current, List<Call> calls, boolean equal) {
-        Words args = begin(operation, current, calls.size());
+    private Words words(String time, String operation, RedisTerms current, List<Call> calls, boolean equal) {
+        Words args = begin(time, operation, current, calls.size());
         for (Call call : equal ? calls.subList(0, 1) : calls) {
             RedisTerms.Cost cost = current.cost(call.permits());
             add(args, call.permits(), cost).add(call.waitArgument());
@@ -150,7 +151,11 @@ final class Inquiries {
     private record Question(RedisTerms terms, int calls, long permits, long maxWaitMicros) {}
 
     Words begin(String operation, RedisTerms current, int calls) {
-        Words args = new Words().add(backend.time()).add(operation).add(1);
+        return begin(backend.time(), operation, current, calls);
+    }
+
+    private Words begin(String time, String operation, RedisTerms current, int calls) {
+        Words args = new Words().add(time).add(operation).add(1);
         appendTo(args, current);
         return args.add(calls);
     }

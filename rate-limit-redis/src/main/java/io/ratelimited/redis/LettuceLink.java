@@ -84,6 +84,14 @@ final class LettuceLink implements RedisLink {
     }
 
     @Override
+    public CompletionStage<List<Object>> time(String key) {
+        AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(
+                new Command<>(CommandType.TIME, new NestedMultiOutput<>(StringCodec.UTF8), EncodedArgs.none(key)));
+        write(new Whole(command));
+        return command;
+    }
+
+    @Override
     public CompletionStage<Long> delete(String key) {
         AsyncCommand<String, String, Long> command = new AsyncCommand<>(new Command<>(
                 CommandType.DEL,
@@ -227,16 +235,16 @@ final class LettuceLink implements RedisLink {
             super(new Command<>(
                     type,
                     new NestedMultiOutput<>(StringCodec.UTF8),
-                    new EncodedArgs(type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
+                    EncodedArgs.ofScript(type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
             this.type = type;
             this.script = script;
             this.keys = keys;
             this.arguments = arguments;
         }
 
-        /** On the event loop. */
+        /** On the event loop. What has been completed once could not fail any more. */
         @Override
-        protected void completeResult() {
+        public void complete() {
             if (cluster == null) {
                 Executor eventLoop = ThreadExecutorMap.currentExecutor();
                 if (eventLoop != null && eventLoop != sender) {
@@ -245,7 +253,7 @@ final class LettuceLink implements RedisLink {
             }
             String error = getOutput().getError();
             if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {
-                super.completeResult();
+                super.complete();
                 return;
             }
             Evaluation text = new Evaluation(CommandType.EVAL, script, keys, arguments);

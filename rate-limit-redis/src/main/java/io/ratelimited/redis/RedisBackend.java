@@ -15,13 +15,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.function.LongSupplier;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
+import java.util.function.UnaryOperator;
 
 /**
  * The limits of an application on Redis: one dedicated connection for all of them, with a timeout and a circuit breaker,
@@ -43,13 +41,13 @@ public final class RedisBackend implements AutoCloseable {
     private final ScheduledExecutorService housekeeping;
     private final String node = UUID.randomUUID().toString();
     private final Set<InFlight> inFlight = ConcurrentHashMap.newKeySet();
-    /** Microseconds to use as the time of Redis; null for its own. */
-    private final @Nullable LongSupplier testTime;
+    /** What tests tell scripts of the time instead of what they would be told. */
+    private final UnaryOperator<String> testTime;
 
     private volatile int countedNodes;
     private volatile boolean closed;
 
-    private RedisBackend(Supplier<RedisLink> connector, RedisBackendOptions options, @Nullable LongSupplier testTime) {
+    private RedisBackend(Supplier<RedisLink> connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
         this.options = options;
         this.testTime = testTime;
         this.keys = new RedisKeys(options.keyPrefix());
@@ -58,34 +56,46 @@ public final class RedisBackend implements AutoCloseable {
             thread.setDaemon(true);
             return thread;
         });
-        this.circuit = new Circuit(connector, keys, timeoutNanos(), housekeeping);
-        Future<?> connected = housekeeping.submit(guarded(circuit::connect));
+        this.circuit = new Circuit(connector, keys, options, housekeeping);
         try {
-            connected.get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
+            begin(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(FIRST_CONNECT_MILLIS));
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
         } catch (ExecutionException | TimeoutException ex) {
             LOG.log(Level.DEBUG, "not connected yet", ex);
         }
-        housekeeping.scheduleWithFixedDelay(guarded(this::heartbeat), 0, HEARTBEAT_MILLIS, TimeUnit.MILLISECONDS);
+        housekeeping.scheduleWithFixedDelay(
+                guarded(this::heartbeat), HEARTBEAT_MILLIS, HEARTBEAT_MILLIS, TimeUnit.MILLISECONDS);
         long lease = RedisTerms.NODE_LEASE.toMillis() / 3;
         housekeeping.scheduleWithFixedDelay(
                 guarded(() -> inFlight.forEach(InFlight::renew)), lease, lease, TimeUnit.MILLISECONDS);
     }
 
+    /** Connects, and lets the first heartbeat find out whether scripts may ask for the time, rather than a caller. */
+    private void begin(long end) throws InterruptedException, ExecutionException, TimeoutException {
+        housekeeping.submit(guarded(circuit::connect)).get(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        RedisTime time = circuit.time();
+        if (circuit.parts() > 0 && !time.isKnown()) {
+            time.firstKnown().get(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        }
+        heartbeat().handle((counted, failure) -> counted).get(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        if (!time.isKnown()) {
+            time.firstKnown().get(end - System.nanoTime(), TimeUnit.NANOSECONDS);
+        }
+    }
+
     /** A backend on a standalone server or behind Sentinel. The client stays the caller's, to be shut down after this. */
     public static RedisBackend of(RedisClient client, RedisBackendOptions options) {
-        return new RedisBackend(() -> LettuceLink.to(client), options, null);
+        return new RedisBackend(() -> LettuceLink.to(client), options, UnaryOperator.identity());
     }
 
     /** A backend on Redis Cluster. The client stays the caller's, to be shut down after this. */
     public static RedisBackend of(RedisClusterClient client, RedisBackendOptions options) {
-        return new RedisBackend(() -> LettuceLink.to(client), options, null);
+        return new RedisBackend(() -> LettuceLink.to(client), options, UnaryOperator.identity());
     }
 
-    /** @param testTime microseconds to use as the time of Redis; null for its own */
-    static RedisBackend of(
-            Supplier<RedisLink> connector, RedisBackendOptions options, @Nullable LongSupplier testTime) {
+    /** @param testTime what to tell scripts of the time instead of what they would be told; see {@code time.lua} */
+    static RedisBackend of(Supplier<RedisLink> connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
         return new RedisBackend(connector, options, testTime);
     }
 
@@ -118,7 +128,11 @@ public final class RedisBackend implements AutoCloseable {
                         circuit.eval(
                                 Script.HEARTBEAT,
                                 new String[] {list},
-                                new Words().add("").add(SILENT_MICROS).add(node)),
+                                new Words()
+                                        .add(time())
+                                        .add("")
+                                        .add(SILENT_MICROS)
+                                        .add(node)),
                         timeoutNanos());
             }
         } catch (ExecutionException ex) {
@@ -157,9 +171,9 @@ public final class RedisBackend implements AutoCloseable {
         return inFlight;
     }
 
-    /** The first argument of every deciding script. */
+    /** The first argument of every script. */
     String time() {
-        return testTime == null ? "" : Long.toString(testTime.getAsLong());
+        return testTime.apply(circuit.time().word());
     }
 
     /** Among how many nodes a limit is divided while Redis is away. */
@@ -186,12 +200,15 @@ public final class RedisBackend implements AutoCloseable {
         return circuit.delete(key);
     }
 
-    private void heartbeat() {
+    private CompletableFuture<?> heartbeat() {
         String key = keys.internal("nodes");
         if (closed || isDown(key)) {
-            return;
+            return CompletableFuture.completedFuture(null);
         }
-        eval(Script.HEARTBEAT, new String[] {key}, new Words().add(node).add(SILENT_MICROS))
+        return eval(
+                        Script.HEARTBEAT,
+                        new String[] {key},
+                        new Words().add(time()).add(node).add(SILENT_MICROS))
                 .thenAccept(reply -> {
                     if (reply.get(0) instanceof Long count) {
                         countedNodes = count.intValue();

@@ -12,15 +12,29 @@ import java.util.concurrent.ForkJoinPool;
  * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a question is never repeated
  * @param expectedNodes nodes of the cluster, among whom a limit is divided while Redis is away; 0 to count them
  * @param ticker time, and waiting for it
+ * @param timeSource whose time scripts are told
  * @param executor runs what callers have attached to asynchronous decisions, so that it does not run on Lettuce's
  *     threads
  */
 public record RedisBackendOptions(
-        String keyPrefix, Duration timeout, int expectedNodes, Ticker ticker, Executor executor) {
+        String keyPrefix,
+        Duration timeout,
+        int expectedNodes,
+        TimeSource timeSource,
+        Ticker ticker,
+        Executor executor) {
 
-    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the system's clock, the common pool. */
-    public static final RedisBackendOptions DEFAULTS =
-            new RedisBackendOptions("rl", Duration.ofMillis(50), 0, Ticker.system(), ForkJoinPool.commonPool());
+    /** Whose time scripts are told. All nodes that share limits must have the same. */
+    public enum TimeSource {
+        /** That of Redis, asked by each script; as {@link #NODE} from the moment at which a script is refused it. */
+        AUTO,
+        /** Each node's: the ticker, set by the replies of Redis to plain {@code TIME} commands. */
+        NODE
+    }
+
+    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the time of Redis, the system's clock, the common pool. */
+    public static final RedisBackendOptions DEFAULTS = new RedisBackendOptions(
+            "rl", Duration.ofMillis(50), 0, TimeSource.AUTO, Ticker.system(), ForkJoinPool.commonPool());
 
     /** @throws IllegalArgumentException when a value is out of range; the message names it */
     public RedisBackendOptions {
@@ -37,26 +51,31 @@ public record RedisBackendOptions(
 
     /** These options with another prefix. */
     public RedisBackendOptions keyPrefix(String value) {
-        return new RedisBackendOptions(value, timeout, expectedNodes, ticker, executor);
+        return new RedisBackendOptions(value, timeout, expectedNodes, timeSource, ticker, executor);
     }
 
     /** These options with another timeout. */
     public RedisBackendOptions timeout(Duration value) {
-        return new RedisBackendOptions(keyPrefix, value, expectedNodes, ticker, executor);
+        return new RedisBackendOptions(keyPrefix, value, expectedNodes, timeSource, ticker, executor);
     }
 
     /** These options with another number of nodes. */
     public RedisBackendOptions expectedNodes(int value) {
-        return new RedisBackendOptions(keyPrefix, timeout, value, ticker, executor);
+        return new RedisBackendOptions(keyPrefix, timeout, value, timeSource, ticker, executor);
+    }
+
+    /** These options with another source of the time. */
+    public RedisBackendOptions timeSource(TimeSource value) {
+        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, value, ticker, executor);
     }
 
     /** These options with another clock. */
     public RedisBackendOptions ticker(Ticker value) {
-        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, value, executor);
+        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, timeSource, value, executor);
     }
 
     /** These options with another executor. */
     public RedisBackendOptions executor(Executor value) {
-        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, ticker, value);
+        return new RedisBackendOptions(keyPrefix, timeout, expectedNodes, timeSource, ticker, value);
     }
 }

@@ -14,6 +14,9 @@ interface RedisLink extends AutoCloseable {
      */
     CompletionStage<List<Object>> eval(Script script, String[] keys, Words args);
 
+    /** The time of the server that holds a key: seconds since 1970, and microseconds, as text. */
+    CompletionStage<List<Object>> time(String key);
+
     /** Removes a key. */
     CompletionStage<Long> delete(String key);
 

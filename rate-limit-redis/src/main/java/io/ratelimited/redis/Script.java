@@ -10,7 +10,7 @@ import java.util.HexFormat;
 import java.util.List;
 
 /**
- * A Lua script, assembled from the files beside this class: time and constants, one or all of the algorithms, and the
+ * A Lua script, assembled from the files beside this class: the time, constants, one or all of the algorithms, and the
  * decision. A script with one algorithm is short to run; the one with all serves several limits at once and budgets
  * that another algorithm has stored.
  *
@@ -19,16 +19,23 @@ import java.util.List;
  */
 record Script(String text, String digest) {
 
-    static final Script VIRTUAL_TIME = new Script(read("virtual_time_usual") + of("virtual_time").text);
-    static final Script WARM_UP = of("warm_up");
-    static final Script FIXED_WINDOW = of("fixed_window");
-    static final Script SLIDING_WINDOW = of("sliding_window");
-    static final Script SLIDING_LOG = of("sliding_log");
-    static final Script CONCURRENCY = of("concurrency");
-    static final Script ALL =
-            of("virtual_time", "warm_up", "fixed_window", "sliding_window", "sliding_log", "concurrency");
-    static final Script HEARTBEAT = new Script(read("heartbeat"));
-    static final Script PROBE = new Script(read("probe"));
+    static final Script VIRTUAL_TIME = of("virtual_time_usual", "common", "virtual_time", "decide");
+    static final Script WARM_UP = of("common", "warm_up", "decide");
+    static final Script FIXED_WINDOW = of("common", "fixed_window", "decide");
+    static final Script SLIDING_WINDOW = of("common", "sliding_window", "decide");
+    static final Script SLIDING_LOG = of("common", "sliding_log", "decide");
+    static final Script CONCURRENCY = of("common", "concurrency", "decide");
+    static final Script ALL = of(
+            "common",
+            "virtual_time",
+            "warm_up",
+            "fixed_window",
+            "sliding_window",
+            "sliding_log",
+            "concurrency",
+            "decide");
+    static final Script HEARTBEAT = of("heartbeat");
+    static final Script PROBE = of("probe");
 
     static final List<Script> EVERY = List.of(
             VIRTUAL_TIME, WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY, ALL, HEARTBEAT, PROBE);
@@ -37,12 +44,12 @@ record Script(String text, String digest) {
         this(text, sha1(text));
     }
 
-    private static Script of(String... families) {
-        StringBuilder text = new StringBuilder(read("common"));
-        for (String family : families) {
-            text.append(read(family));
+    private static Script of(String... files) {
+        StringBuilder text = new StringBuilder(read("time"));
+        for (String file : files) {
+            text.append(read(file));
         }
-        return new Script(text.append(read("decide")).toString());
+        return new Script(text.toString());
     }
 
     /** The file without its comments and indentation: Redis keeps what it is sent. */

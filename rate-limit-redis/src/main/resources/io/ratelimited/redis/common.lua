@@ -1,7 +1,7 @@
--- Beginning of every script: time, constants, and the frame that the algorithms fill in.
+-- Beginning of every deciding script: constants, and the frame that the algorithms fill in.
 --
--- Time is the server's own, in microseconds; it stands still while the script runs. All numbers are integers below 2^53,
--- which a Lua number holds exactly; they are written with %.0f because tostring() keeps 14 digits only.
+-- All numbers are integers below 2^53, which a Lua number holds exactly; they are written with %.0f because tostring()
+-- keeps 14 digits only.
 --
 -- A family is a table of functions over the state s of one key:
 --   open(key, meta, p)   reads the state; p is where the parameters begin in ARGV; nil when other parameters stored it
@@ -15,8 +15,6 @@
 -- s.changed asks for the state to be saved even if the call is refused: after the clock has stepped back, which a
 -- failover can make it do, and which must not freeze a key until the clock has caught up.
 
-if redis.replicate_commands then redis.replicate_commands() end
-
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local format, match, sub = string.format, string.match, string.sub
 
@@ -26,15 +24,13 @@ local NEVER = -9007199254740991
 local UNKNOWN = -9007199254740990
 
 local families = {}
-local now
--- Only tests set the time; what they store outlives the seconds that the test takes.
-local padding = 0
-if ARGV[1] == '' then
-  local time = redis.call('TIME')
-  now = time[1] * 1000000 + time[2]
-else
-  now = tonumber(ARGV[1])
-  padding = 3600000
+
+-- Whether the clock has stepped back behind the time at which a state was written. By as little as the clocks of two nodes
+-- may differ it has not: then the call is decided at that time, as if it had come right after. decide.lua begins anew.
+local latest = now + slack
+local function behind(written)
+  if written > now and written <= latest then now = written end
+  return written > now
 end
 
 local function millis(micros)

@@ -1,7 +1,7 @@
 -- End of every script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot
--- ARGV   1  the time, or nothing for the server's
+-- ARGV   1  the time, as time.lua says
 --        2  take | peek | cancel | renew
 --        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
 --           number of parameters, parameters
@@ -12,9 +12,9 @@
 
 local op = ARGV[2]
 local limits = {}
-local at = 4
+local at
 
-for i = 1, tonumber(ARGV[3]) do
+local function open(i)
   local key, meta, p = KEYS[i], ARGV[at + 1], at + 3
   local family = families[ARGV[at]]
   at = p + tonumber(ARGV[at + 2])
@@ -27,14 +27,24 @@ for i = 1, tonumber(ARGV[3]) do
       s = family.resume(key, meta, p, { left = 1, of = 1, debt = 0, time = 0 })
     else
       local before = families[sub(stored, 1, 1)]
-      if not before then return { -1 } end
+      if not before then return false end
       s = family.resume(key, meta, p, before.leave(key, stored))
     end
     s.replace = true
     s.changed = op == 'take'
   end
   limits[i] = { family = family, state = s }
+  return true
 end
+
+-- All limits at one time, the latest that any of them was written at.
+repeat
+  local before = now
+  at = 4
+  for i = 1, tonumber(ARGV[3]) do
+    if not open(i) then return { -1 } end
+  end
+until now == before
 
 local reply = {}
 local calls = tonumber(ARGV[at])

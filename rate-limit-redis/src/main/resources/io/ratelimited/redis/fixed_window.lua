@@ -43,7 +43,9 @@ end
 local function fw_read(value, meta)
   local at = #meta + 2
   local start, taken, finish, epoch = struct.unpack('>I7I7I7I7', value, at)
-  return start, taken, finish, epoch, #value >= at + 28 and struct.unpack('>I7', value, at + 28) or 0
+  local written = #value >= at + 28 and struct.unpack('>I7', value, at + 28) or 0
+  behind(written > 0 and written or start)
+  return start, taken, finish, epoch, written
 end
 
 function fixed_window.open(key, meta, p)

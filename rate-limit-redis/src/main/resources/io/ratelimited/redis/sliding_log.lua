@@ -26,8 +26,10 @@ local function sl_read(s, header)
   local newest = s.size > 0 and sl_instant(s, s.size - 1) or 0
   local held = written == 0 and newest or written
   if held > s.now then
-    s.shift = s.shift + held - s.now
-    s.changed = true
+    if held - s.now > slack then
+      s.shift = s.shift + held - s.now
+      s.changed = true
+    end
     s.now = held
   end
   s.newest = newest

@@ -43,10 +43,8 @@ local function sw_read(s)
   table.sort(s.order)
   s.head = s.order[#s.order] or here
   local back = 0
-  if written > now then
-    back = floor(written / s.slot) - here
-  elseif written == 0 and s.head > here then
-    back = s.head - here
+  if behind(written > 0 and written or s.head * s.slot) then
+    back = (written > 0 and floor(written / s.slot) or s.head) - here
   end
   if back > 0 then
     -- The clock has stepped back; so do the slots.

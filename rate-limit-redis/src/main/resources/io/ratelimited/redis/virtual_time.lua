@@ -40,7 +40,7 @@ local function vt_read(s, value)
   if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
   if extra >= 7 then written = struct.unpack('>I7', value, #value - 6) end
   s.part = part
-  if written > now or (written == 0 and s.v > now) then
+  if behind(written > 0 and written or s.v) then
     -- The clock has stepped back; so does V.
     if written > now then
       s.v = s.v - (written - now)
@@ -165,7 +165,7 @@ end
 
 function virtual_time.save(s)
   local reset = virtual_time.reset(s)
-  if reset == 0 then
+  if reset == 0 and slack == 0 then
     redis.call('DEL', s.key)
     return
   end

@@ -12,12 +12,6 @@
 
 local longest = #ARGV == 20 and ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and tonumber(ARGV[20])
 if longest then
-  local now, padding = tonumber(ARGV[1]), 3600000
-  if not now then
-    if redis.replicate_commands then redis.replicate_commands() end
-    local time = redis.call('TIME')
-    now, padding = time[1] * 1000000 + time[2], 0
-  end
   local ceil, floor, format, sub = math.ceil, math.floor, string.format, string.sub
   local pack, unpack, pcall = struct.pack, struct.unpack, redis.pcall
   local meta, one, depth, depth_part = ARGV[5] .. ' ', ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0

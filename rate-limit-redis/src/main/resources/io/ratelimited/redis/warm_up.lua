@@ -20,11 +20,12 @@ local function wu_read(s, value)
   local n, nanos, fraction, stored, written = match(value, '^%S+ (%d+) (%d+) (%S+) (%S+) (%d+)$')
   s.n, s.nanos, s.fraction, s.stored = tonumber(n), tonumber(nanos), tonumber(fraction), tonumber(stored)
   written = tonumber(written)
-  if written > now then
-    s.n = s.n - (written - now)
-    s.changed = true
-  elseif written == 0 and s.n > now then
-    s.n, s.nanos, s.fraction = now, 0, 0
+  if behind(written > 0 and written or s.n) then
+    if written > 0 then
+      s.n = s.n - (written - now)
+    else
+      s.n, s.nanos, s.fraction = now, 0, 0
+    end
     s.changed = true
   end
   return s
@@ -112,7 +113,7 @@ end
 
 function warm_up.save(s)
   local fresh = max(0, ceil((wu_due(s) + ceil((s.most - s.stored) * s.refill)) / 1000))
-  if fresh == 0 then
+  if fresh == 0 and slack == 0 then
     redis.call('DEL', s.key)
     return
   end

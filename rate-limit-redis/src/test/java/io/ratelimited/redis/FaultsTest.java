@@ -18,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
@@ -210,7 +211,7 @@ class FaultsTest {
                     throw new IllegalStateException("refused");
                 },
                 options,
-                null));
+                UnaryOperator.identity()));
     }
 
     @ParameterizedTest

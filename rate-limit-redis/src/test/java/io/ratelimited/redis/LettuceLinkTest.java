@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
@@ -92,7 +93,7 @@ class LettuceLinkTest {
         }
         release.countDown();
         assertThat(sent.get(0).join()).hasSize(5).endsWith(2L);
-        assertThat(sent.get(1).join()).as("admitted, admitted").hasSize(8).startsWith(0L, 1L);
+        assertThat(sent.get(1).join()).as("admitted, admitted").hasSize(8).startsWith(0L, 2L);
         assertThat(sent.get(2).join())
                 .as("5 of 9 permits are left, which is 1 of 3")
                 .hasSize(8)
@@ -128,15 +129,43 @@ class LettuceLinkTest {
 
     @Test
     void tellEverybodyWhyTheCommandFailed() {
+        Words broken = new Words().add("").add("take").add(1).add("t").add("t").add(9);
+        for (int i = 0; i < 14; i++) {
+            broken.add(i == 5 ? "1" : "no number");
+        }
+        assertThat(askTogether(broken.ofAnyKey("broken")))
+                .allSatisfy(reason -> assertThat(reason).contains("arithmetic"));
+    }
+
+    /** A key that cannot be stored is left to be asked alone, which tells why. */
+    @Test
+    void tellEachWhyItsKeyCannotBeStored() {
         Words take = take(1);
+        REDIS.server().ask(commands -> commands.configSet("maxmemory", "1"));
+        try {
+            List<Object> both = link.eval(Script.VIRTUAL_TIME, new String[] {"rl:{1}:full", "rl:{2}:full"}, take)
+                    .toCompletableFuture()
+                    .join();
+            assertThat(List.of(both.get(4), both.get(8))).containsOnly(-1L);
+            assertThat(ask("rl:{1}:full", take))
+                    .failsWithin(Duration.ofSeconds(20))
+                    .withThrowableOfType(ExecutionException.class)
+                    .withMessageContaining("OOM");
+        } finally {
+            REDIS.server().ask(commands -> commands.configSet("maxmemory", "0"));
+        }
+    }
+
+    /** What two callers are told of failures. */
+    private List<String> askTogether(Words words) {
         CountDownLatch release = occupy();
-        List<CompletableFuture<List<Object>>> sent = List.of(ask("rl:{1}:fails", take), ask("rl:{2}:fails", take));
-        link.close();
+        List<CompletableFuture<List<Object>>> sent = List.of(ask("rl:{1}:fails", words), ask("rl:{2}:fails", words));
         release.countDown();
-        assertThat(sent)
-                .allSatisfy(one -> assertThat(one)
-                        .failsWithin(Duration.ofSeconds(20))
-                        .withThrowableOfType(ExecutionException.class));
+        return sent.stream()
+                .map(one -> one.handle((reply, failure) -> failure == null ? "" : String.valueOf(failure.getMessage()))
+                        .orTimeout(20, TimeUnit.SECONDS)
+                        .join())
+                .toList();
     }
 
     private CompletableFuture<List<Object>> ask(String key, Words words) {
@@ -166,12 +195,22 @@ class LettuceLinkTest {
         return calls.find() ? Long.parseLong(calls.group(1)) : 0;
     }
 
+    @Test
+    void areToldTheErrorOfAScriptThatTheServerDidNotKnow() {
+        REDIS.server().ask(commands -> commands.scriptFlush());
+        CompletableFuture<List<Object>> given = link.eval(
+                        Script.HEARTBEAT, new String[] {"rl:{nodes}"}, new Words().add("no time"))
+                .toCompletableFuture();
+        // Unlike a future that is never completed.
+        assertThat(given).failsWithin(Duration.ofSeconds(20)).withThrowableOfType(ExecutionException.class);
+    }
+
     /** Each node that is registered, and how many there are by then. */
     private CompletableFuture<List<Object>> register(String node) {
         return link.eval(
                         Script.HEARTBEAT,
                         new String[] {"rl:{nodes}"},
-                        new Words().add(node).add(3_600_000_000L))
+                        new Words().add("").add(node).add(3_600_000_000L))
                 .toCompletableFuture();
     }
 
@@ -181,7 +220,8 @@ class LettuceLinkTest {
         CountDownLatch busy = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
         while (busy.getCount() > 0) {
-            CompletableFuture<List<Object>> probe = link.eval(Script.PROBE, new String[] {"rl:{probe}"}, new Words())
+            CompletableFuture<List<Object>> probe = link.eval(
+                            Script.PROBE, new String[] {"rl:{probe}"}, new Words().add(""))
                     .toCompletableFuture();
             // Runs here if the reply is there already: then once more.
             CompletableFuture<Void> told = probe.thenAccept(reply -> {

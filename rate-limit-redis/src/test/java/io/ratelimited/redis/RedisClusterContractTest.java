@@ -57,7 +57,7 @@ class RedisClusterContractTest extends RateLimiterContract {
                 while (!ended.get()) {
                     List<CompletableFuture<List<Object>>> probes = new ArrayList<>();
                     for (int i = 0; i < 50; i++) {
-                        probes.add(link.eval(Script.PROBE, new String[] {"rl:{nodes}:probe"}, new Words())
+                        probes.add(link.eval(Script.PROBE, new String[] {"rl:{nodes}:probe"}, new Words().add(""))
                                 .toCompletableFuture());
                     }
                     CompletableFuture.allOf(probes.toArray(CompletableFuture<?>[]::new))
@@ -113,7 +113,7 @@ class RedisClusterContractTest extends RateLimiterContract {
         return link.eval(
                         Script.HEARTBEAT,
                         new String[] {"rl:{nodes}"},
-                        new Words().add(node).add(3_600_000_000L))
+                        new Words().add("").add(node).add(3_600_000_000L))
                 .toCompletableFuture();
     }
 
@@ -123,7 +123,7 @@ class RedisClusterContractTest extends RateLimiterContract {
             backend = RedisBackend.of(
                     () -> LettuceLink.to(client),
                     RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
-                    () -> ticker.epochNanos() / 1000);
+                    time -> ticker.epochNanos() / 1000 + RedisServers.OUTLIVES);
         }
         return backend.limiter(limit, RedisLimitOptions.DEFAULTS);
     }

@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackendOptions.TimeSource;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
@@ -16,6 +17,12 @@ import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** A server for the tests of a class, empty before each; stops whatever a test has opened. */
 final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback {
+
+    /** Makes keys outlive the seconds that a test takes while its time stands still; see {@code time.lua}. */
+    static final String OUTLIVES = " 0 3600000";
+
+    /** The same for the time of a node, which may be a second behind. */
+    private static final String OUTLIVES_NODE = " 1000000 3600000";
 
     private final Supplier<String> binary;
     private final Deque<AutoCloseable> opened = new ArrayDeque<>();
@@ -64,7 +71,19 @@ final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeE
         return closeLater(RedisBackend.of(
                 () -> LettuceLink.to(client),
                 RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
-                () -> ticker.epochNanos() / 1000));
+                time -> ticker.epochNanos() / 1000 + OUTLIVES));
+    }
+
+    /** The same, of a node that tells scripts the time. */
+    RedisBackend nodeTimeBackend(ManualTicker ticker) {
+        RedisClient client = client();
+        return closeLater(RedisBackend.of(
+                () -> OtherTime.of(LettuceLink.to(client), ticker),
+                RedisBackendOptions.DEFAULTS
+                        .ticker(ticker)
+                        .timeSource(TimeSource.NODE)
+                        .timeout(Duration.ofSeconds(20)),
+                time -> time + OUTLIVES_NODE));
     }
 
     static ManualTicker ticker() {

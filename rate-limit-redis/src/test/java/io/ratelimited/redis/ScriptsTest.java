@@ -24,7 +24,7 @@ import org.junit.jupiter.params.provider.EnumSource.Mode;
 /** Keys, expiry, clocks and numbers in Redis. */
 class ScriptsTest {
 
-    /** What tests that set the time add to each expiry; see {@code common.lua}. */
+    /** What tests that set the time add to each expiry; see {@code time.lua}. */
     private static final long PADDING = 3_600_000;
 
     @RegisterExtension

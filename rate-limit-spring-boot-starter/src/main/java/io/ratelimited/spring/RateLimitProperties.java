@@ -89,12 +89,23 @@ public record RateLimitProperties(
      * @param onFailure What decides when Redis does not answer.
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
      * @param keyPrefix Prefix of all keys in Redis.
+     * @param timeSource Whose time scripts are told; the same on all instances.
      */
     public record Redis(
             @DefaultValue("50ms") Duration timeout,
             @DefaultValue("local") LimitProperties.OnFailure onFailure,
             @Nullable Integer expectedNodes,
-            @DefaultValue("rl") String keyPrefix) {}
+            @DefaultValue("rl") String keyPrefix,
+            @DefaultValue("auto") TimeSource timeSource) {
+
+        /** Whose time scripts are told. */
+        public enum TimeSource {
+            /** That of Redis, asked by each script; as {@link #NODE} where scripts are refused it. */
+            AUTO,
+            /** Each instance's, set by the replies of Redis to plain TIME commands. */
+            NODE
+        }
+    }
 
     /**
      * The aspect.

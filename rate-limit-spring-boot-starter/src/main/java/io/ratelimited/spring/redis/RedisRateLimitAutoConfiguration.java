@@ -59,6 +59,7 @@ public final class RedisRateLimitAutoConfiguration {
                 redis.keyPrefix(),
                 redis.timeout(),
                 redis.expectedNodes() == null ? 0 : redis.expectedNodes(),
+                RedisBackendOptions.TimeSource.valueOf(redis.timeSource().name()),
                 ticker,
                 ForkJoinPool.commonPool());
         return client.lettuce() instanceof RedisClusterClient cluster

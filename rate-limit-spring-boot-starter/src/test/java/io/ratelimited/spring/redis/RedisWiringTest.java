@@ -20,6 +20,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -163,6 +164,17 @@ class RedisWiringTest {
                     assertThat(server.<Long>ask(commands -> commands.exists("rl:{bob}:search")))
                             .isEqualTo(1);
                 });
+    }
+
+    @Test
+    void scriptsAreToldTheTimeByWhomAPropertySays() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.redis.time-source=node",
+                        "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertThat(context.getBean(RedisBackend.class))
+                        .extracting("options.timeSource")
+                        .isEqualTo(RedisBackendOptions.TimeSource.NODE));
     }
 
     @Test
@@ -376,6 +388,11 @@ class RedisWiringTest {
         assertThat(OnFailure.values())
                 .extracting(Enum::name)
                 .containsExactlyElementsOf(Arrays.stream(LimitProperties.OnFailure.values())
+                        .map(Enum::name)
+                        .toList());
+        assertThat(RedisBackendOptions.TimeSource.values())
+                .extracting(Enum::name)
+                .containsExactlyElementsOf(Arrays.stream(RateLimitProperties.Redis.TimeSource.values())
                         .map(Enum::name)
                         .toList());
     }
