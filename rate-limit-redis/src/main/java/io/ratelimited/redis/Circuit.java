@@ -74,13 +74,18 @@ final class Circuit implements AutoCloseable {
                 : open > 0 ? RedisHealth.State.DEGRADED : RedisHealth.State.UP;
         Throwable failure = lastFailure;
         return new RedisHealth(
-                state,
-                since,
-                failure == null ? null : failure.toString(),
-                calls.sum(),
-                timeouts.sum(),
-                errors.sum(),
-                nodes);
+                state, since, failure == null ? null : told(failure), calls.sum(), timeouts.sum(), errors.sum(), nodes);
+    }
+
+    /** A failure and what it comes from, in one line: a client says that it cannot connect, and only a cause says why. */
+    private static String told(Throwable failure) {
+        StringBuilder text = new StringBuilder(failure.toString());
+        for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+            if (text.indexOf(cause.toString()) < 0) {
+                text.append(": ").append(cause);
+            }
+        }
+        return text.toString().replaceAll("\\s+", " ");
     }
 
     /** Tries once, and again later by itself. */
@@ -108,7 +113,7 @@ final class Circuit implements AutoCloseable {
                 LOG.log(
                         Level.WARNING,
                         "Redis cannot be reached ({0}); limits decide as their on-failure says",
-                        ex.toString());
+                        told(ex));
             }
             lastFailure = ex;
             housekeeping.schedule(RedisBackend.guarded(this::connect), CONNECT_AGAIN_MILLIS, TimeUnit.MILLISECONDS);
@@ -189,7 +194,7 @@ final class Circuit implements AutoCloseable {
                 LOG.log(
                         Level.WARNING,
                         "Redis does not decide ({0}); limits decide as their on-failure says",
-                        failure.toString());
+                        told(failure));
             }
             probeLater(breaker, key);
         }
