@@ -27,6 +27,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
@@ -126,7 +127,9 @@ public class RedisBenchmark {
             names[i] = "caller-" + i;
             gatewayKeys[i] = new String[] {"gateway.{" + i + "}.tokens", "gateway.{" + i + "}.timestamp"};
             bucket4j[i] = buckets.builder().build("bucket4j-" + i, () -> configuration);
-            bucket4jAsync[i] = buckets.asAsync().builder().build("bucket4j-" + i, configuration);
+            bucket4jAsync[i] = buckets.asAsync()
+                    .builder()
+                    .build("bucket4j-" + i, () -> CompletableFuture.completedFuture(configuration));
             redisson[i] = redissonClient.getRateLimiter("redisson-" + i);
             redisson[i].trySetRate(
                     RateType.OVERALL,
