@@ -85,7 +85,8 @@ final class Circuit implements AutoCloseable {
                 text.append(": ").append(cause);
             }
         }
-        return text.toString().replaceAll("\\s+", " ");
+        // No pattern: its first use loads classes, and those whose time is over wait until this is logged.
+        return text.toString().replace('\n', ' ').replace('\t', ' ');
     }
 
     /** Tries once, and again later by itself. */
