@@ -1,6 +1,7 @@
 package io.ratelimited.benchmarks;
 
 import io.github.bucket4j.BucketConfiguration;
+import io.github.bucket4j.distributed.AsyncBucketProxy;
 import io.github.bucket4j.distributed.BucketProxy;
 import io.github.bucket4j.distributed.proxy.ProxyManager;
 import io.github.bucket4j.redis.lettuce.Bucket4jLettuce;
@@ -26,6 +27,7 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
@@ -88,6 +90,7 @@ public class RedisBenchmark {
     private RedisBackend backend;
     private RateLimiter ours;
     private BucketProxy[] bucket4j = {};
+    private AsyncBucketProxy[] bucket4jAsync = {};
     private RedissonClient redissonClient;
     private RRateLimiter[] redisson = {};
 
@@ -117,12 +120,16 @@ public class RedisBenchmark {
         redissonClient = Redisson.create(config);
         names = new String[keys];
         bucket4j = new BucketProxy[keys];
+        bucket4jAsync = new AsyncBucketProxy[keys];
         redisson = new RRateLimiter[keys];
         gatewayKeys = new String[keys][];
         for (int i = 0; i < keys; i++) {
             names[i] = "caller-" + i;
             gatewayKeys[i] = new String[] {"gateway.{" + i + "}.tokens", "gateway.{" + i + "}.timestamp"};
             bucket4j[i] = buckets.builder().build("bucket4j-" + i, () -> configuration);
+            bucket4jAsync[i] = buckets.asAsync()
+                    .builder()
+                    .build("bucket4j-" + i, () -> CompletableFuture.completedFuture(configuration));
             redisson[i] = redissonClient.getRateLimiter("redisson-" + i);
             redisson[i].trySetRate(
                     RateType.OVERALL,
@@ -247,6 +254,11 @@ public class RedisBenchmark {
     @Benchmark
     public void peerRedissonAsync(UnderWay calls) throws InterruptedException {
         calls.run(() -> redisson[next()].tryAcquireAsync());
+    }
+
+    @Benchmark
+    public void peerBucket4jAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> bucket4jAsync[next()].tryConsume(1));
     }
 
     @Benchmark

@@ -84,13 +84,19 @@ final class Circuit implements AutoCloseable {
                 : open > 0 ? RedisHealth.State.DEGRADED : RedisHealth.State.UP;
         Throwable failure = time.failure() == null ? lastFailure : time.failure();
         return new RedisHealth(
-                state,
-                since,
-                failure == null ? null : failure.toString(),
-                calls.sum(),
-                timeouts.sum(),
-                errors.sum(),
-                nodes);
+                state, since, failure == null ? null : told(failure), calls.sum(), timeouts.sum(), errors.sum(), nodes);
+    }
+
+    /** A failure and what it comes from, in one line: a client says that it cannot connect, and only a cause says why. */
+    private static String told(Throwable failure) {
+        StringBuilder text = new StringBuilder(failure.toString());
+        for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+            if (text.indexOf(cause.toString()) < 0) {
+                text.append(": ").append(cause);
+            }
+        }
+        // No pattern: its first use loads classes, and those whose time is over wait until this is logged.
+        return text.toString().replace('\n', ' ').replace('\t', ' ');
     }
 
     /** Tries once, and again later by itself. */
@@ -119,7 +125,7 @@ final class Circuit implements AutoCloseable {
                 LOG.log(
                         Level.WARNING,
                         "Redis cannot be reached ({0}); limits decide as their on-failure says",
-                        ex.toString());
+                        told(ex));
             }
             lastFailure = ex;
             housekeeping.schedule(RedisBackend.guarded(this::connect), CONNECT_AGAIN_MILLIS, TimeUnit.MILLISECONDS);
@@ -209,7 +215,7 @@ final class Circuit implements AutoCloseable {
                 LOG.log(
                         Level.WARNING,
                         "Redis does not decide ({0}); limits decide as their on-failure says",
-                        failure.toString());
+                        told(failure));
             }
             probeLater(breaker, key);
         }

@@ -1,11 +1,18 @@
 package io.ratelimited.redis;
 
+import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -13,6 +20,9 @@ import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -20,6 +30,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 /** Several nodes, whose clocks are hours apart, under full load on one key of one limit. */
 class NodesTest {
 
+    private static final int PROCESSES = 2;
     private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");
 
     @RegisterExtension
@@ -88,6 +99,65 @@ class NodesTest {
                 }
             }
         }
+
+        Stream<Grant> grants() {
+            return IntStream.range(0, admitted).mapToObj(i -> new Grant(asked[i], answered[i]));
+        }
+    }
+
+    private record Grant(long asked, long answered) {}
+
+    /** A node that is a process of its own: says when it is connected, begins when told to, and writes what it was granted. */
+    static final class Node {
+
+        private Node() {}
+
+        public static void main(String[] args) throws Exception {
+            RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", Integer.parseInt(args[0])));
+            try (RedisBackend backend = RedisBackend.of(client, options(PROCESSES, Integer.parseInt(args[1])))) {
+                RateLimiter limiter = backend.limiter(limit("1000/s", 100), RedisLimitOptions.DEFAULTS);
+                until(() -> backend.health().state() == RedisHealth.State.UP, "connected", Duration.ofSeconds(60));
+                System.out.println("ready");
+                System.in.read();
+                callAtOnce(List.of(limiter), 0).stream()
+                        .flatMap(Meter::grants)
+                        .forEach(grant -> System.out.println(grant.asked + " " + grant.answered));
+            } finally {
+                client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
+            }
+        }
+    }
+
+    /** An hour between the wall clocks of two nodes; a long timeout, so that a slow machine is no outage. */
+    private static RedisBackendOptions options(int nodes, int node) {
+        return RedisBackendOptions.DEFAULTS
+                .timeout(Duration.ofSeconds(20))
+                .expectedNodes(nodes)
+                .ticker(new WrongClock((node - 1) * 3_600_000_000_000L));
+    }
+
+    private static Limit limit(String rate, int burst) {
+        return Limit.of("hot", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build();
+    }
+
+    /** Four callers of each limiter, for a second and a half. */
+    private static List<Meter> callAtOnce(List<RateLimiter> limiters, int callsPerLimiter) throws InterruptedException {
+        long end = System.nanoTime() + 1_500_000_000L;
+        List<Meter> meters = new ArrayList<>();
+        List<Thread> threads = new ArrayList<>();
+        for (RateLimiter limiter : limiters) {
+            for (int caller = 0; caller < 4; caller++) {
+                Meter meter = new Meter(limiter, end, callsPerLimiter / 4);
+                meters.add(meter);
+                Thread thread = new Thread(meter);
+                threads.add(thread);
+                thread.start();
+            }
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        return meters;
     }
 
     private static long evals() {
@@ -99,18 +169,9 @@ class NodesTest {
      * By how much the permits in any window exceed burst + rate · (window + lease). A permit counts where it surely was:
      * if asked for and answered within the window.
      */
-    private static double worstExcess(List<Meter> meters, double burst, double perNano, long leaseNanos) {
-        long[] asked = meters.stream()
-                .flatMapToLong(meter -> Arrays.stream(meter.asked, 0, meter.admitted))
-                .sorted()
-                .toArray();
-        record Grant(long asked, long answered) {}
-        List<Grant> grants = new ArrayList<>();
-        for (Meter meter : meters) {
-            for (int i = 0; i < meter.admitted; i++) {
-                grants.add(new Grant(meter.asked[i], meter.answered[i]));
-            }
-        }
+    private static double worstExcess(List<Grant> all, double burst, double perNano, long leaseNanos) {
+        long[] asked = all.stream().mapToLong(Grant::asked).sorted().toArray();
+        List<Grant> grants = new ArrayList<>(all);
         grants.sort((a, b) -> Long.compare(a.answered, b.answered));
         // For a window [from, to]: grants asked at or after from and answered at or before to. With x = answered, the
         // excess is count - burst - rate * (to - from + lease); scanned from every 16th start.
@@ -142,40 +203,22 @@ class NodesTest {
     })
     void staysWithinTheLimit(int nodes, double maxOvershoot, String rate, int burst, int callsPerNode)
             throws Exception {
-        Limit limit =
-                Limit.of("hot", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst).build();
+        Limit limit = limit(rate, burst);
         double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
         List<RateLimiter> limiters = new ArrayList<>();
         for (int i = 0; i < nodes; i++) {
-            RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS
-                    .timeout(Duration.ofSeconds(20))
-                    .expectedNodes(nodes)
-                    .ticker(new WrongClock((i - 1) * 3_600_000_000_000L)));
+            RedisBackend backend = REDIS.backend(options(nodes, i));
             limiters.add(backend.limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(maxOvershoot)));
         }
         long before = evals();
         long begin = System.nanoTime();
-        long end = begin + 1_500_000_000L;
-        List<Meter> meters = new ArrayList<>();
-        List<Thread> threads = new ArrayList<>();
-        for (RateLimiter limiter : limiters) {
-            for (int caller = 0; caller < 4; caller++) {
-                Meter meter = new Meter(limiter, end, callsPerNode / 4);
-                meters.add(meter);
-                Thread thread = new Thread(meter);
-                threads.add(thread);
-                thread.start();
-            }
-        }
-        for (Thread thread : threads) {
-            thread.join();
-        }
+        List<Meter> meters = callAtOnce(limiters, callsPerNode);
         double seconds = (System.nanoTime() - begin) / 1e9;
         long calls = evals() - before;
         long decisions = meters.stream().mapToLong(meter -> meter.decisions).sum();
         long admitted = meters.stream().mapToLong(meter -> meter.admitted).sum();
         long lease = Leases.length(limit, maxOvershoot);
-        double worst = worstExcess(meters, burst, perNano, lease);
+        double worst = worstExcess(meters.stream().flatMap(Meter::grants).toList(), burst, perNano, lease);
         double allowed = burst + perNano * 1e9 * seconds;
         System.out.printf(
                 "METER nodes=%d overshoot=%.2f rate=%s burst=%d wanted=%d/s a node: %,.0f decisions/s, %,.0f redis calls/s, ratio %.1f,"
@@ -195,5 +238,58 @@ class NodesTest {
         if (maxOvershoot > 0 && callsPerNode > 0) {
             assertThat((double) decisions / calls).isGreaterThan(10);
         }
+    }
+
+    @Test
+    void staysWithinTheLimitOfSeveralProcesses() throws Exception {
+        long begin = System.nanoTime();
+        List<Process> nodes = new ArrayList<>();
+        List<Grant> grants = new ArrayList<>();
+        try {
+            List<BufferedReader> told = new ArrayList<>();
+            for (int i = 0; i < PROCESSES; i++) {
+                Process node = startNode(i);
+                nodes.add(node);
+                told.add(node.inputReader());
+            }
+            for (BufferedReader node : told) {
+                assertThat(node.readLine()).isEqualTo("ready");
+            }
+            for (Process node : nodes) {
+                node.getOutputStream().close();
+            }
+            for (BufferedReader node : told) {
+                int before = grants.size();
+                node.lines()
+                        .map(line -> line.split(" ", -1))
+                        .forEach(times -> grants.add(new Grant(Long.parseLong(times[0]), Long.parseLong(times[1]))));
+                System.out.printf("METER a process was granted %,d permits%n", grants.size() - before);
+            }
+            for (Process node : nodes) {
+                assertThat(node.waitFor()).isZero();
+            }
+        } finally {
+            nodes.forEach(Process::destroyForcibly);
+        }
+        long end = System.nanoTime();
+        assumeThat(grants)
+                .as("processes of this machine have the same monotonic time")
+                .allMatch(grant -> grant.asked - begin >= 0 && end - grant.answered >= 0);
+        double worst = worstExcess(grants, 100, 1000 / 1e9, 0);
+        System.out.printf("METER processes=%d: worst window %.1f permits beyond the bound%n", PROCESSES, worst);
+        assertThat(grants).hasSizeGreaterThanOrEqualTo(100);
+        assertThat(worst).isLessThanOrEqualTo(0);
+    }
+
+    private static Process startNode(int number) throws IOException {
+        return new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-cp",
+                        System.getProperty("java.class.path"),
+                        Node.class.getName(),
+                        Integer.toString(REDIS.server().port()),
+                        Integer.toString(number))
+                .redirectError(ProcessBuilder.Redirect.INHERIT)
+                .start();
     }
 }

@@ -1,7 +1,9 @@
 package io.ratelimited.redis;
 
 import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.StaticCredentialsProvider;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.api.sync.RedisCommands;
 import io.lettuce.core.resource.ClientResources;
@@ -11,6 +13,7 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -56,8 +59,29 @@ public final class RedisProcess implements AutoCloseable {
         this.directory = directory;
     }
 
+    /**
+     * A server on a free port.
+     *
+     * @param options its own; {@code --requirepass} is also what {@link #ask} says to it
+     */
     public static RedisProcess start(String... options) {
         return start(binary(), freePort(), options);
+    }
+
+    /** A server that nobody can talk to but by TLS. */
+    public static RedisProcess startTls(Certificate certificate, String... options) {
+        List<String> all = new ArrayList<>(List.of("--port", "0", "--tls-auth-clients", "no"));
+        int port = freePort();
+        all.addAll(List.of("--tls-port", Integer.toString(port)));
+        all.addAll(List.of("--tls-cert-file", certificate.certificate().toString()));
+        all.addAll(List.of("--tls-key-file", certificate.key().toString()));
+        all.addAll(Arrays.asList(options));
+        return start(binary(), port, all.toArray(String[]::new));
+    }
+
+    /** Whether the binary is built with TLS: one that is not stumbles over the first of these options. */
+    public static boolean speaksTls() {
+        return !output(binary(), "--tls-port", "0", "--port", "none").contains("tls-port");
     }
 
     static RedisProcess start(String binary, int port, String... options) {
@@ -67,21 +91,23 @@ public final class RedisProcess implements AutoCloseable {
         return launch(port, command);
     }
 
-    /** A Sentinel that watches a primary under the name {@code primary}. */
-    public static RedisProcess sentinel(int primaryPort, int quorum) {
+    /**
+     * A Sentinel that watches a primary under the name {@code primary}.
+     *
+     * @param more lines of its configuration
+     */
+    public static RedisProcess sentinel(int primaryPort, int quorum, String... more) {
         int port = freePort();
         try {
             Path file = Files.createTempFile("sentinel", ".conf");
-            Files.writeString(
-                    file,
-                    String.join(
-                            "\n",
-                            "port " + port,
-                            "bind 127.0.0.1",
-                            "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
-                            "sentinel down-after-milliseconds primary 1000",
-                            "sentinel failover-timeout primary 2000",
-                            ""));
+            List<String> lines = new ArrayList<>(List.of(
+                    "port " + port,
+                    "bind 127.0.0.1",
+                    "sentinel monitor primary 127.0.0.1 " + primaryPort + " " + quorum,
+                    "sentinel down-after-milliseconds primary 1000",
+                    "sentinel failover-timeout primary 2000"));
+            lines.addAll(Arrays.asList(more));
+            Files.write(file, lines);
             return launch(port, List.of(binary(), file.toString(), "--sentinel"));
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
@@ -110,9 +136,21 @@ public final class RedisProcess implements AutoCloseable {
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
         }
-        until(() -> !process.isAlive() || answers(port), "redis on port " + port + " answers", PATIENCE);
+        until(() -> !process.isAlive() || answers(), "redis on port " + port + " answers", PATIENCE);
         if (!process.isAlive()) {
             throw new IllegalStateException("redis on port " + port + " has ended: " + log());
+        }
+    }
+
+    /** What a program that ends by itself has written. */
+    static String output(String... command) {
+        try {
+            Process program =
+                    new ProcessBuilder(command).redirectErrorStream(true).start();
+            program.getOutputStream().close();
+            return new String(program.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
         }
     }
 
@@ -124,11 +162,27 @@ public final class RedisProcess implements AutoCloseable {
         }
     }
 
-    static boolean answers(int port) {
+    private boolean answers() {
+        if (!isTls()) {
+            return answers(port);
+        }
+        try {
+            return ask(RedisCommands::ping).equals("PONG");
+        } catch (RedisException ex) {
+            return false;
+        }
+    }
+
+    private boolean isTls() {
+        return command.contains("--tls-port");
+    }
+
+    private static boolean answers(int port) {
         try (java.net.Socket socket = new java.net.Socket(java.net.InetAddress.getLoopbackAddress(), port)) {
             socket.setSoTimeout(500);
-            socket.getOutputStream().write("PING\r\n".getBytes(java.nio.charset.StandardCharsets.US_ASCII));
-            return socket.getInputStream().read() == '+';
+            socket.getOutputStream().write("PING\r\n".getBytes(StandardCharsets.US_ASCII));
+            String reply = new String(socket.getInputStream().readNBytes(5), StandardCharsets.US_ASCII);
+            return reply.equals("+PONG") || reply.equals("-NOAU");
         } catch (IOException ex) {
             return false;
         }
@@ -152,8 +206,16 @@ public final class RedisProcess implements AutoCloseable {
         return port;
     }
 
-    RedisURI uri() {
-        return RedisURI.create("127.0.0.1", port);
+    private RedisURI uri() {
+        RedisURI uri = RedisURI.create("127.0.0.1", port);
+        int password = command.indexOf("--requirepass");
+        if (password >= 0) {
+            uri.setCredentialsProvider(new StaticCredentialsProvider(
+                    null, command.get(password + 1).toCharArray()));
+        }
+        uri.setSsl(isTls());
+        uri.setVerifyPeer(false);
+        return uri;
     }
 
     /** Talks to the server directly. */
@@ -167,10 +229,10 @@ public final class RedisProcess implements AutoCloseable {
     String infoSentinel() {
         try (java.net.Socket socket = new java.net.Socket(java.net.InetAddress.getLoopbackAddress(), port)) {
             socket.setSoTimeout(2000);
-            socket.getOutputStream().write("INFO sentinel\r\n".getBytes(java.nio.charset.StandardCharsets.US_ASCII));
+            socket.getOutputStream().write("INFO sentinel\r\n".getBytes(StandardCharsets.US_ASCII));
             byte[] reply = new byte[8192];
             int length = socket.getInputStream().read(reply);
-            return new String(reply, 0, Math.max(0, length), java.nio.charset.StandardCharsets.US_ASCII);
+            return new String(reply, 0, Math.max(0, length), StandardCharsets.US_ASCII);
         } catch (IOException ex) {
             return ex.toString();
         }

@@ -156,16 +156,6 @@ class SharedLimitTest {
     }
 
     @Test
-    void aPasswordIsUsed() {
-        RedisProcess guarded = keep(RedisProcess.start());
-        guarded.ask(commands -> commands.configSet("requirepass", "secret"));
-        ConfigurableApplicationContext context =
-                start("spring.data.redis.port=" + guarded.port(), "spring.data.redis.password=secret");
-
-        assertDecidedByRedis(context);
-    }
-
-    @Test
     void thePrimaryIsFoundBySentinel() {
         RedisProcess primary = keep(RedisProcess.start());
         RedisProcess sentinel = keep(RedisProcess.sentinel(primary.port(), 1));
