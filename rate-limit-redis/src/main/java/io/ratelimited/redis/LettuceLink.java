@@ -135,6 +135,21 @@ final class LettuceLink implements RedisLink {
 
     private void sendTogether() {
         List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
+        try {
+            collect(all);
+            if (all.size() == 1) {
+                connection.dispatch(all.get(0));
+            } else if (!all.isEmpty()) {
+                connection.dispatch(all);
+            }
+        } catch (RuntimeException | Error ex) {
+            // Whatever it is, those who wait must hear of it, and the next must be sent.
+            all.forEach(command -> command.completeExceptionally(ex));
+        }
+    }
+
+    /** Takes what is unsent and still wanted. A question of any key does not pass a command that may concern the same key. */
+    private void collect(List<AsyncCommand<String, String, ?>> all) {
         Map<Object, List<Shared>> questions = new LinkedHashMap<>();
         for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.future().isDone()) {
@@ -149,23 +164,12 @@ final class LettuceLink implements RedisLink {
                     questions.remove(question);
                 }
             } else if (next instanceof Whole whole) {
-                // It may concern the same keys.
                 questions.values().forEach(same -> all.add(ask(same)));
                 questions.clear();
                 all.add(whole.command);
             }
         }
         questions.values().forEach(same -> all.add(ask(same)));
-        try {
-            if (all.size() == 1) {
-                connection.dispatch(all.get(0));
-            } else if (!all.isEmpty()) {
-                connection.dispatch(all);
-            }
-        } catch (RuntimeException | Error ex) {
-            // Whatever it is, those who wait must hear of it, and the next must be sent.
-            all.forEach(command -> command.completeExceptionally(ex));
-        }
     }
 
     /** One command for the same question of several keys. */
@@ -175,21 +179,6 @@ final class LettuceLink implements RedisLink {
         Evaluation evaluation = new Evaluation(CommandType.EVALSHA, first.script(), keys, first.args());
         Shared.ask(same, evaluation, alone -> write(new Whole(ask(List.of(alone)))));
         return evaluation;
-    }
-
-    /** What waits to be sent. */
-    sealed interface Unsent permits Whole, Shared {
-
-        CompletableFuture<?> future();
-    }
-
-    /** A command of its own. */
-    private record Whole(AsyncCommand<String, String, ?> command) implements Unsent {
-
-        @Override
-        public CompletableFuture<?> future() {
-            return command;
-        }
     }
 
     @Override
@@ -220,6 +209,21 @@ final class LettuceLink implements RedisLink {
     @Override
     public void close() {
         connection.close();
+    }
+
+    /** What waits to be sent. */
+    sealed interface Unsent permits Whole, Shared {
+
+        CompletableFuture<?> future();
+    }
+
+    /** A command of its own. */
+    private record Whole(AsyncCommand<String, String, ?> command) implements Unsent {
+
+        @Override
+        public CompletableFuture<?> future() {
+            return command;
+        }
     }
 
     /** A script call; giving it up also takes back what has not been sent, so that it cannot run later. */
