@@ -7,10 +7,8 @@ import org.jspecify.annotations.Nullable;
  * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when
  * the permit that would be one too many has left the window, and never before a call that was granted earlier. An
  * instant leaves the window exactly one period later.
- *
- * <p>Guarded by the cell's monitor, which is never held while waiting.
  */
-final class SlidingLog extends Cell {
+final class SlidingLog extends GuardedCell {
 
     private static final int FIRST_CAPACITY = 8;
 
@@ -20,7 +18,6 @@ final class SlidingLog extends Cell {
 
     private int oldest;
     private int size;
-    private boolean retired;
 
     private SlidingLog(Terms terms, long[] instants, int size) {
         this.terms = terms;
@@ -34,8 +31,8 @@ final class SlidingLog extends Cell {
     }
 
     @Override
-    synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
-        long wait = wait(permits, now, maxWait);
+    long decide(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        long wait = ask(permits, now, maxWait);
         if (wait >= 0) {
             for (int i = 0; i < permits; i++) {
                 add(now + wait, now);
@@ -48,14 +45,7 @@ final class SlidingLog extends Cell {
     }
 
     @Override
-    synchronized long peek(long permits, long now, long maxWait) {
-        return wait(permits, now, maxWait);
-    }
-
-    private long wait(long permits, long now, long maxWait) {
-        if (retired || terms.change() != null) {
-            return MOVED;
-        }
+    long ask(long permits, long now, long maxWait) {
         if (permits > terms.permits) {
             return NEVER;
         }
@@ -101,10 +91,7 @@ final class SlidingLog extends Cell {
 
     /** All permits that are still remembered are given back: whoever goes later was counted beside them. */
     @Override
-    synchronized void cancel(CellReservation reservation, long now) {
-        if (retired) {
-            return;
-        }
+    void giveBack(CellReservation reservation) {
         long[] kept = new long[size];
         int count = 0;
         long back = reservation.permits();
@@ -146,24 +133,14 @@ final class SlidingLog extends Cell {
     }
 
     @Override
-    synchronized Cell retire() {
-        retired = true;
-        return twin();
-    }
-
-    @Override
-    synchronized Cell copy() {
-        return twin();
-    }
-
-    private SlidingLog twin() {
+    SlidingLog twin() {
         return new SlidingLog(terms, toArray(size), size);
     }
 
     /** Permit by permit from the newest, the later instant of the two. */
     @Override
-    synchronized void absorb(Cell other) {
-        SlidingLog that = (SlidingLog) other.copy();
+    void merge(Cell other) {
+        SlidingLog that = (SlidingLog) other;
         long[] merged = new long[Math.max(size, that.size)];
         for (int i = 1; i <= merged.length; i++) {
             long instant;

@@ -6,10 +6,8 @@ import org.jspecify.annotations.Nullable;
  * A ring of slots. The window is the slot of the call and the {@code slots} before it: one more than the period holds,
  * so that the oldest, partly covered slot counts in full and no interval of the period ever exceeds the limit. A call
  * that waits takes its permits in the first later slot with room, and later calls go no earlier.
- *
- * <p>Guarded by the cell's monitor, which is never held while waiting.
  */
-final class SlidingWindow extends Cell {
+final class SlidingWindow extends GuardedCell {
 
     private final Terms terms;
     /** Permits taken in slot s at s modulo the length. */
@@ -18,8 +16,6 @@ final class SlidingWindow extends Cell {
     private long head;
     /** Sum of {@link #taken}. */
     private long total;
-
-    private boolean retired;
 
     private SlidingWindow(Terms terms, long head) {
         this.terms = terms;
@@ -33,7 +29,7 @@ final class SlidingWindow extends Cell {
     }
 
     @Override
-    synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
+    long decide(long permits, long now, long maxWait, @Nullable CellReservation into) {
         long slot = slotFor(permits, now);
         long wait = wait(slot, permits, now, maxWait);
         if (wait >= 0) {
@@ -48,14 +44,11 @@ final class SlidingWindow extends Cell {
     }
 
     @Override
-    synchronized long peek(long permits, long now, long maxWait) {
+    long ask(long permits, long now, long maxWait) {
         return wait(slotFor(permits, now), permits, now, maxWait);
     }
 
     private long wait(long slot, long permits, long now, long maxWait) {
-        if (retired || terms.change() != null) {
-            return MOVED;
-        }
         if (permits > terms.permits) {
             return NEVER;
         }
@@ -92,9 +85,9 @@ final class SlidingWindow extends Cell {
 
     /** All permits are given back while their slot is remembered: whoever goes later was counted beside them. */
     @Override
-    synchronized void cancel(CellReservation reservation, long now) {
+    void giveBack(CellReservation reservation) {
         long slot = reservation.mark();
-        if (!retired && slot > head - taken.length) {
+        if (slot > head - taken.length) {
             taken[index(slot)] -= reservation.permits();
             total -= reservation.permits();
         }
@@ -125,17 +118,7 @@ final class SlidingWindow extends Cell {
     }
 
     @Override
-    synchronized Cell retire() {
-        retired = true;
-        return twin();
-    }
-
-    @Override
-    synchronized Cell copy() {
-        return twin();
-    }
-
-    private SlidingWindow twin() {
+    SlidingWindow twin() {
         SlidingWindow twin = new SlidingWindow(terms, head);
         System.arraycopy(taken, 0, twin.taken, 0, taken.length);
         twin.total = total;
@@ -144,8 +127,8 @@ final class SlidingWindow extends Cell {
 
     /** Slot by slot, the larger count of the two. */
     @Override
-    synchronized void absorb(Cell other) {
-        SlidingWindow that = (SlidingWindow) other.copy();
+    void merge(Cell other) {
+        SlidingWindow that = (SlidingWindow) other;
         advance(that.head);
         that.advance(head);
         total = 0;

@@ -6,8 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -165,6 +168,53 @@ class CellTest {
             cell.cancel(call, 5 * SECOND);
             assertTwins(twin, before, 0);
             assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
+        }
+    }
+
+    /** A twin remembers no refusal and works it out anew. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    void whatACellRemembersOfARefusalIsTrueUntilSomethingChanges(Limit limit) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 1);
+        Random random = new Random(4);
+        for (int round = 0; round < 200; round++) {
+            long now = base(limit, round);
+            Terms terms = Terms.of(limit, now);
+            Cell cell = used(terms, now, random);
+            List<CellReservation> granted = new ArrayList<>();
+            for (int step = 0; step < 60; step++) {
+                now += random.nextInt(-5, 60) * 1_000_000L;
+                int act = random.nextInt(20);
+                if (act == 0) {
+                    cell.absorb(used(terms, now - SECOND / 2, random));
+                } else if (act == 1 && !granted.isEmpty()) {
+                    cell.cancel(granted.remove(random.nextInt(granted.size())), now);
+                } else {
+                    long permits = act < 5 ? 2 : 1;
+                    long maxWait = act < 8 ? random.nextLong(SECOND) : 0;
+                    CellReservation call = new CellReservation(limiter, null, permits, maxWait);
+                    long anew = cell.copy().reserve(permits, now, maxWait, null);
+                    assertThat(cell.reserve(permits, now, maxWait, call)).isEqualTo(anew);
+                    if (anew >= 0) {
+                        granted.add(call);
+                    }
+                }
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aRefusalAfterAnotherTakesNoLock(Limit limit) throws Exception {
+        Cell cell = Terms.of(limit, 0).fresh(0);
+        long first = 0;
+        while (first >= 0) {
+            first = cell.reserve(1, 0, 0, null);
+        }
+        synchronized (cell) {
+            long next = CompletableFuture.supplyAsync(() -> cell.reserve(1, 0, 0, null))
+                    .get(10, TimeUnit.SECONDS);
+            assertThat(next).isEqualTo(first);
         }
     }
 
