@@ -44,6 +44,7 @@ public class DecideBenchmark {
     private final AtomicLong floor = new AtomicLong();
     private boolean admitted;
     private RateLimiter guava = RateLimiter.create(1e9);
+    private RateLimiter guavaWarmUp = RateLimiter.create(1e9, Duration.ofMillis(1));
     private Bucket bucket4j = Peers.bucket4j(1_000_000_000);
     private io.github.resilience4j.ratelimiter.RateLimiter resilience4j = Peers.resilience4j(1_000_000_000);
     private dev.failsafe.RateLimiter<Object> failsafe = failsafe(1_000_000_000, Duration.ofSeconds(1));
@@ -58,10 +59,12 @@ public class DecideBenchmark {
         admitted = outcome.equals("admitted");
         if (!admitted) {
             guava = RateLimiter.create(1);
+            guavaWarmUp = RateLimiter.create(1, Duration.ofSeconds(1));
             bucket4j = Peers.bucket4j(1);
             resilience4j = Peers.resilience4j(1);
             failsafe = failsafe(1, Duration.ofDays(1));
             spend(() -> guava.tryAcquire(1_000_000));
+            spend(() -> guavaWarmUp.tryAcquire(1_000_000));
             spend(this::peerBucket4j);
             spend(this::peerResilience4j);
             spend(this::peerFailsafe);
@@ -168,6 +171,11 @@ public class DecideBenchmark {
     @Benchmark
     public boolean peerGuava() {
         return guava.tryAcquire();
+    }
+
+    @Benchmark
+    public boolean peerGuavaWarmUp() {
+        return guavaWarmUp.tryAcquire();
     }
 
     @Benchmark

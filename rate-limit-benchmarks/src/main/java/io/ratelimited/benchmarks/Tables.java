@@ -67,6 +67,7 @@ public final class Tables {
         decideRow("Failsafe bursty", "peerFailsafe");
         decideRow("Bucket4j lock-free", "peerBucket4j");
         decideRow("Guava", "peerGuava");
+        decideRow("Guava, warm-up", "peerGuavaWarmUp");
         decideRow("Sentinel QPS rule", "peerSentinel");
     }
 

@@ -31,7 +31,7 @@ abstract class GuardedCell extends Cell {
         long outcome = decide(permits, now, maxWait, into);
         if (outcome >= 0) {
             changed();
-        } else if (permits == 1 && outcome != NEVER) {
+        } else if (permits == 1 && outcome > UNKNOWN) {
             opensAt = now + maxWait + ~outcome;
         }
         return outcome;

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Decides in the memory of this process. A limit without keys has its one cell in a field; keys have theirs in a
  * {@link Cells map} that is made by the first of them. Thread-safe; a decision takes no lock that is held while waiting,
- * and {@link #tryAcquire} on a known key allocates nothing, but for a grant of {@link Algorithm#WARM_UP}.
+ * and {@link #tryAcquire} on a known key allocates nothing.
  */
 public final class InMemoryRateLimiter implements RateLimiter {
 

@@ -18,8 +18,7 @@ public interface RateLimiter {
     Limit limit();
 
     /**
-     * Takes the permits if the call may go at once. In memory this allocates nothing, but for a grant of {@link
-     * Algorithm#WARM_UP}.
+     * Takes the permits if the call may go at once. In memory this allocates nothing.
      *
      * @return whether the call may go; if not, nothing has changed
      * @throws UnsupportedOperationException for {@link Algorithm#CONCURRENCY}, whose calls have to be {@link

@@ -1,7 +1,5 @@
 package io.ratelimited.core;
 
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.VarHandle;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -10,51 +8,27 @@ import org.jspecify.annotations.Nullable;
  * the area under a line that is T up to the threshold of 0.5·W/T permits and rises to {@code coldFactor}·T at P. Every
  * permit costs at least T, so p shapes the warm-up and never lets the rate be exceeded.
  *
- * <p>State is one immutable {@link State}, swapped by compare-and-set: at rest it would fit one word, in debt it does
- * not. Refusals allocate nothing.
+ * <p>At rest the state would fit one word, in debt it does not.
  */
-final class WarmUp extends Cell {
-
-    private static final VarHandle STATE;
-    private static final State RETIRED = new State(0, 0, 0);
-
-    static {
-        try {
-            STATE = MethodHandles.lookup().findVarHandle(WarmUp.class, "state", State.class);
-        } catch (ReflectiveOperationException ex) {
-            throw new ExceptionInInitializerError(ex);
-        }
-    }
+final class WarmUp extends GuardedCell {
 
     private final Terms terms;
-    private volatile State state;
+    /** The p stored permits, as of N. */
+    private double stored;
+    /** N: the nanosecond at which the next call may go. */
+    private long next;
+    /** Part of a nanosecond that N lies later, below 1. */
+    private double fraction;
 
-    private WarmUp(Terms terms, State state) {
+    private WarmUp(Terms terms, double stored, long next, double fraction) {
         this.terms = terms;
-        this.state = state;
+        this.stored = stored;
+        this.next = next;
+        this.fraction = fraction;
     }
 
-    /** Immutable; compared by identity. */
-    private static final class State {
-
-        /** The p stored permits, as of N. */
-        private final double stored;
-        /** N: the nanosecond at which the next call may go. */
-        private final long next;
-        /** Part of a nanosecond that N lies later, below 1. */
-        private final double fraction;
-
-        private State(double stored, long next, double fraction) {
-            this.stored = stored;
-            this.next = next;
-            this.fraction = fraction;
-        }
-
-        /** N rounded up to the nanosecond. */
-        private long due() {
-            return fraction > 0 ? next + 1 : next;
-        }
-    }
+    /** The state at one time, for a cancellation. */
+    private record State(double stored, long next, double fraction) {}
 
     @Override
     Terms terms() {
@@ -62,47 +36,77 @@ final class WarmUp extends Cell {
     }
 
     @Override
-    long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
-        while (true) {
-            State before = state;
-            long wait = wait(before, permits, now, maxWait);
-            if (wait < 0) {
-                return wait;
-            }
-            State after = terms.spend(terms.refill(before, now), permits);
-            if (STATE.compareAndSet(this, before, after)) {
-                if (into != null) {
-                    into.mark(terms.refill(before, now), after);
-                }
-                return wait;
-            }
+    long decide(long permits, long now, long maxWait, @Nullable CellReservation into) {
+        long wait = ask(permits, now, maxWait);
+        if (wait < 0) {
+            return wait;
         }
+        stored = storedAt(now);
+        if (restedFor(now) > 0) {
+            next = now;
+            fraction = 0;
+        }
+        if (into == null) {
+            spend(permits);
+        } else {
+            State before = state();
+            spend(permits);
+            into.mark(before, state());
+        }
+        return wait;
     }
 
     @Override
-    long peek(long permits, long now, long maxWait) {
-        return wait(state, permits, now, maxWait);
-    }
-
-    private long wait(State before, long permits, long now, long maxWait) {
-        if (before == RETIRED || terms.change() != null) {
-            return MOVED;
-        }
+    long ask(long permits, long now, long maxWait) {
         if (permits > terms.mostPermits) {
             return NEVER;
         }
-        long wait = Math.max(0, before.due() - now);
+        long wait = Math.max(0, due() - now);
         if (wait > PermitTime.FAR) {
             return UNKNOWN;
         }
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
 
+    private void spend(long permits) {
+        double cost = terms.cost(stored, permits) + fraction;
+        long whole = (long) cost;
+        stored = stored > permits ? stored - permits : 0;
+        next += whole;
+        fraction = cost - whole;
+    }
+
+    private State state() {
+        return new State(stored, next, fraction);
+    }
+
+    /** N rounded up to the nanosecond. */
+    private long due() {
+        return fraction > 0 ? next + 1 : next;
+    }
+
+    /** Nanoseconds since N; 0 or less when it is not over. */
+    private double restedFor(long now) {
+        return now - next - fraction;
+    }
+
+    /** p with what has been stored since N. */
+    private double storedAt(long now) {
+        double rested = restedFor(now);
+        if (rested <= 0 || terms.most == 0) {
+            return stored;
+        }
+        double refilled = stored + rested / terms.nanosPerRefill;
+        return refilled < terms.most ? refilled : terms.most;
+    }
+
     /** Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free. */
     @Override
-    void cancel(CellReservation reservation, long now) {
-        if (reservation.before() instanceof State before && reservation.after() instanceof State after) {
-            STATE.compareAndSet(this, after, before);
+    void giveBack(CellReservation reservation) {
+        if (state().equals(reservation.after()) && reservation.before() instanceof State before) {
+            stored = before.stored;
+            next = before.next;
+            fraction = before.fraction;
         }
     }
 
@@ -113,47 +117,38 @@ final class WarmUp extends Cell {
     }
 
     @Override
-    long nanosToWhole(long now) {
-        return Math.max(0, state.due() - now);
+    synchronized long nanosToWhole(long now) {
+        return Math.max(0, due() - now);
     }
 
     @Override
-    long nanosToFresh(long now) {
-        State current = state;
-        double missing = (terms.most - current.stored) * terms.nanosPerRefill;
-        return Math.max(0, current.due() - now + (long) Math.ceil(missing));
+    synchronized long nanosToFresh(long now) {
+        double missing = (terms.most - stored) * terms.nanosPerRefill;
+        return Math.max(0, due() - now + (long) Math.ceil(missing));
     }
 
     @Override
-    Cell retire() {
-        return new WarmUp(terms, (State) STATE.getAndSet(this, RETIRED));
-    }
-
-    @Override
-    Cell copy() {
-        return new WarmUp(terms, state);
+    WarmUp twin() {
+        return new WarmUp(terms, stored, next, fraction);
     }
 
     /** A later N and more stored permits (a colder, slower state) are both at least as spent. */
     @Override
-    void absorb(Cell other) {
-        State that = ((WarmUp) other).state;
-        while (true) {
-            State current = state;
-            State later = current.due() - that.due() >= 0 ? current : that;
-            State earlier = later == current ? that : current;
-            double stored = Math.max(later.stored, terms.refill(earlier, later.next).stored);
-            if (STATE.compareAndSet(this, current, new State(stored, later.next, later.fraction))) {
-                return;
-            }
+    void merge(Cell other) {
+        WarmUp that = (WarmUp) other;
+        if (due() - that.due() >= 0) {
+            stored = Math.max(stored, that.storedAt(next));
+        } else {
+            stored = Math.max(storedAt(that.next), that.stored);
+            next = that.next;
+            fraction = that.fraction;
         }
     }
 
     @Override
-    Budget leave(long now) {
-        State current = terms.refill(state, now);
-        long debt = Math.max(0, current.due() - now);
-        long left = terms.most == 0 ? 1 : (long) (current.stored / terms.most * Terms.SHARES);
+    synchronized Budget leave(long now) {
+        long debt = Math.max(0, due() - now);
+        long left = terms.most == 0 ? 1 : (long) (storedAt(now) / terms.most * Terms.SHARES);
         return new Budget(left, terms.most == 0 ? 1 : Terms.SHARES, debt / terms.interval, debt);
     }
 
@@ -188,40 +183,22 @@ final class WarmUp extends Cell {
             this.mostPermits = PermitTime.FAR / cold;
         }
 
-        /** The state with what has been stored since N. */
-        private State refill(State state, long now) {
-            long idle = now - state.next;
-            if (idle < 0 || (idle == 0 && state.fraction > 0)) {
-                return state;
-            }
-            double stored = most == 0 ? 0 : Math.min(most, state.stored + (idle - state.fraction) / nanosPerRefill);
-            return new State(stored, now, 0);
-        }
-
-        private State spend(State state, long permits) {
-            double fromStore = Math.min((double) permits, state.stored);
-            double cost = area(state.stored, fromStore) + (permits - fromStore) * interval + state.fraction;
-            double whole = Math.floor(cost);
-            return new State(state.stored - fromStore, state.next + (long) whole, cost - whole);
-        }
-
-        /** The cost of the uppermost stored permits. */
-        private double area(double stored, double taken) {
-            double above = Math.min(taken, Math.max(0, stored - threshold));
-            double top = interval + slope * (stored - threshold);
-            double bottom = interval + slope * (stored - threshold - above);
-            return (above == 0 ? 0 : above * (top + bottom) / 2) + (taken - above) * interval;
+        /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */
+        private double cost(double stored, long permits) {
+            double over = stored - threshold;
+            double above = over > permits ? permits : Math.max(0, over);
+            return permits * interval + slope * above * (over - above / 2);
         }
 
         @Override
         Cell fresh(long now) {
-            return new WarmUp(this, new State(most, now, 0));
+            return new WarmUp(this, most, now, 0);
         }
 
         @Override
         Cell resume(Budget budget, long now) {
             double stored = most * budget.left() / budget.of();
-            return new WarmUp(this, new State(stored, now + budget.debtNanos(), 0));
+            return new WarmUp(this, stored, now + budget.debtNanos(), 0);
         }
 
         @Override

@@ -77,14 +77,11 @@ end
 function warm_up.take(s, permits)
   local stored, n, nanos, fraction = wu_refilled(s)
   local before = wu_text(n, nanos, fraction, stored)
-  local taken = min(permits, stored)
-  local above = min(taken, max(0, stored - s.threshold))
-  local top = s.interval + s.slope * (stored - s.threshold)
-  local bottom = s.interval + s.slope * (stored - s.threshold - above)
-  local area = (above == 0 and 0 or above * (top + bottom) / 2) + (taken - above) * s.interval
-  local cost = area + (permits - taken) * s.interval + fraction
+  local over = stored - s.threshold
+  local above = over > permits and permits or max(0, over)
+  local cost = permits * s.interval + s.slope * above * (over - above / 2) + fraction
   local whole = floor(cost)
-  s.stored, s.fraction = stored - taken, cost - whole
+  s.stored, s.fraction = max(0, stored - permits), cost - whole
   nanos = nanos + whole % 1000
   n = n + floor(whole / 1000)
   if nanos >= 1000 then
