@@ -107,7 +107,9 @@ final class CellReservation implements Reservation {
     /** Admitted by the cell, at once or, under the lock of the queue, at its head. */
     void admitted(Concurrency decider) {
         cell = decider;
-        phase = LIVE;
+        if (phase != LIVE) {
+            phase = LIVE;
+        }
     }
 
     /** Refused under the lock of the queue, where it stood at the head. */
@@ -287,7 +289,9 @@ final class CellReservation implements Reservation {
     @Override
     public void release() {
         if (cell instanceof Concurrency inFlight && outcome >= 0 && PHASE.compareAndSet(this, LIVE, ENDED)) {
-            inFlight.release(this, limiter.now(inFlight));
+            if (inFlight.release(this)) {
+                inFlight.serve(limiter.now(inFlight));
+            }
             limiter.ended(key);
         }
     }

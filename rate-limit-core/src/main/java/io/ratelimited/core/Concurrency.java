@@ -27,6 +27,8 @@ final class Concurrency extends Cell {
     private final Deque<CellReservation> queue = new ArrayDeque<>(0);
     /** Calls in flight in order of admission, kept only when they can outlive their lease; guarded by itself. */
     private final Set<CellReservation> leased = new LinkedHashSet<>(0);
+    /** Whether there has ever been one. */
+    private volatile boolean leases;
 
     private Concurrency(Terms terms) {
         this.terms = terms;
@@ -87,6 +89,7 @@ final class Concurrency extends Cell {
             call.mark(now);
             synchronized (leased) {
                 leased.add(call);
+                leases = true;
             }
         }
     }
@@ -140,13 +143,19 @@ final class Concurrency extends Cell {
         return removed;
     }
 
-    /** A call has ended. The caller sees to it that this happens once a call. */
-    void release(CellReservation call, long now) {
-        synchronized (leased) {
-            leased.remove(call);
+    /**
+     * A call has ended. The caller sees to it that this happens once a call.
+     *
+     * @return whether others wait, who have to be {@link #serve served}
+     */
+    boolean release(CellReservation call) {
+        if (leases) {
+            synchronized (leased) {
+                leased.remove(call);
+            }
         }
         inUse.addAndGet(-call.permits());
-        serve(now);
+        return waiting > 0;
     }
 
     /** Nanoseconds until the oldest lease ends; {@link Long#MAX_VALUE} when none will. */
