@@ -97,8 +97,7 @@ final class Fallback {
     }
 
     private RedisUnavailableException unavailable(Throwable failure) {
-        return new RedisUnavailableException(
-                "limit '" + limit().name() + "' could not be decided: Redis did not answer", failure);
+        return new RedisUnavailableException("limit '" + limit().name() + "' could not be decided", failure);
     }
 
     /** Always the same. */

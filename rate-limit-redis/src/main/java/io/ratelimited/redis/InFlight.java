@@ -45,7 +45,7 @@ final class InFlight implements Reservation {
     CompletableFuture<InFlight> begin() {
         RedisTerms terms = limiter.terms();
         if (limiter.backend().isDown(key)) {
-            return CompletableFuture.failedFuture(new TimeoutException("Redis does not answer"));
+            return CompletableFuture.failedFuture(new TimeoutException("not asked, because it has just failed"));
         }
         boolean never = terms.isNever(permits);
         boolean behind = limiter.turnstiles().isOccupied(key);

@@ -90,7 +90,7 @@ final class Inquiries {
         Call call = new Call(permits, maxWaitNanos, deadline());
         RedisTerms current = terms;
         if (backend.isDown(name)) {
-            call.completeExceptionally(new TimeoutException("Redis does not answer"));
+            call.completeExceptionally(new TimeoutException("not asked, because it has just failed"));
         } else if (current.isNever(permits)) {
             never(call, name, current);
         } else {

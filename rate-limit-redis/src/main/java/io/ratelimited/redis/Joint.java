@@ -86,7 +86,7 @@ final class Joint {
         return taken;
     }
 
-    /** Redis did not answer. */
+    /** Redis has not decided. */
     List<Reservation> fallback(Throwable failure) {
         List<Reservation> taken = new ArrayList<>();
         for (int i = 0; i < claims.size(); i++) {

@@ -199,8 +199,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
         try {
             Calls.await(backend.delete(name), backend.timeoutNanos());
         } catch (ExecutionException ex) {
-            throw new RedisUnavailableException(
-                    "limit '" + limit().name() + "' could not be reset: Redis did not answer", cause(ex));
+            throw new RedisUnavailableException("limit '" + limit().name() + "' could not be reset", cause(ex));
         } finally {
             inquiries.denials().forget(name);
         }
