@@ -38,13 +38,18 @@ public final class AllOf implements Reservation {
             }
         }
         List<Reservation> taken = new ArrayList<>(claims.size());
-        for (Claim claim : claims) {
-            Reservation reservation = claim.reserve();
-            if (reservation.isRefused()) {
-                undo(taken);
-                return reservation;
+        try {
+            for (Claim claim : claims) {
+                Reservation reservation = claim.reserve();
+                if (reservation.isRefused()) {
+                    undo(taken);
+                    return reservation;
+                }
+                taken.add(reservation);
             }
-            taken.add(reservation);
+        } catch (RuntimeException | Error ex) {
+            undo(taken);
+            throw ex;
         }
         return new AllOf(taken);
     }
@@ -62,7 +67,12 @@ public final class AllOf implements Reservation {
         if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
             return joint.reserveTogetherAsync(claims).thenApply(AllOf::of);
         }
-        return takeAsync(claims, new ArrayList<>(claims.size()));
+        List<Reservation> taken = new ArrayList<>(claims.size());
+        return takeAsync(claims, taken).whenComplete((reservation, failure) -> {
+            if (failure != null) {
+                undo(taken);
+            }
+        });
     }
 
     private static CompletionStage<Reservation> takeAsync(List<Claim> claims, List<Reservation> taken) {

@@ -1,8 +1,10 @@
 package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.Proxy;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -267,6 +269,29 @@ class AllOfTest {
         assertThat(refused.decision().limit()).isEqualTo("slow");
         assertThat(flights.peek("key", 1, 0).remaining()).isOne();
         assertThat(fast.peek("key", 1, HOUR).waitTime()).isEqualTo(Duration.ofMillis(100));
+    }
+
+    /** One limiter cannot decide, because its backend is away and its limit wants callers to hear of it. */
+    @Test
+    void whenALimiterFailsWhatTheOthersGaveIsGivenBack() {
+        RateLimiter failing = (RateLimiter) Proxy.newProxyInstance(
+                getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("reserveAsync")) {
+                        return CompletableFuture.failedFuture(new IllegalStateException("away"));
+                    }
+                    if (method.getName().equals("reserve")) {
+                        throw new IllegalStateException("away");
+                    }
+                    return method.invoke(fast, arguments);
+                });
+        List<Claim> claims = List.of(new Claim(flights, "key", 1, 0), new Claim(failing, "key", 1, 0));
+        assertThatThrownBy(() -> AllOf.reserve(claims)).hasMessage("away");
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+        assertThat(AllOf.reserveAsync(claims)).isCompletedExceptionally();
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+        List<Claim> wrong = List.of(new Claim(flights, "key", 1, 0), new Claim(fast, "key", 0, 0));
+        assertThat(AllOf.reserveAsync(wrong)).isCompletedExceptionally();
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
     }
 
     /** A limiter that decides several limits in one step, if it is asked for them. */
