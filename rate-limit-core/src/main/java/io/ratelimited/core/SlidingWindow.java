@@ -188,12 +188,12 @@ final class SlidingWindow extends GuardedCell {
             long spent = budget.debt() > 0 ? permits : permits - budget.shareOf(permits);
             cell.taken[cell.index(cell.head)] = spent;
             cell.total = spent;
-            for (long debt = (long) Math.ceil(budget.debt()); debt > 0; debt -= permits) {
-                long part = Math.min(permits, debt);
-                long slot = cell.slotFor(part, now);
-                cell.advance(slot);
-                cell.taken[cell.index(slot)] += part;
-                cell.total += part;
+            long debt = (long) Math.ceil(budget.debt());
+            if (debt > 0) {
+                long windows = (debt - 1) / permits + 1;
+                cell.advance(cell.head + Math.min(windows, PermitTime.FAR / idleNanos()) * cell.taken.length);
+                cell.total = debt - (windows - 1) * permits;
+                cell.taken[cell.index(cell.head)] = cell.total;
             }
             return cell;
         }

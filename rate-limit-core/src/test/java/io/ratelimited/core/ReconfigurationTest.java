@@ -71,6 +71,16 @@ class ReconfigurationTest {
         assertThat(limiter.reserve(null, 1, Long.MAX_VALUE).waitNanos()).isEqualTo(60_000_000);
     }
 
+    /** However long the debt, the change takes no longer. */
+    @Test
+    void aDebtOfManyWindowsIsKept() {
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = limiter(limit(Algorithm.SMOOTH_BURSTY, "1000000000/s"), ticker);
+        assertThat(limiter.tryAcquire(null, 1_000_000_000_000L)).isTrue();
+        limiter.update(limit(Algorithm.SLIDING_WINDOW, "1/s").build());
+        assertThat(limiter.peek(null, 1, 0).retryAfter()).isGreaterThan(Duration.ofDays(30 * 365));
+    }
+
     @ParameterizedTest
     @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
     void noSeriesOfChangesHandsOutFreshBudget(Algorithm algorithm) {
