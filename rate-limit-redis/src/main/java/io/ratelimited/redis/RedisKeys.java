@@ -1,10 +1,7 @@
 package io.ratelimited.redis;
 
+import io.ratelimited.core.KeyDigest;
 import java.lang.reflect.Method;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,8 +9,6 @@ import org.jspecify.annotations.Nullable;
  * limits of one caller are in one hash slot. Braces in names and keys are escaped, so that no caller chooses the slot.
  */
 final class RedisKeys {
-
-    private static final int LONGEST = 256;
 
     /** Whether instances of a class with the same value have the same text. */
     private static final ClassValue<Boolean> HAS_TEXT = new ClassValue<>() {
@@ -66,20 +61,14 @@ final class RedisKeys {
             throw new IllegalArgumentException("a key on Redis must have a text of its own, which "
                     + key.getClass().getName() + " has not: give it a toString(), or use a property of it");
         }
-        String text = key.toString();
-        return text.length() <= LONGEST ? text : "sha256:" + digest(text);
-    }
-
-    private static String digest(String text) {
-        try {
-            MessageDigest digest = MessageDigest.getInstance("SHA-256");
-            return HexFormat.of().formatHex(digest.digest(text.getBytes(StandardCharsets.UTF_8)));
-        } catch (NoSuchAlgorithmException ex) {
-            throw new IllegalStateException("every Java platform has SHA-256", ex);
-        }
+        return KeyDigest.shorten(key.toString()).toString();
     }
 
     private static String escape(String text) {
+        if (text.isEmpty()) {
+            // Between braces nothing would be no hash tag.
+            return "%";
+        }
         if (text.indexOf('{') < 0 && text.indexOf('}') < 0 && text.indexOf('%') < 0) {
             return text;
         }

@@ -225,7 +225,9 @@ class ScriptsTest {
     void noCallerChoosesTheSlot() {
         RedisKeys keys = new RedisKeys("rl");
         assertThat(keys.of("limit", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
-        assertThat(keys.of("limit", "")).isEqualTo("rl:{}:limit");
+        // An empty hash tag would be none.
+        assertThat(SlotHash.getSlot(keys.of("one", ""))).isEqualTo(SlotHash.getSlot(keys.of("two", "")));
+        assertThat(keys.of("limit", "")).isNotEqualTo(keys.of("limit", "%"));
         assertThat(keys.of("a", "limit")).isNotEqualTo(keys.of("a:limit", null));
         assertThat(SlotHash.getSlot(keys.of("one", "user"))).isEqualTo(SlotHash.getSlot(keys.of("two", "user")));
         assertThat(RedisKeys.text("x".repeat(257))).hasSize("sha256:".length() + 64);
