@@ -19,7 +19,7 @@ local function open(i)
   local family = families[ARGV[at]]
   at = p + tonumber(ARGV[at + 2])
   local s = family.open(key, meta, p)
-  if not s and op ~= 'cancel' then
+  if not s and (op == 'take' or op == 'peek') then
     local stored = meta_of(key)
     if stored == '' then
       -- Calls in flight cannot be counted as permits over time.
@@ -68,7 +68,7 @@ for call = 1, calls do
       local outcome = family.decide(s, permits, tonumber(a) or a, b, tonumber(last))
       limits[i].outcome = outcome
       refused = refused or outcome < 0
-    elseif op == 'renew' then
+    elseif op == 'renew' and s then
       family.renew(s, permits, a)
       s.changed = true
     elseif s and family.cancel(s, permits, tonumber(a) or a, b, last) then

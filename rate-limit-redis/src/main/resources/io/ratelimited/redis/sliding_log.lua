@@ -9,7 +9,7 @@ local sliding_log = {}
 
 local function sl_params(key, meta, p)
   return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0,
-    stored = 0, shift = 0, inside = 0, now = now }
+    stored = 0, shift = 0, inside = 0, now = now, newest = 0 }
 end
 
 local function sl_instant(s, position)

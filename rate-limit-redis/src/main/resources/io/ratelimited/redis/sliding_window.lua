@@ -132,6 +132,7 @@ function sliding_window.cancel(s, permits, a, b, mark)
   slot = tonumber(slot)
   if not s.found or epoch ~= s.epoch or slot <= s.head - s.slots or not s.taken[slot] then return false end
   s.taken[slot] = s.taken[slot] - permits
+  s.total = s.total - permits
   s.dirty[slot] = true
   return true
 end
@@ -195,11 +196,10 @@ function sliding_window.resume(key, meta, p, budget)
   s.dirty, s.gone, s.head = {}, {}, floor(now / s.slot)
   sw_add(s, s.head, s.permits - floor(s.permits * budget.left / budget.of))
   local debt = ceil(budget.debt)
-  while debt > 0 do
-    local part = min(s.permits, debt)
-    sliding_window.decide(s, part, 0, 0, FAR)
-    sw_add(s, s.next, part)
-    debt = debt - s.permits
+  if debt > 0 then
+    local windows = ceil(debt / s.permits)
+    local slots = min(windows, floor(FAR / (s.slot * s.slots))) * s.slots
+    sw_add(s, s.head + slots, debt - (windows - 1) * s.permits)
   end
   return s
 end

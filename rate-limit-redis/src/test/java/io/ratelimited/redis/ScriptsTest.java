@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -237,6 +239,58 @@ class ScriptsTest {
                 .withMessageContaining("toString");
         org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
                 .isThrownBy(() -> RedisKeys.text(new int[0]));
+    }
+
+    /** What a node leased and has not used goes back with its next call, and counts there already. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW"})
+    void whatIsGivenBackOnTheWayIsThereForTheCallsBehind(Algorithm algorithm) {
+        Inquiries inquiries = new Inquiries(REDIS.backend(ticker), limit(algorithm), RedisLimitOptions.DEFAULTS);
+        RedisTerms terms = inquiries.terms();
+        Call all = new Call(10, 0, inquiries.deadline());
+        List<Object> reply = inquiries
+                .eval(terms.script(), "rl:{k}", inquiries.arguments("take", terms, List.of(all)))
+                .join();
+        Verdict taken = Verdict.all(reply, List.of(all), terms)[0];
+        List<Call> calls = List.of(Call.refund(10, taken.mark().toString()), all);
+        reply = inquiries
+                .eval(terms.script(), "rl:{k}", inquiries.arguments("take", terms, calls))
+                .join();
+        assertThat(Verdict.all(reply, calls, terms)[1].admitted()).isTrue();
+    }
+
+    /** The other limit refuses, and so nothing is taken of a log that goes on with a budget nobody has used. */
+    @Test
+    void anUnusedBudgetGoesOnAsALogUnderARefusal() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter changed = backend.limiter(limit(Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS);
+        RateLimiter spent = backend.limiter(
+                Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/m").build(), RedisLimitOptions.DEFAULTS);
+        changed.tryAcquire("k", 1);
+        spent.tryAcquire("k", 1);
+        ticker.advance(Duration.ofSeconds(2));
+        changed.update(limit(Algorithm.SLIDING_LOG));
+        Decision decision = AllOf.reserve(List.of(new Claim(changed, "k", 1, 0), new Claim(spent, "k", 1, 0)))
+                .decision();
+        assertThat(decision.source()).isEqualTo(Source.REDIS);
+        assertThat(decision.limit()).isEqualTo("spent");
+        assertThat(changed.peek("k", 1, 0).remaining()).isEqualTo(10);
+    }
+
+    /** While nodes are restarted one by one, some count calls in flight and some permits over time. */
+    @Test
+    void whoeverOnlyAsksOrEndsACallLeavesABudgetAlone() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter calls = backend.limiter(limit(Algorithm.CONCURRENCY), RedisLimitOptions.DEFAULTS);
+        RateLimiter bucket = backend.limiter(limit(Algorithm.TOKEN_BUCKET), RedisLimitOptions.DEFAULTS);
+        Reservation call = calls.reserve("k", 1, 0);
+        assertThat(bucket.tryAcquire("k", 10)).isTrue();
+        assertThat(calls.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+        assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
+        ((InFlight) call).renew();
+        call.release();
+        assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
+        assertThat(backend.health().errors()).isZero();
     }
 
     @Test
