@@ -67,17 +67,21 @@ final class Inquiries {
     @Nullable
     Verdict known(String name, long permits, long maxWaitNanos) {
         RedisTerms current = terms;
+        boolean leasable = !current.isConstant() && !current.isNever(permits);
+        Verdict leased = leasable ? leases.take(name, current, permits) : null;
+        return leased != null ? leased : knownUnleased(name, permits, maxWaitNanos);
+    }
+
+    /** {@link #known}, for a call that pays in Redis if it goes. */
+    @Nullable
+    Verdict knownUnleased(String name, long permits, long maxWaitNanos) {
+        RedisTerms current = terms;
         if (current.isConstant()) {
             return constant(current);
         }
-        if (current.isNever(permits)) {
-            return null;
-        }
-        Verdict leased = leases.take(name, current, permits);
-        if (leased != null) {
-            return leased;
-        }
-        return denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
+        return current.isNever(permits)
+                ? null
+                : denials.find(name, current, permits, Math.min(RedisTerms.FAR, maxWaitNanos / 1000));
     }
 
     static Verdict constant(RedisTerms terms) {

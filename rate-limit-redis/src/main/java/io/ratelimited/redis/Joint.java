@@ -35,7 +35,7 @@ final class Joint {
             if (permits < 1) {
                 throw new IllegalArgumentException("permits must be at least 1: " + permits);
             }
-            Verdict known = limiters.get(i).inquiries().known(names.get(i), permits, waits.get(i));
+            Verdict known = limiters.get(i).inquiries().knownUnleased(names.get(i), permits, waits.get(i));
             if (known != null && !known.admitted()) {
                 return CompletableFuture.completedFuture(
                         List.of(limiters.get(i).reservation(names.get(i), permits, known)));
