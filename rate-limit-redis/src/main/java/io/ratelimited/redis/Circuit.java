@@ -120,7 +120,7 @@ final class Circuit implements AutoCloseable {
             if (closed) {
                 made.close();
             }
-        } catch (RuntimeException ex) {
+        } catch (RuntimeException | Error ex) {
             if (lastFailure == null) {
                 LOG.log(
                         Level.WARNING,
@@ -236,18 +236,14 @@ final class Circuit implements AutoCloseable {
         if (current == null || closed) {
             return;
         }
-        Throwable failure = lastFailure;
-        if (failure != null && current.isStale(failure)) {
-            try {
-                current = reconnect(current);
-            } catch (RuntimeException ex) {
-                lastFailure = ex;
-                probeLater(breaker, key);
-                return;
-            }
+        try {
+            Throwable failure = lastFailure;
+            RedisLink asked = failure != null && current.isStale(failure) ? reconnect(current) : current;
+            bounded(asked.rediscover()).whenComplete((found, unknown) -> ask(asked, breaker, key));
+        } catch (RuntimeException | Error ex) {
+            lastFailure = ex;
+            probeLater(breaker, key);
         }
-        RedisLink asked = current;
-        bounded(asked.rediscover()).whenComplete((found, unknown) -> ask(asked, breaker, key));
     }
 
     private void ask(RedisLink asked, Breaker breaker, String key) {

@@ -221,7 +221,7 @@ public final class RedisBackend implements AutoCloseable {
         return () -> {
             try {
                 task.run();
-            } catch (RuntimeException ex) {
+            } catch (RuntimeException | Error ex) {
                 LOG.log(Level.DEBUG, "housekeeping failed", ex);
             }
         };
