@@ -170,10 +170,11 @@ public final class RedisRateLimiter implements JointRateLimiter {
         boolean never = current.isNever(permits);
         Call call = new Call(never ? 1 : permits, Math.max(0, maxWaitNanos), inquiries.deadline());
         try {
-            List<Object> reply = Calls.await(
-                    inquiries.eval(current.script(), name, inquiries.arguments("peek", current, List.of(call))),
+            Verdict verdict = Calls.await(
+                    inquiries
+                            .eval(current.script(), name, inquiries.arguments("peek", current, List.of(call)))
+                            .thenApply(reply -> Verdict.of(reply, 0, current)),
                     backend.timeoutNanos());
-            Verdict verdict = Verdict.of(reply, 0, current);
             if (current.limit().algorithm() == Algorithm.CONCURRENCY && maxWaitNanos > 0) {
                 verdict = verdict.outcome(0);
             }
