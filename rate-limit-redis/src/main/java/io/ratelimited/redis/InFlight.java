@@ -8,6 +8,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 
 /** A call under {@code CONCURRENCY}: its permits count in Redis until it is released, or its lease ends. */
 final class InFlight implements Reservation {
@@ -53,32 +54,44 @@ final class InFlight implements Reservation {
             queue();
             return CompletableFuture.completedFuture(this);
         }
-        return ask(never || behind ? "peek" : "take").thenApply(answer -> {
-            verdict = answer;
-            if (never) {
-                verdict = answer.outcome(Verdict.NEVER);
-            } else if (answer.admitted() && behind) {
-                verdict = answer.outcome(Verdict.UNKNOWN);
-            } else if (answer.admitted()) {
-                admitted(answer);
-            } else if (maxWait > 0) {
-                queue();
-            }
-            return this;
-        });
+        CompletableFuture<InFlight> begun = ask(never || behind ? "peek" : "take")
+                .thenApply(answer -> {
+                    verdict = answer;
+                    if (never) {
+                        verdict = answer.outcome(Verdict.NEVER);
+                    } else if (answer.admitted() && behind) {
+                        verdict = answer.outcome(Verdict.UNKNOWN);
+                    } else if (answer.admitted()) {
+                        admitted(answer);
+                    } else if (maxWait > 0) {
+                        queue();
+                    }
+                    return this;
+                });
+        // Whoever gives up ends the copy only, so that what is granted then is given back.
+        return begun.copy();
     }
 
     private void queue() {
         deadline = limiter.backend().ticker().nanos() + maxWait;
         queued = true;
         limiter.turnstiles().queue(key, this);
+        if (phase.get() == ENDED) {
+            limiter.turnstiles().unqueue(key, this);
+        }
     }
 
     CompletableFuture<Verdict> ask(String operation) {
         RedisTerms terms = limiter.terms();
         return limiter.inquiries()
                 .eval(terms.script(), key, arguments(operation, terms))
-                .thenApply(reply -> Verdict.of(reply, 0, terms));
+                .thenApply(reply -> Verdict.of(reply, 0, terms))
+                .whenComplete((answer, failure) -> {
+                    if (failure != null && operation.equals("take")) {
+                        // It may have been admitted all the same, or still be.
+                        giveBack();
+                    }
+                });
     }
 
     private Words arguments(String operation, RedisTerms terms) {
@@ -92,12 +105,13 @@ final class InFlight implements Reservation {
 
     /** Redis has admitted it. */
     void admitted(Verdict answer) {
-        verdict = answer;
-        queued = false;
+        if (limiter.terms().limit().lease() == null) {
+            // Before anybody can end it.
+            limiter.backend().inFlight().add(this);
+        }
         if (phase.compareAndSet(WAITING, LIVE)) {
-            if (limiter.terms().limit().lease() == null) {
-                limiter.backend().inFlight().add(this);
-            }
+            verdict = answer;
+            queued = false;
             turn.complete(true);
         } else {
             end();
@@ -114,15 +128,19 @@ final class InFlight implements Reservation {
     void abandon() {
         if (phase.getAndSet(ENDED) == LIVE) {
             end();
+        } else {
+            limiter.turnstiles().unqueue(key, this);
         }
     }
 
     private void end() {
         limiter.backend().inFlight().remove(this);
+        giveBack().whenComplete((reply, failure) -> limiter.turnstiles().serve(key));
+    }
+
+    private CompletableFuture<?> giveBack() {
         RedisTerms terms = limiter.terms();
-        limiter.backend()
-                .eval(terms.script(), new String[] {key}, arguments("cancel", terms))
-                .whenComplete((reply, failure) -> limiter.turnstiles().serve(key));
+        return limiter.backend().eval(terms.script(), new String[] {key}, arguments("cancel", terms));
     }
 
     @Override
@@ -147,11 +165,11 @@ final class InFlight implements Reservation {
 
     @Override
     public boolean await() throws InterruptedException {
-        CompletableFuture<Boolean> future = awaitAsync();
         try {
-            return future.get();
+            return seated(turn.copy()).get();
         } catch (InterruptedException ex) {
-            future.cancel(false);
+            // The turn may have come in between, and nobody will use it.
+            cancel();
             throw ex;
         } catch (ExecutionException ex) {
             throw new IllegalStateException(ex.getCause());
@@ -160,15 +178,20 @@ final class InFlight implements Reservation {
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
+        // Not on the thread of the connection, which all calls share: the callbacks of a caller may follow.
+        return seated(turn.thenApplyAsync(Function.identity(), limiter.backend().executor()));
+    }
+
+    /** @param future follows the turn */
+    private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future) {
         if (!queued) {
             return CompletableFuture.completedFuture(verdict.admitted());
         }
         if (!limiter.enter()) {
             giveUp();
-            return turn.copy();
+            return future;
         }
         Runnable alarm = limiter.backend().ticker().schedule(deadline, this::giveUp);
-        CompletableFuture<Boolean> future = turn.copy();
         future.whenComplete((admitted, failure) -> {
             limiter.leave();
             alarm.run();
