@@ -146,8 +146,12 @@ public final class RedisBackend implements AutoCloseable {
         return options.ticker();
     }
 
+    /**
+     * Where asynchronous callers are told. Never the common pool itself: where that has one thread, as on two processors,
+     * futures of JDK 17 start a thread for each task instead.
+     */
     Executor executor() {
-        return options.executor();
+        return task -> options.executor().execute(task);
     }
 
     long timeoutNanos() {
