@@ -15,6 +15,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -147,11 +148,12 @@ public final class RedisBackend implements AutoCloseable {
     }
 
     /**
-     * Where asynchronous callers are told. Never the common pool itself: where that has one thread, as on two processors,
-     * futures of JDK 17 start a thread for each task instead.
+     * Where asynchronous callers are told. Futures of JDK 17 that are given a common pool of one thread, as machines of two
+     * processors have, start a thread for each task instead: so it is hidden from them.
      */
     Executor executor() {
-        return task -> options.executor().execute(task);
+        Executor chosen = options.executor();
+        return ForkJoinPool.getCommonPoolParallelism() == 1 ? task -> chosen.execute(task) : chosen;
     }
 
     long timeoutNanos() {
