@@ -107,7 +107,7 @@ public final class RedisBackend implements AutoCloseable {
         return circuit.parts() == 1;
     }
 
-    /** A limiter of this backend. Limiters of one name share their budgets, here and in the whole cluster. */
+    /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
         return new RedisRateLimiter(this, limit, limitOptions);
     }
