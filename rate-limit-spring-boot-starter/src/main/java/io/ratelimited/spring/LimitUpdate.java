@@ -64,7 +64,9 @@ final class LimitUpdate {
             }
             tiers.put(tier, change.over(said));
         });
-        LimitProperties next = withTiers(tiers).over(changes).over(limit.properties());
+        Algorithm other = changes.algorithm();
+        LimitProperties now = other == null ? limit.properties() : limit.properties().suitedTo(other);
+        LimitProperties next = withTiers(tiers).over(changes).over(now);
         return new LimitUpdate(limit, next, adjusted(limit, changes));
     }
 
