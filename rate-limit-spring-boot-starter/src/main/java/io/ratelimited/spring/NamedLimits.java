@@ -92,10 +92,7 @@ final class NamedLimits {
 
     private static void requireDefined(
             String name, String place, LimitProperties all, RateLimitProperties properties, Set<String> others) {
-        boolean defined = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY
-                ? all.maxConcurrent() != null || all.rate() != null
-                : all.rate() != null || all.maxConcurrent() != null;
-        if (defined) {
+        if (all.rate() != null || all.maxConcurrent() != null) {
             return;
         }
         Set<String> known = new TreeSet<>(others);

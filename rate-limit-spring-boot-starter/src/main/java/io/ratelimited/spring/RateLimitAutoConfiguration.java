@@ -6,7 +6,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
-import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -62,12 +61,7 @@ public final class RateLimitAutoConfiguration {
             RateLimits rateLimits,
             ConfigurableListableBeanFactory beanFactory,
             ObjectProvider<CurrentRequest.Source> requests) {
-        return new LimitedMethods(
-                rateLimits,
-                beanFactory,
-                value -> beanFactory.resolveEmbeddedValue(value),
-                new CallStyles(),
-                requests.getIfAvailable());
+        return new LimitedMethods(rateLimits, beanFactory, requests.getIfAvailable());
     }
 
     @Bean
@@ -82,7 +76,8 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    RouteLimits routeLimits(RateLimits rateLimits, RateLimitProperties properties, BeanFactory beanFactory) {
+    RouteLimits routeLimits(
+            RateLimits rateLimits, RateLimitProperties properties, ConfigurableListableBeanFactory beanFactory) {
         return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
     }
 

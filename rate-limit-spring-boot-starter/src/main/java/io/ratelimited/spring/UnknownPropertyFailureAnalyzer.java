@@ -45,7 +45,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         for (int i = PREFIX.getNumberOfElements(); i < name.getNumberOfElements(); i++) {
             Map<String, Type> known = properties(type);
             String element = name.getElement(i, Form.DASHED);
-            Type next = known.isEmpty() ? mapValue(type) : known.get(element);
+            Type next = known.isEmpty() ? elementOf(type) : known.get(element);
             if (next == null) {
                 return "There is no property " + name + ": " + property.getValue() + origin
                         + NearName.hint(element, known.keySet())
@@ -67,7 +67,9 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         return properties;
     }
 
-    private static @Nullable Type mapValue(Type type) {
-        return type instanceof ParameterizedType map ? map.getActualTypeArguments()[1] : null;
+    /** What a map or a list holds. */
+    private static @Nullable Type elementOf(Type type) {
+        Type[] arguments = type instanceof ParameterizedType several ? several.getActualTypeArguments() : new Type[0];
+        return arguments.length == 0 ? null : arguments[arguments.length - 1];
     }
 }

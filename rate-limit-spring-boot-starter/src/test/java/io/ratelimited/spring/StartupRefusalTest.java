@@ -245,6 +245,13 @@ class StartupRefusalTest {
                 Mistake.of("an unknown property of the defaults")
                         .with("rate-limit.defaults.polcy=wait")
                         .tells("rate-limit.defaults.polcy", "did you mean 'policy'?"),
+                Mistake.of("an unknown property of a route")
+                        .with(
+                                "rate-limit.limits.x.rate=5/s",
+                                "rate-limit.routes[0].path=/a",
+                                "rate-limit.routes[0].limits=x",
+                                "rate-limit.routes[0].keys=clientIp")
+                        .tells("rate-limit.routes[0].keys: clientIp", "did you mean 'key'?"),
                 Mistake.of("a name with a dot without brackets", Good.class)
                         .with("rate-limit.limits.Good.call.rate=5/s")
                         .tells("rate-limit.limits.Good.call.rate", "5/s")

@@ -13,17 +13,10 @@ import org.jspecify.annotations.Nullable;
  * The address of a client, as one text for one client. Takes what the server resolved and never reads a forwarding
  * header: whether those are believed is for {@code server.forward-headers-strategy} to say.
  *
- * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart: a client can pick any of the rest
+ * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart, from 1 to 128: a client can pick any of the
+ *     rest
  */
 record ClientAddress(int ipv6PrefixLength) {
-
-    /** @throws IllegalArgumentException when the length is not from 1 to 128 */
-    ClientAddress {
-        if (ipv6PrefixLength < 1 || ipv6PrefixLength > 128) {
-            throw new IllegalArgumentException(
-                    "rate-limit.http.ipv6-prefix-length must be from 1 to 128, such as 64: " + ipv6PrefixLength);
-        }
-    }
 
     /** The client of a socket. */
     @Nullable

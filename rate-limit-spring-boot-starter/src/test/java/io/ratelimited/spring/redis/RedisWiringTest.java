@@ -25,6 +25,7 @@ import io.ratelimited.spring.RateLimits;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -184,7 +185,9 @@ class RedisWiringTest {
                 .withBean(
                         "own",
                         RedisBackend.class,
-                        () -> RedisBackend.of(client, RedisBackendOptions.DEFAULTS.keyPrefix("own")))
+                        () -> RedisBackend.of(
+                                client,
+                                RedisBackendOptions.DEFAULTS.keyPrefix("own").timeout(Duration.ofSeconds(20))))
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
