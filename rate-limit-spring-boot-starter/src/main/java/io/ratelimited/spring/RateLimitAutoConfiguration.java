@@ -135,7 +135,7 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             return new InMemoryRateLimiter(limit, ticker, maximumKeys);
         }
     }

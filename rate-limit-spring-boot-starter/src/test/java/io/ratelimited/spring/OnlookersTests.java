@@ -91,7 +91,7 @@ class OnlookersTests {
             }
 
             @Override
-            public RateLimiter create(Limit limit, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
                 return (RateLimiter) Proxy.newProxyInstance(
                         RateLimiter.class.getClassLoader(),
                         new Class<?>[] {RateLimiter.class},

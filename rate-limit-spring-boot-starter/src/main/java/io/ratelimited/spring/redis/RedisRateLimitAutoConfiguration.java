@@ -129,11 +129,13 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             LimitProperties.OnFailure onFailure = properties.onFailure();
             OnFailure whileAway = onFailure == null ? OnFailure.LOCAL : OnFailure.valueOf(onFailure.name());
             return backends.getObject()
-                    .limiter(limit, new RedisLimitOptions(whileAway, part(properties.maxOvershoot()), maximumKeys));
+                    .limiter(
+                            limit,
+                            new RedisLimitOptions(tier, whileAway, part(properties.maxOvershoot()), maximumKeys));
         }
 
         /** From "5%" to 0.05. */
