@@ -86,7 +86,7 @@ final class CallExpression {
     static SpelExpression parse(String text) {
         try {
             return PARSER.parseRaw(text);
-        } catch (ParseException | IllegalStateException ex) {
+        } catch (ParseException | IllegalStateException | IllegalArgumentException ex) {
             String why = ex instanceof ParseException parsing ? parsing.getSimpleMessage() : ex.getMessage();
             throw new IllegalArgumentException("is not a SpEL expression: \"" + text + "\" (" + why + ")", ex);
         }
