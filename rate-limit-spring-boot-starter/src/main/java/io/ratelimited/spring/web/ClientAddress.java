@@ -39,7 +39,8 @@ record ClientAddress(int ipv6PrefixLength) {
      * The client of an address as servers and proxies write it.
      *
      * @param written {@code 192.0.2.1}, {@code 192.0.2.1:8080}, {@code 2001:db8::1}, {@code fe80::1%eth0}, {@code
-     *     [2001:db8::1]:8080}, or {@code [192.0.2.1:8080]}, as Spring reads {@code X-Forwarded-For}; other text is returned as it is
+     *     [2001:db8::1]:8080}, or {@code [192.0.2.1:8080]}, as Spring reads {@code X-Forwarded-For}; other text is
+     *     returned as it is
      */
     @Nullable
     String of(@Nullable String written) {
