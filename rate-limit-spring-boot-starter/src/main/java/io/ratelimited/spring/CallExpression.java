@@ -116,7 +116,7 @@ final class CallExpression {
         try {
             return new SpelExpressionParser(new SpelParserConfiguration(COMPILER, beans.getBeanClassLoader()))
                     .parseRaw(text);
-        } catch (ParseException | IllegalStateException ex) {
+        } catch (ParseException | IllegalStateException | IllegalArgumentException ex) {
             String why = ex instanceof ParseException parsing ? parsing.getSimpleMessage() : ex.getMessage();
             throw new IllegalArgumentException("is not a SpEL expression: \"" + text + "\" (" + why + ")", ex);
         }

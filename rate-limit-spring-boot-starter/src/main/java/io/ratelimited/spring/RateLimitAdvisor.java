@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
@@ -36,6 +37,10 @@ final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
     /** Whether an aspect sees to a method, among proxies or woven. */
     static boolean isSeenByAspect(Method method, Class<?> targetClass, boolean woven) {
         Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
+        if (!woven && Proxy.isProxyClass(specific.getDeclaringClass())) {
+            // Of a client or another JDK proxy, Spring matches the pointcut against the method of the interface.
+            specific = method;
+        }
         Class<?> type = specific.getDeclaringClass();
         return isDirect(specific) || isDirect(type) || (woven && (isComposed(specific) || isComposed(type)));
     }

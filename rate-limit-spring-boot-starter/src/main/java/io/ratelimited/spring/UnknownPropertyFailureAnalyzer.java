@@ -17,7 +17,7 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 
-/** Explains properties under {@code rate-limit} that do not exist, and guesses what was meant. */
+/** Explains properties under {@code rate-limit} that do not exist or are empty, and guesses what was meant. */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
 
@@ -53,7 +53,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
             }
             type = next;
         }
-        return "There is no property " + name + ": " + property.getValue() + origin;
+        return "Property " + name + " has no value" + origin;
     }
 
     /** The properties of a record by their names; none for other types. */

@@ -232,7 +232,7 @@ class KeysTest {
             refused(() -> bean.when(true));
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.when("yes"))
-                    .withMessageContaining("when of rate limit 'Keyed.when' \"#on\" must be a boolean, not yes");
+                    .withMessageContaining("when of rate limit 'Keyed.when' \"#on\" must be a boolean, not \"yes\"");
             assertThatIllegalStateException().isThrownBy(() -> bean.when(null));
         });
     }

@@ -15,11 +15,12 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RouteLimits;
 import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingClass;
@@ -38,8 +39,8 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration")
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
-@ConditionalOnBooleanProperty(name = "rate-limit.enabled", matchIfMissing = true)
 @Conditional(OnRedisBackendCondition.class)
+@ConditionalOnBean(RouteLimits.class)
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
