@@ -44,12 +44,15 @@ public final class RedisBackend implements AutoCloseable {
     /** What tests tell scripts of the time instead of what they would be told. */
     private final UnaryOperator<String> testTime;
 
+    private final Executor executor;
+
     private volatile int countedNodes;
     private volatile boolean closed;
 
     private RedisBackend(Supplier<RedisLink> connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
         this.options = options;
         this.testTime = testTime;
+        this.executor = hidden(options.executor());
         this.keys = new RedisKeys(options.keyPrefix());
         this.housekeeping = Executors.newSingleThreadScheduledExecutor(task -> {
             Thread thread = new Thread(task, "rate-limit-redis-housekeeping");
@@ -104,7 +107,7 @@ public final class RedisBackend implements AutoCloseable {
         return circuit.parts() == 1;
     }
 
-    /** A limiter of this backend. Limiters of one name share their budgets, here and in the whole cluster. */
+    /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
         return new RedisRateLimiter(this, limit, limitOptions);
     }
@@ -146,8 +149,18 @@ public final class RedisBackend implements AutoCloseable {
         return options.ticker();
     }
 
+    /** Where asynchronous callers are told. */
     Executor executor() {
-        return options.executor();
+        return executor;
+    }
+
+    /**
+     * Futures of JDK 17 that are given a common pool of one thread, as machines of two processors have, start a thread for
+     * each task instead: so it is hidden from them. They may have it where a property leaves it none.
+     */
+    private static Executor hidden(Executor executor) {
+        int threads = Integer.getInteger("java.util.concurrent.ForkJoinPool.common.parallelism", 1);
+        return threads == 0 ? executor : task -> executor.execute(task);
     }
 
     long timeoutNanos() {

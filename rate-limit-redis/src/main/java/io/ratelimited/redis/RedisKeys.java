@@ -5,8 +5,9 @@ import java.lang.reflect.Method;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Names of keys in Redis: {@code prefix:{caller key}:limit}, and {@code prefix:{limit}} for a limit without keys. All
- * limits of one caller are in one hash slot. Braces in names and keys are escaped, so that no caller chooses the slot.
+ * Names of keys in Redis: {@code prefix:{caller key}:limit}, and {@code prefix:{limit}} for a limit without keys, with
+ * {@code {tier}} behind it for one of a tier. All limits of one caller are in one hash slot. Braces in names and keys are
+ * escaped, so that no caller chooses the slot; an empty key is a percent sign, since Redis ignores empty braces.
  */
 final class RedisKeys {
 
@@ -32,9 +33,16 @@ final class RedisKeys {
         this.prefix = escape(prefix) + ":{";
     }
 
-    /** @param caller as {@link #text} returns it */
-    String of(String limit, @Nullable String caller) {
-        return caller == null ? prefix + escape(limit) + '}' : prefix + escape(caller) + "}:" + escape(limit);
+    /**
+     * @param tier empty for the limit itself
+     * @param caller as {@link #text} returns it
+     */
+    String of(String limit, String tier, @Nullable String caller) {
+        String behind = tier.isEmpty() ? "" : '{' + escape(tier) + '}';
+        if (caller == null) {
+            return prefix + escape(limit) + '}' + behind;
+        }
+        return prefix + (caller.isEmpty() ? "%" : escape(caller)) + "}:" + escape(limit) + behind;
     }
 
     /** A key of the backend itself. */
@@ -65,10 +73,6 @@ final class RedisKeys {
     }
 
     private static String escape(String text) {
-        if (text.isEmpty()) {
-            // Between braces nothing would be no hash tag.
-            return "%";
-        }
         if (text.indexOf('{') < 0 && text.indexOf('}') < 0 && text.indexOf('%') < 0) {
             return text;
         }

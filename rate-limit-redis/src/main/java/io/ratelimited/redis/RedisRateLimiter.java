@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 public final class RedisRateLimiter implements JointRateLimiter {
 
     private final RedisBackend backend;
+    private final String tier;
     private final Inquiries inquiries;
     private final Fallback fallback;
     private final Turnstiles turnstiles = new Turnstiles(this);
@@ -32,6 +33,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
 
     RedisRateLimiter(RedisBackend backend, Limit limit, RedisLimitOptions options) {
         this.backend = backend;
+        this.tier = options.tier();
         this.inquiries = new Inquiries(backend, limit, options);
         this.fallback = new Fallback(backend, options, limit);
     }
@@ -260,7 +262,7 @@ public final class RedisRateLimiter implements JointRateLimiter {
     }
 
     String name(@Nullable String caller) {
-        return backend.keys().of(limit().name(), caller);
+        return backend.keys().of(limit().name(), tier, caller);
     }
 
     long maxWait(long maxWaitNanos) {

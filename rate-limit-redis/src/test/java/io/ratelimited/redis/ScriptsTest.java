@@ -226,12 +226,16 @@ class ScriptsTest {
     @Test
     void noCallerChoosesTheSlot() {
         RedisKeys keys = new RedisKeys("rl");
-        assertThat(keys.of("limit", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
-        // An empty hash tag would be none.
-        assertThat(SlotHash.getSlot(keys.of("one", ""))).isEqualTo(SlotHash.getSlot(keys.of("two", "")));
-        assertThat(keys.of("limit", "")).isNotEqualTo(keys.of("limit", "%"));
-        assertThat(keys.of("a", "limit")).isNotEqualTo(keys.of("a:limit", null));
-        assertThat(SlotHash.getSlot(keys.of("one", "user"))).isEqualTo(SlotHash.getSlot(keys.of("two", "user")));
+        assertThat(keys.of("limit", "", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
+        assertThat(keys.of("limit", "", "")).isEqualTo("rl:{%}:limit").isNotEqualTo(keys.of("limit", "", "%"));
+        assertThat(keys.of("a", "", "limit")).isNotEqualTo(keys.of("a:limit", "", null));
+        assertThat(keys.of("limit", "gold", "user")).isEqualTo("rl:{user}:limit{gold}");
+        assertThat(keys.of("limit", "gold", null)).isEqualTo("rl:{limit}{gold}");
+        assertThat(keys.of("limit{gold}", "", "user")).isNotEqualTo(keys.of("limit", "gold", "user"));
+        for (String caller : List.of("user", "")) {
+            assertThat(SlotHash.getSlot(keys.of("one", "", caller)))
+                    .isEqualTo(SlotHash.getSlot(keys.of("two", "gold", caller)));
+        }
         assertThat(RedisKeys.text("x".repeat(257))).hasSize("sha256:".length() + 64);
         assertThat(RedisKeys.text(42)).isEqualTo("42");
         org.assertj.core.api.Assertions.assertThatIllegalArgumentException()

@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
+import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,6 +20,11 @@ record Ask(NamedLimit limit, RateLimiter limiter, @Nullable Object key, long per
     /** The budget as it is now. */
     Decision peek() {
         return limiter.peek(key, permits, 0);
+    }
+
+    /** What is decided about a call whose key is missing. */
+    Decision denial() {
+        return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
     }
 
     Claim claim() {

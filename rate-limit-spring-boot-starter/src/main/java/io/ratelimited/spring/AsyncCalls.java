@@ -149,11 +149,8 @@ final class AsyncCalls {
                     completeExceptionally(ex);
                 }
             });
-            whenComplete((value, failure) -> {
-                if (isCancelled()) {
-                    entered.cancel(false);
-                }
-            });
+            // Whoever completes it, by a timeout too, does not wait for its turn.
+            whenComplete((value, failure) -> entered.cancel(false));
             return this;
         }
 

@@ -2,12 +2,14 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.context.expression.BeanFactoryResolver;
+import org.springframework.core.NativeDetector;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.expression.ParseException;
 import org.springframework.expression.spel.SpelCompilerMode;
@@ -26,6 +28,8 @@ import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import org.springframework.expression.spel.support.StandardEvaluationContext;
+import org.springframework.expression.spel.support.StandardTypeLocator;
+import org.springframework.util.ReflectionUtils;
 
 /**
  * A SpEL expression of a limit on a method: parsed once, compiled where it can be, its words checked. {@code #param} and
@@ -33,17 +37,26 @@ import org.springframework.expression.spel.support.StandardEvaluationContext;
  */
 final class CallExpression {
 
-    private static final SpelExpressionParser PARSER =
-            new SpelExpressionParser(new SpelParserConfiguration(SpelCompilerMode.MIXED, null));
+    /** Native images cannot load what is compiled. */
+    private static final SpelCompilerMode COMPILER =
+            NativeDetector.inNativeImage() ? SpelCompilerMode.OFF : SpelCompilerMode.MIXED;
+
     private static final Pattern PATH = Pattern.compile("#(\\w+)(?:\\.(\\w+(?:\\.\\w+)*))?");
     private static final Set<String> SELF = Set.of("root", "this");
-    private static final Set<String> ROOT_PROPERTIES =
+    private static final Set<String> WORDS =
             Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
+    /** What can be said of a request that is no call of a method. */
+    private static final Set<String> WORDS_OF_REQUEST = Set.of("clientIp", "principal", "session");
+
+    /** Expressions belong to a method: a request is a call without parameters. */
+    private static final Method REQUEST =
+            Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
 
     private final String attribute;
     private final String text;
     private final Method method;
-    private final @Nullable BeanFactory beans;
+    private final Set<String> words;
+    private final ConfigurableBeanFactory beans;
     /** Positions of the arguments by the names they have in the expression. */
     private final Map<String, Integer> parameters;
     /** The parameter that the expression starts from, or -1. */
@@ -65,15 +78,25 @@ final class CallExpression {
             String text,
             Method method,
             Map<String, Integer> parameters,
-            @Nullable BeanFactory beanFactory) {
+            ConfigurableBeanFactory beans) {
+        this(attribute, text, method, parameters, WORDS, beans);
+    }
+
+    private CallExpression(
+            String attribute,
+            String text,
+            Method method,
+            Map<String, Integer> parameters,
+            Set<String> words,
+            ConfigurableBeanFactory beans) {
         this.attribute = attribute;
         this.text = text.strip();
         this.method = method;
+        this.words = words;
         this.parameters = Map.copyOf(parameters);
-        this.beans = beanFactory;
-        if (beanFactory != null) {
-            shared.setBeanResolver(new BeanFactoryResolver(beanFactory));
-        }
+        this.beans = beans;
+        shared.setBeanResolver(new BeanFactoryResolver(beans));
+        shared.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
         SpelExpression whole = parse(this.text);
         this.readsParameters = check(whole.getAST(), true);
         var path = PATH.matcher(this.text);
@@ -83,10 +106,17 @@ final class CallExpression {
         this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
     }
 
-    static SpelExpression parse(String text) {
+    /** An expression of a limit on requests. */
+    static CallExpression ofRequest(String attribute, String text, ConfigurableBeanFactory beans) {
+        return new CallExpression(attribute, text, REQUEST, Map.of(), WORDS_OF_REQUEST, beans);
+    }
+
+    /** Classes are those that beans see, on whatever thread a call comes: its own class loader may see neither. */
+    private SpelExpression parse(String text) {
         try {
-            return PARSER.parseRaw(text);
-        } catch (ParseException | IllegalStateException ex) {
+            return new SpelExpressionParser(new SpelParserConfiguration(COMPILER, beans.getBeanClassLoader()))
+                    .parseRaw(text);
+        } catch (ParseException | IllegalStateException | IllegalArgumentException ex) {
             String why = ex instanceof ParseException parsing ? parsing.getSimpleMessage() : ex.getMessage();
             throw new IllegalArgumentException("is not a SpEL expression: \"" + text + "\" (" + why + ")", ex);
         }
@@ -109,13 +139,13 @@ final class CallExpression {
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(
                     "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
-        } else if (node instanceof BeanReference && beans != null) {
+        } else if (node instanceof BeanReference) {
             String bean = node.toStringAST().replace("'", "");
             if (!beans.containsBean(bean.startsWith("@") ? bean.substring(1) : bean)) {
                 throw new IllegalArgumentException("names the unknown bean " + bean + " in \"" + text + "\"");
             }
         } else if (onRoot && node instanceof PropertyOrFieldReference word) {
-            requireWord(word.getName(), ROOT_PROPERTIES.contains(word.getName()));
+            requireWord(word.getName(), words.contains(word.getName()));
         } else if (onRoot && node instanceof MethodReference call) {
             requireWord(call.getName() + "()", hasMethod(call.getName()));
         }
@@ -150,7 +180,7 @@ final class CallExpression {
     private void requireWord(String word, boolean known) {
         if (!known) {
             throw new IllegalArgumentException("has the unknown word " + word + " in \"" + text
-                    + "\"; there are args, clientIp, header('…'), method, principal, session, target"
+                    + "\"; there are header('…'), " + String.join(", ", new TreeSet<>(words))
                     + " and the parameters " + names());
         }
     }

@@ -13,12 +13,14 @@ final class CallStyles {
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
     private static final boolean COROUTINES = REACTOR && isPresent("kotlinx.coroutines.reactor.MonoKt");
 
+    private CallStyles() {}
+
     /**
      * The style of a method.
      *
      * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
      */
-    LimitedMethod.CallStyle of(Method method) {
+    static LimitedMethod.CallStyle of(Method method) {
         Class<?> type = method.getReturnType();
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
             return AsyncCalls::invoke;

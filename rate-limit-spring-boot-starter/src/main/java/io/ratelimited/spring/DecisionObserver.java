@@ -5,8 +5,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is told of every decision, on the thread of the call: keep it short. Beans of this type are called in their order.
- * Thread-safe.
+ * Is told of every decision, on the thread of the call: keep it short. Beans of this type are called in their order; an
+ * exception is logged, and does not concern the call. Thread-safe.
  */
 public interface DecisionObserver {
 

@@ -15,6 +15,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.boot.convert.DurationStyle;
+import org.springframework.core.annotation.AnnotationConfigurationException;
 import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
@@ -93,8 +94,12 @@ record Declaration(
     }
 
     private static List<MergedAnnotation<RateLimited>> nearest(MergedAnnotations annotations) {
-        List<MergedAnnotation<RateLimited>> all =
-                annotations.stream(RateLimited.class).toList();
+        List<MergedAnnotation<RateLimited>> all;
+        try {
+            all = annotations.stream(RateLimited.class).toList();
+        } catch (AnnotationConfigurationException ex) {
+            throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation.");
+        }
         if (all.isEmpty()) {
             return all;
         }

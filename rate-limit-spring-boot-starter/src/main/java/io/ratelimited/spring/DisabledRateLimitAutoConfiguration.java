@@ -5,17 +5,17 @@ import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
 /**
  * What is left when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
  * code depends on, lets every call go.
  */
 @AutoConfiguration
-@ConditionalOnBooleanProperty(name = "rate-limit.enabled", havingValue = false)
+@Conditional(OnEnabledCondition.Not.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class DisabledRateLimitAutoConfiguration {
 

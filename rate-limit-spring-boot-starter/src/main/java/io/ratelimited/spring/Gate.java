@@ -7,14 +7,15 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -22,6 +23,8 @@ import org.jspecify.annotations.Nullable;
  * one says so, and tells observers and the current request. Thread-safe.
  */
 final class Gate {
+
+    private static final Log LOG = LogFactory.getLog(Gate.class);
 
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
@@ -51,9 +54,16 @@ final class Gate {
      */
     Pass enter(List<Ask> asks, @Nullable CurrentRequest request) {
         Pass pass = new Pass(asks, request);
-        if (pass.enforced.isEmpty()) {
-            return pass.admitted(null, 0);
+        if (!pass.enforced.isEmpty()) {
+            enter(pass);
         }
+        if (!pass.shadows.isEmpty()) {
+            pass.askShadows(claim -> CompletableFuture.completedFuture(claim.reserve()));
+        }
+        return pass;
+    }
+
+    private void enter(Pass pass) {
         pass.requireKeys();
         Reservation reservation = AllOf.reserve(pass.claims());
         long waited = 0;
@@ -71,7 +81,7 @@ final class Gate {
             Thread.currentThread().interrupt();
             throw interrupted(pass, ex);
         }
-        return pass.admitted(reservation, waited);
+        pass.admitted(reservation, waited);
     }
 
     private static CancellationException interrupted(Pass pass, InterruptedException cause) {
@@ -87,10 +97,11 @@ final class Gate {
      */
     CompletableFuture<Pass> enterAsync(List<Ask> asks, @Nullable CurrentRequest request) {
         Pass pass = new Pass(asks, request);
-        if (pass.enforced.isEmpty()) {
-            return CompletableFuture.completedFuture(pass.admitted(null, 0));
-        }
         CompletableFuture<Pass> entered = new CompletableFuture<>();
+        if (pass.enforced.isEmpty()) {
+            pass.letIn(entered);
+            return entered;
+        }
         try {
             pass.requireKeys();
         } catch (RateLimitExceededException refusal) {
@@ -108,10 +119,17 @@ final class Gate {
         return entered;
     }
 
-    /** Tells of a decision that was made elsewhere. */
+    /** Tells of a decision that was made elsewhere. An observer that fails is none of the call's business. */
     void tell(NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         for (DecisionObserver observer : observers) {
-            observer.onDecision(limit, outcome, key, waitedNanos, decision);
+            try {
+                observer.onDecision(limit, outcome, key, waitedNanos, decision);
+            } catch (RuntimeException ex) {
+                LOG.warn(
+                        "Rate limit '" + limit.name() + "': "
+                                + observer.getClass().getName() + " failed",
+                        ex);
+            }
         }
     }
 
@@ -122,11 +140,13 @@ final class Gate {
         private final List<Ask> shadows = new ArrayList<>(0);
         private final List<Reservation> held = new ArrayList<>(1);
         private final @Nullable CurrentRequest request;
+        private boolean countsInFlight;
 
         private Pass(List<Ask> asks, @Nullable CurrentRequest request) {
             this.request = request;
             for (Ask ask : asks) {
                 (ask.limit().policy() == Policy.SHADOW ? shadows : enforced).add(ask);
+                countsInFlight |= ask.limit().countsInFlight();
             }
         }
 
@@ -134,15 +154,7 @@ final class Gate {
         private void requireKeys() {
             for (Ask ask : enforced) {
                 if (ask.denied()) {
-                    throw refused(new Decision(
-                            ask.limit().name(),
-                            false,
-                            Duration.ZERO,
-                            null,
-                            true,
-                            0,
-                            Duration.ZERO,
-                            Decision.Source.MEMORY));
+                    throw refused(ask.denial());
                 }
             }
         }
@@ -179,31 +191,57 @@ final class Gate {
                 reservation.cancel();
             } else if (!admitted) {
                 entered.completeExceptionally(refused(reservation.decision()));
-            } else if (!entered.complete(admitted(reservation, waitedNanos))) {
-                cancel();
+            } else {
+                admitted(reservation, waitedNanos);
+                letIn(entered);
             }
         }
 
-        private Pass admitted(@Nullable Reservation reservation, long waitedNanos) {
-            if (reservation != null) {
-                held.add(reservation);
-                List<Reservation> members = AllOf.members(reservation);
-                for (int i = 0; i < members.size(); i++) {
-                    Reservation member = members.get(i);
-                    boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
-                    tellOf(
-                            enforced.get(i),
-                            delayed ? Outcome.DELAYED : Outcome.ADMITTED,
-                            delayed ? waitedNanos : 0,
-                            member::decision);
+        /** Without a thread that waits for the backend of a limit that only counts. */
+        private void letIn(CompletableFuture<Pass> entered) {
+            askShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(pass -> {
+                if (!entered.complete(pass)) {
+                    cancel();
                 }
+            });
+        }
+
+        private void admitted(Reservation reservation, long waitedNanos) {
+            held.add(reservation);
+            List<Reservation> members = AllOf.members(reservation);
+            for (int i = 0; i < members.size(); i++) {
+                Reservation member = members.get(i);
+                boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
+                tellOf(
+                        enforced.get(i),
+                        delayed ? Outcome.DELAYED : Outcome.ADMITTED,
+                        delayed ? waitedNanos : 0,
+                        member::decision);
             }
+        }
+
+        /** Asks the limits that only count, one after the other, for a call that goes whatever they say. */
+        private CompletionStage<Pass> askShadows(Function<Claim, CompletionStage<Reservation>> asking) {
+            CompletionStage<Pass> asked = CompletableFuture.completedFuture(this);
             for (Ask shadow : shadows) {
-                Reservation member = shadow.limiter().reserve(shadow.key(), shadow.permits(), 0);
-                held.add(member);
-                tellOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
+                asked = shadow.denied()
+                        ? asked.whenComplete((pass, none) -> tellOf(shadow, Outcome.SHADOWED, 0, shadow::denial))
+                        : asked.thenCompose(pass -> asking.apply(shadow.claim()))
+                                .handle((member, failure) -> {
+                                    shadowed(shadow, member, failure);
+                                    return this;
+                                });
             }
-            return this;
+            return asked;
+        }
+
+        private void shadowed(Ask shadow, @Nullable Reservation member, @Nullable Throwable failure) {
+            if (member == null) {
+                LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
+                return;
+            }
+            held.add(member);
+            tellOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
         }
 
         private RateLimitExceededException refused(Decision decision) {
@@ -233,7 +271,7 @@ final class Gate {
 
         /** The call has returned: it ends now, or with the stage that it returned. */
         void endWith(@Nullable Object result) {
-            if (result instanceof CompletionStage<?> stage && countsInFlight()) {
+            if (result instanceof CompletionStage<?> stage && countsInFlight) {
                 stage.whenComplete((value, failure) -> end());
             } else {
                 end();
@@ -241,8 +279,7 @@ final class Gate {
         }
 
         boolean countsInFlight() {
-            return Stream.concat(enforced.stream(), shadows.stream())
-                    .anyMatch(ask -> ask.limit().countsInFlight());
+            return countsInFlight;
         }
 
         /** The call will not be made: gives back what can be given back. */

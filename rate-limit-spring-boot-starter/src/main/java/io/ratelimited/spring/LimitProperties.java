@@ -7,7 +7,11 @@ import java.time.Duration;
 import java.time.ZoneId;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -66,6 +70,9 @@ public record LimitProperties(
             null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
             null, null, null, null);
 
+    /** What belongs to each use of a limit, not to the limit. */
+    private static final Set<String> OF_A_USE = Set.of("key", "permits", "when", "tier", "fallback");
+
     /** Only the algorithm is said. */
     static LimitProperties of(Algorithm algorithm) {
         return new LimitProperties(
@@ -80,63 +87,70 @@ public record LimitProperties(
                 null, null, backend, onFailure, null);
     }
 
-    /** These properties, and those of the other place where these say nothing. */
-    LimitProperties over(LimitProperties other) {
+    /** All properties, each as it is chosen. */
+    static LimitProperties of(Choice choice) {
         return new LimitProperties(
-                first(other, LimitProperties::algorithm),
-                first(other, LimitProperties::rate),
-                first(other, LimitProperties::burst),
-                first(other, LimitProperties::warmup),
-                first(other, LimitProperties::maxConcurrent),
-                first(other, LimitProperties::key),
-                first(other, LimitProperties::permits),
-                first(other, LimitProperties::when),
-                first(other, LimitProperties::tier),
-                first(other, LimitProperties::policy),
-                first(other, LimitProperties::maxWait),
-                first(other, LimitProperties::fallback),
-                first(other, LimitProperties::zone),
-                first(other, LimitProperties::slots),
-                first(other, LimitProperties::coldFactor),
-                first(other, LimitProperties::lease),
-                first(other, LimitProperties::maxWaiting),
-                first(other, LimitProperties::missingKey),
-                first(other, LimitProperties::tiers),
-                first(other, LimitProperties::backend),
-                first(other, LimitProperties::onFailure),
-                first(other, LimitProperties::maxOvershoot));
+                choice.of("algorithm", LimitProperties::algorithm),
+                choice.of("rate", LimitProperties::rate),
+                choice.of("burst", LimitProperties::burst),
+                choice.of("warmup", LimitProperties::warmup),
+                choice.of("maxConcurrent", LimitProperties::maxConcurrent),
+                choice.of("key", LimitProperties::key),
+                choice.of("permits", LimitProperties::permits),
+                choice.of("when", LimitProperties::when),
+                choice.of("tier", LimitProperties::tier),
+                choice.of("policy", LimitProperties::policy),
+                choice.of("maxWait", LimitProperties::maxWait),
+                choice.of("fallback", LimitProperties::fallback),
+                choice.of("zone", LimitProperties::zone),
+                choice.of("slots", LimitProperties::slots),
+                choice.of("coldFactor", LimitProperties::coldFactor),
+                choice.of("lease", LimitProperties::lease),
+                choice.of("maxWaiting", LimitProperties::maxWaiting),
+                choice.of("missingKey", LimitProperties::missingKey),
+                choice.of("tiers", LimitProperties::tiers),
+                choice.of("backend", LimitProperties::backend),
+                choice.of("onFailure", LimitProperties::onFailure),
+                choice.of("maxOvershoot", LimitProperties::maxOvershoot));
     }
 
-    private <T> @Nullable T first(LimitProperties other, Function<LimitProperties, @Nullable T> property) {
-        T own = property.apply(this);
-        return own != null ? own : property.apply(other);
+    /** What a property of that name shall be. */
+    interface Choice {
+
+        <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property);
+    }
+
+    /** These properties, and those of the other place where these say nothing. */
+    LimitProperties over(LimitProperties other) {
+        return of(new Choice() {
+            @Override
+            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
+                T own = property.apply(LimitProperties.this);
+                return own != null ? own : property.apply(other);
+            }
+        });
+    }
+
+    /** These properties without those of some names. */
+    private LimitProperties without(Predicate<String> left) {
+        return of(new Choice() {
+            @Override
+            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
+                return left.test(name) ? null : property.apply(LimitProperties.this);
+            }
+        });
     }
 
     /** These properties without what has no meaning for an algorithm that they were not written for. */
     LimitProperties suitedTo(Algorithm suited) {
-        return new LimitProperties(
-                algorithm,
-                suited.uses(Attribute.RATE) ? rate : null,
-                suited.uses(Attribute.BURST) ? burst : null,
-                suited.uses(Attribute.WARMUP) ? warmup : null,
-                suited.uses(Attribute.MAX_CONCURRENT) ? maxConcurrent : null,
-                key,
-                permits,
-                when,
-                tier,
-                policy,
-                maxWait,
-                fallback,
-                suited.uses(Attribute.ZONE) ? zone : null,
-                suited.uses(Attribute.SLOTS) ? slots : null,
-                suited.uses(Attribute.COLD_FACTOR) ? coldFactor : null,
-                suited.uses(Attribute.LEASE) ? lease : null,
-                maxWaiting,
-                missingKey,
-                tiers,
-                backend,
-                onFailure,
-                canOvershoot(suited) ? maxOvershoot : null);
+        Set<String> foreign = Stream.of(Attribute.values())
+                .filter(attribute -> !suited.uses(attribute))
+                .map(Attribute::label)
+                .collect(Collectors.toSet());
+        if (!canOvershoot(suited)) {
+            foreign.add("maxOvershoot");
+        }
+        return without(foreign::contains);
     }
 
     /** Whether nodes can hold permits in advance; where they cannot, the limit is exact on every backend. */
@@ -149,56 +163,12 @@ public record LimitProperties(
 
     /** These properties without a policy. */
     LimitProperties withoutPolicy() {
-        return new LimitProperties(
-                algorithm,
-                rate,
-                burst,
-                warmup,
-                maxConcurrent,
-                key,
-                permits,
-                when,
-                tier,
-                null,
-                maxWait,
-                fallback,
-                zone,
-                slots,
-                coldFactor,
-                lease,
-                maxWaiting,
-                missingKey,
-                tiers,
-                backend,
-                onFailure,
-                maxOvershoot);
+        return without("policy"::equals);
     }
 
     /** The part that defines the limit, without what belongs to each use of it. */
     LimitProperties definition() {
-        return new LimitProperties(
-                algorithm,
-                rate,
-                burst,
-                warmup,
-                maxConcurrent,
-                null,
-                null,
-                null,
-                null,
-                policy,
-                maxWait,
-                null,
-                zone,
-                slots,
-                coldFactor,
-                lease,
-                maxWaiting,
-                missingKey,
-                tiers,
-                backend,
-                onFailure,
-                maxOvershoot);
+        return without(OF_A_USE::contains);
     }
 
     /** Whether anything is said that defines the limit, not only how it is used. */
@@ -229,29 +199,8 @@ public record LimitProperties(
 
     /** As the base of a tier: a tier with a rate of its own has a burst of its own, and no tiers. */
     LimitProperties asBaseOf(LimitProperties tierProperties) {
-        return new LimitProperties(
-                algorithm,
-                rate,
-                tierProperties.rate == null ? burst : null,
-                warmup,
-                maxConcurrent,
-                null,
-                null,
-                null,
-                null,
-                policy,
-                maxWait,
-                null,
-                zone,
-                slots,
-                coldFactor,
-                lease,
-                maxWaiting,
-                missingKey,
-                null,
-                backend,
-                onFailure,
-                maxOvershoot);
+        return definition()
+                .without(name -> name.equals("tiers") || (name.equals("burst") && tierProperties.rate != null));
     }
 
     /** Where the state of limits lives. */

@@ -112,11 +112,6 @@ final class LimitSettings {
                 "Set the policy to WAIT, or remove maxWait.");
     }
 
-    /** The limit of a tier that the properties describe. */
-    static Limit tier(String name, String place, String tier, LimitProperties properties) {
-        return limit(name, place + ", tier '" + tier + "'", properties);
-    }
-
     /** Sets what the properties say. */
     static Limit.Builder apply(LimitProperties properties, Limit.Builder builder) {
         set(properties.rate(), builder::rate);

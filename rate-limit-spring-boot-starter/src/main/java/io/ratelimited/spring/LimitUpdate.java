@@ -23,6 +23,10 @@ final class LimitUpdate {
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
     private static final String RESTART = "Nothing was changed; change the configuration and restart.";
 
+    /** What is read only once, where the limit is made or used. */
+    private static final Set<String> FIXED =
+            Set.of("key", "permits", "when", "tier", "fallback", "backend", "onFailure", "maxOvershoot");
+
     private final NamedLimit limit;
     private final LimitProperties next;
     private final Limit target;
@@ -37,8 +41,9 @@ final class LimitUpdate {
         tiers(next).forEach((tier, said) -> {
             RateLimiter limiter = limit.tiers().get(tier);
             if (limiter != null) {
-                LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), place(limit), said, next);
-                Limit tierTarget = LimitSettings.tier(limit.name(), place(limit), tier, ofTier);
+                String tierPlace = place(limit) + ", tier '" + tier + "'";
+                LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), tierPlace, said, next);
+                Limit tierTarget = LimitSettings.limit(limit.name(), tierPlace, ofTier);
                 checkKind(limiter, tierTarget);
                 limit.requireRoom(tierTarget, " of tier '" + tier + "'", place(limit), CORRECT);
                 tierTargets.put(tier, tierTarget);
@@ -64,7 +69,10 @@ final class LimitUpdate {
             }
             tiers.put(tier, change.over(said));
         });
-        LimitProperties next = withTiers(tiers).over(changes).over(limit.properties());
+        Algorithm other = changes.algorithm();
+        LimitProperties now =
+                other == null ? limit.properties() : limit.properties().suitedTo(other);
+        LimitProperties next = withTiers(tiers).over(changes).over(now);
         return new LimitUpdate(limit, next, adjusted(limit, changes));
     }
 
@@ -177,21 +185,17 @@ final class LimitUpdate {
                 null, tiers, null, null, null);
     }
 
-    /** What is read only once, where the limit is made or used. */
+    /** What is said of {@link #FIXED}. */
     private static Map<String, Object> fixed(LimitProperties properties) {
-        Map<String, @Nullable Object> fixed = new LinkedHashMap<>();
-        fixed.put("key", properties.key());
-        fixed.put("permits", properties.permits());
-        fixed.put("when", properties.when());
-        fixed.put("tier", properties.tier());
-        fixed.put("fallback", properties.fallback());
-        fixed.put("backend", properties.backend());
-        fixed.put("onFailure", properties.onFailure());
-        fixed.put("maxOvershoot", properties.maxOvershoot());
         Map<String, Object> said = new LinkedHashMap<>();
-        fixed.forEach((name, value) -> {
-            if (value != null) {
-                said.put(name, value);
+        LimitProperties.of(new LimitProperties.Choice() {
+            @Override
+            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
+                T value = property.apply(properties);
+                if (value != null && FIXED.contains(name)) {
+                    said.put(name, value);
+                }
+                return value;
             }
         });
         return said;
@@ -199,37 +203,13 @@ final class LimitUpdate {
 
     /** The properties as they are now, and where old and new configuration differ, those of the new one. */
     private static LimitProperties rebased(LimitProperties now, LimitProperties old, LimitProperties changed) {
-        Rebase rebase = new Rebase(now, old, changed);
-        return new LimitProperties(
-                rebase.of(LimitProperties::algorithm),
-                rebase.of(LimitProperties::rate),
-                rebase.of(LimitProperties::burst),
-                rebase.of(LimitProperties::warmup),
-                rebase.of(LimitProperties::maxConcurrent),
-                now.key(),
-                now.permits(),
-                now.when(),
-                now.tier(),
-                rebase.of(LimitProperties::policy),
-                rebase.of(LimitProperties::maxWait),
-                now.fallback(),
-                rebase.of(LimitProperties::zone),
-                rebase.of(LimitProperties::slots),
-                rebase.of(LimitProperties::coldFactor),
-                rebase.of(LimitProperties::lease),
-                rebase.of(LimitProperties::maxWaiting),
-                rebase.of(LimitProperties::missingKey),
-                rebase.of(LimitProperties::tiers),
-                now.backend(),
-                now.onFailure(),
-                now.maxOvershoot());
-    }
-
-    private record Rebase(LimitProperties now, LimitProperties old, LimitProperties changed) {
-
-        private <T> @Nullable T of(Function<LimitProperties, @Nullable T> property) {
-            T next = property.apply(changed);
-            return Objects.equals(property.apply(old), next) ? property.apply(now) : next;
-        }
+        return LimitProperties.of(new LimitProperties.Choice() {
+            @Override
+            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
+                T next = property.apply(changed);
+                boolean kept = FIXED.contains(name) || Objects.equals(property.apply(old), next);
+                return kept ? property.apply(now) : next;
+            }
+        });
     }
 }

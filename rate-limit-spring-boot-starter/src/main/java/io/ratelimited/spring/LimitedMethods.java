@@ -25,7 +25,6 @@ final class LimitedMethods {
     private final RateLimits rateLimits;
     private final ConfigurableListableBeanFactory beanFactory;
     private final StringValueResolver placeholders;
-    private final CallStyles styles;
     private final CurrentRequest.@Nullable Source requests;
     private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
     private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
@@ -37,13 +36,10 @@ final class LimitedMethods {
     LimitedMethods(
             RateLimits rateLimits,
             ConfigurableListableBeanFactory beanFactory,
-            StringValueResolver placeholders,
-            CallStyles styles,
             CurrentRequest.@Nullable Source requests) {
         this.rateLimits = rateLimits;
         this.beanFactory = beanFactory;
-        this.placeholders = placeholders;
-        this.styles = styles;
+        this.placeholders = beanFactory::resolveEmbeddedValue;
         this.requests = requests;
     }
 
@@ -138,7 +134,7 @@ final class LimitedMethods {
                 fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
             }
         }
-        return new LimitedMethod(specific, limits, fallback, rateLimits, styles.of(specific), requests);
+        return new LimitedMethod(specific, limits, fallback, rateLimits, CallStyles.of(specific), requests);
     }
 
     /** Makes and checks the expressions of one limit on one method. */

@@ -13,8 +13,9 @@ public interface LimiterFactory {
      * Makes a limiter.
      *
      * @param limit what it decides by
+     * @param tier whose budgets these are; empty for the limit itself, which has others
      * @param properties the properties of the limit, for what concerns the backend only
      * @throws IllegalArgumentException when the backend cannot have such a limit; the message names the setting
      */
-    RateLimiter create(Limit limit, LimitProperties properties);
+    RateLimiter create(Limit limit, String tier, LimitProperties properties);
 }

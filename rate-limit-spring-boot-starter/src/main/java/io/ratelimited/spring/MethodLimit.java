@@ -108,14 +108,19 @@ final class MethodLimit {
         if (value instanceof Boolean applies) {
             return applies;
         }
-        throw unusable(expression, "a boolean", String.valueOf(value));
+        throw unusable(expression, "a boolean", text(value));
     }
 
     private static long weight(CallExpression expression, @Nullable Object value) {
         if (value instanceof Number number && number.longValue() >= 1 && number.doubleValue() == number.longValue()) {
             return number.longValue();
         }
-        throw unusable(expression, "a whole number of at least 1", String.valueOf(value));
+        throw unusable(expression, "a whole number of at least 1", text(value));
+    }
+
+    /** Tells the text "true" from the value true. */
+    private static String text(@Nullable Object value) {
+        return value instanceof CharSequence ? "\"" + value + "\"" : String.valueOf(value);
     }
 
     private RateLimiter limiterOf(@Nullable Object value) {

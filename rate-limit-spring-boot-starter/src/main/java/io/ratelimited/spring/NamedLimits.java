@@ -71,14 +71,14 @@ final class NamedLimits {
         LimitSettings.checkMaxWait(name, ownPlace, own, all);
         LimitSettings.checkMaxWait(
                 name, declaredAt, declared, all, merged(LimitProperties.NONE, properties.orDefaults(), declared));
-        RateLimiter limiter = limiter(name, place, LimitSettings.limit(name, place, all), all);
+        RateLimiter limiter = limiter(name, place, LimitSettings.limit(name, place, all), "", all);
         Map<String, RateLimiter> tiers = new TreeMap<>();
         if (all.tiers() != null) {
             all.tiers().forEach((tier, said) -> {
                 String tierPlace = place + ", tier '" + tier + "'";
                 LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
                 LimitSettings.check(name, tierPlace, ofTier);
-                tiers.put(tier, limiter(name, tierPlace, LimitSettings.limit(name, tierPlace, ofTier), ofTier));
+                tiers.put(tier, limiter(name, tierPlace, LimitSettings.limit(name, tierPlace, ofTier), tier, ofTier));
             });
         }
         if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)
@@ -92,10 +92,7 @@ final class NamedLimits {
 
     private static void requireDefined(
             String name, String place, LimitProperties all, RateLimitProperties properties, Set<String> others) {
-        boolean defined = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY
-                ? all.maxConcurrent() != null || all.rate() != null
-                : all.rate() != null || all.maxConcurrent() != null;
-        if (defined) {
+        if (all.rate() != null || all.maxConcurrent() != null) {
             return;
         }
         Set<String> known = new TreeSet<>(others);
@@ -112,7 +109,7 @@ final class NamedLimits {
                         + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
     }
 
-    private RateLimiter limiter(String name, String place, Limit limit, LimitProperties all) {
+    private RateLimiter limiter(String name, String place, Limit limit, String tier, LimitProperties all) {
         LimitProperties.Backend backend = all.backend() == null ? LimitProperties.Backend.MEMORY : all.backend();
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
@@ -120,7 +117,7 @@ final class NamedLimits {
                     name, place, "backend is " + LimitSettings.kebab(backend) + ", but " + missing(), REMEDY);
         }
         try {
-            return factory.create(limit, all);
+            return factory.create(limit, tier, all);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     name, place, String.valueOf(ex.getMessage()), "Correct it, or choose another backend.", ex);

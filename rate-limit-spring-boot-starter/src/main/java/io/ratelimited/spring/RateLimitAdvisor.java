@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
@@ -36,6 +37,10 @@ final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
     /** Whether an aspect sees to a method, among proxies or woven. */
     static boolean isSeenByAspect(Method method, Class<?> targetClass, boolean woven) {
         Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
+        if (!woven && Proxy.isProxyClass(specific.getDeclaringClass())) {
+            // Of a client or another JDK proxy, Spring matches the pointcut against the method of the interface.
+            specific = method;
+        }
         Class<?> type = specific.getDeclaringClass();
         return isDirect(specific) || isDirect(type) || (woven && (isComposed(specific) || isComposed(type)));
     }
@@ -60,13 +65,14 @@ final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
             if (method == null || method.isAdmittedAtOnce()) {
                 return call.proceed();
             }
-            return method.invoke(
-                    method.mayProceedLater() ? LaterCall.of(new RepeatableCall(call)) : new SingleCall(call));
+            boolean later = method.mayProceedLater();
+            Call adapted = new InvocationCall(call, later);
+            return method.invoke(later ? LaterCall.of(adapted) : adapted);
         }
     }
 
-    /** A call that is made once, by the thread that makes it. */
-    private record SingleCall(MethodInvocation call) implements Call {
+    /** @param repeatable made as often as somebody subscribes: an invocation itself proceeds only once */
+    private record InvocationCall(MethodInvocation call, boolean repeatable) implements Call {
 
         @Override
         public @Nullable Object target() {
@@ -80,26 +86,7 @@ final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
         @Override
         public @Nullable Object proceed() throws Throwable {
-            return call.proceed();
-        }
-    }
-
-    /** A call that is made as often as somebody subscribes: an invocation itself proceeds only once. */
-    private record RepeatableCall(MethodInvocation call) implements Call {
-
-        @Override
-        public @Nullable Object target() {
-            return call.getThis();
-        }
-
-        @Override
-        public @Nullable Object[] args() {
-            return call.getArguments();
-        }
-
-        @Override
-        public @Nullable Object proceed() throws Throwable {
-            return ((ProxyMethodInvocation) call).invocableClone().proceed();
+            return (repeatable ? ((ProxyMethodInvocation) call).invocableClone() : call).proceed();
         }
     }
 }

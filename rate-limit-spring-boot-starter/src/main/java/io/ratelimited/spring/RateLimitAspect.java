@@ -1,5 +1,7 @@
 package io.ratelimited.spring;
 
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.function.Supplier;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
@@ -32,6 +34,8 @@ public final class RateLimitAspect implements Ordered {
 
     private final int order;
     private volatile @Nullable Supplier<LimitedMethods> methods;
+    /** Whose turn it is again when another context has closed. */
+    private final Deque<Supplier<LimitedMethods>> contexts = new ArrayDeque<>();
 
     private RateLimitAspect() {
         this.order = RateLimitProperties.Aspect.DEFAULT_ORDER;
@@ -54,15 +58,15 @@ public final class RateLimitAspect implements Ordered {
     }
 
     /** What woven classes are limited by from now on. */
-    void configure(Supplier<LimitedMethods> configured) {
+    synchronized void configure(Supplier<LimitedMethods> configured) {
+        contexts.push(configured);
         methods = configured;
     }
 
     /** Woven classes are no longer limited, unless by another context. */
-    void unconfigure(Supplier<LimitedMethods> configured) {
-        if (methods == configured) {
-            methods = null;
-        }
+    synchronized void unconfigure(Supplier<LimitedMethods> configured) {
+        contexts.remove(configured);
+        methods = contexts.peek();
     }
 
     @Override

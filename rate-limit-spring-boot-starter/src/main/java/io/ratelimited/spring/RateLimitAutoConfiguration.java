@@ -6,17 +6,16 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
-import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
@@ -24,7 +23,7 @@ import org.springframework.util.function.SingletonSupplier;
 
 /** Wires limits, their aspect, and limits in memory. */
 @AutoConfiguration
-@ConditionalOnBooleanProperty(name = "rate-limit.enabled", matchIfMissing = true)
+@Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
 
@@ -62,12 +61,7 @@ public final class RateLimitAutoConfiguration {
             RateLimits rateLimits,
             ConfigurableListableBeanFactory beanFactory,
             ObjectProvider<CurrentRequest.Source> requests) {
-        return new LimitedMethods(
-                rateLimits,
-                beanFactory,
-                value -> beanFactory.resolveEmbeddedValue(value),
-                new CallStyles(),
-                requests.getIfAvailable());
+        return new LimitedMethods(rateLimits, beanFactory, requests.getIfAvailable());
     }
 
     @Bean
@@ -82,7 +76,8 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    RouteLimits routeLimits(RateLimits rateLimits, RateLimitProperties properties, BeanFactory beanFactory) {
+    RouteLimits routeLimits(
+            RateLimits rateLimits, RateLimitProperties properties, ConfigurableListableBeanFactory beanFactory) {
         return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
     }
 
@@ -140,7 +135,7 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             return new InMemoryRateLimiter(limit, ticker, maximumKeys);
         }
     }

@@ -30,6 +30,9 @@ public final class RateLimits {
 
     private static final Log LOG = LogFactory.getLog(RateLimits.class);
 
+    /** As it was at the start, where the aspect learnt it too. */
+    private final boolean enabled;
+
     private volatile RateLimitProperties properties;
     private final NamedLimits maker;
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
@@ -41,6 +44,7 @@ public final class RateLimits {
             List<LimiterFactory> factories,
             Gate gate,
             CurrentRequest.@Nullable Source requests) {
+        this.enabled = properties.enabled();
         this.properties = properties;
         this.requests = requests;
         PropertyRanges.check(properties);
@@ -63,7 +67,7 @@ public final class RateLimits {
      * @param permits at least 1
      */
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
-        if (!properties.enabled()) {
+        if (!enabled) {
             return true;
         }
         NamedLimit limit = get(name);
@@ -92,7 +96,7 @@ public final class RateLimits {
      * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
      */
     public <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call) {
-        if (!properties.enabled()) {
+        if (!enabled) {
             return call.get();
         }
         NamedLimit limit = get(name);
@@ -113,7 +117,7 @@ public final class RateLimits {
      */
     public <T extends @Nullable Object> CompletableFuture<T> executeAsync(
             String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call) {
-        if (!properties.enabled()) {
+        if (!enabled) {
             return AsyncCalls.call(gate, List.of(), null, call::get);
         }
         NamedLimit limit = get(name);

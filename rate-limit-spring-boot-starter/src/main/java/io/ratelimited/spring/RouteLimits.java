@@ -7,7 +7,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
 /**
  * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
@@ -29,7 +29,9 @@ public final class RouteLimits {
      * @throws InvalidRateLimitException when one cannot be meant
      */
     static RouteLimits of(
-            @Nullable List<RateLimitProperties.Route> properties, RateLimits rateLimits, BeanFactory beans) {
+            @Nullable List<RateLimitProperties.Route> properties,
+            RateLimits rateLimits,
+            ConfigurableBeanFactory beans) {
         List<RateLimitProperties.Route> all = properties == null ? List.of() : properties;
         RouteReader reader = new RouteReader(rateLimits, beans);
         return new RouteLimits(

@@ -1,34 +1,19 @@
 package io.ratelimited.spring;
 
-import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.BeanFactory;
-import org.springframework.expression.spel.SpelNode;
-import org.springframework.expression.spel.ast.CompoundExpression;
-import org.springframework.expression.spel.ast.Projection;
-import org.springframework.expression.spel.ast.PropertyOrFieldReference;
-import org.springframework.expression.spel.ast.Selection;
-import org.springframework.util.ReflectionUtils;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
 /**
  * From {@code rate-limit.routes} to routes.
  *
  * @param beans what {@code @bean} refers to
  */
-record RouteReader(RateLimits rateLimits, BeanFactory beans) {
-
-    /** Expressions belong to a method: a request is a call without parameters. */
-    private static final Method REQUEST =
-            Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
-
-    private static final Set<String> KNOWN = Set.of("clientIp", "principal", "session");
+record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
 
     /**
      * Reads one.
@@ -99,9 +84,7 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
             return null;
         }
         try {
-            requireKnown(CallExpression.parse(text).getAST(), text);
-            return new CallExpression(
-                    attribute + " of rate limit '" + limit.name() + "'", text, REQUEST, Map.of(), beans);
+            return CallExpression.ofRequest(attribute + " of rate limit '" + limit.name() + "'", text, beans);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     limit.name(),
@@ -109,21 +92,6 @@ record RouteReader(RateLimits rateLimits, BeanFactory beans) {
                     attribute + " " + ex.getMessage(),
                     "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of the route.",
                     ex);
-        }
-    }
-
-    /** Refuses words that only calls of methods have, and words that nothing has. */
-    private static void requireKnown(SpelNode node, String text) {
-        if (node instanceof PropertyOrFieldReference property && !KNOWN.contains(property.getName())) {
-            throw new IllegalArgumentException(
-                    "names " + property.getName() + ", which a request does not have, in \"" + text + "\"");
-        }
-        boolean path = node instanceof CompoundExpression;
-        for (int i = 0; i < (path ? 1 : node.getChildCount()); i++) {
-            SpelNode child = node.getChild(i);
-            if (!(child instanceof Projection || child instanceof Selection)) {
-                requireKnown(child, text);
-            }
         }
     }
 }

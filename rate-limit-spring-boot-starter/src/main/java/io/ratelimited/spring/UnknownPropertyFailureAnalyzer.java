@@ -17,7 +17,7 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 
-/** Explains properties under {@code rate-limit} that do not exist, and guesses what was meant. */
+/** Explains properties under {@code rate-limit} that do not exist or are empty, and guesses what was meant. */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
 
@@ -45,7 +45,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         for (int i = PREFIX.getNumberOfElements(); i < name.getNumberOfElements(); i++) {
             Map<String, Type> known = properties(type);
             String element = name.getElement(i, Form.DASHED);
-            Type next = known.isEmpty() ? mapValue(type) : known.get(element);
+            Type next = known.isEmpty() ? elementOf(type) : known.get(element);
             if (next == null) {
                 return "There is no property " + name + ": " + property.getValue() + origin
                         + NearName.hint(element, known.keySet())
@@ -53,7 +53,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
             }
             type = next;
         }
-        return "There is no property " + name + ": " + property.getValue() + origin;
+        return "Property " + name + " has no value" + origin;
     }
 
     /** The properties of a record by their names; none for other types. */
@@ -67,7 +67,9 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         return properties;
     }
 
-    private static @Nullable Type mapValue(Type type) {
-        return type instanceof ParameterizedType map ? map.getActualTypeArguments()[1] : null;
+    /** What a map or a list holds. */
+    private static @Nullable Type elementOf(Type type) {
+        Type[] arguments = type instanceof ParameterizedType several ? several.getActualTypeArguments() : new Type[0];
+        return arguments.length == 0 ? null : arguments[arguments.length - 1];
     }
 }

@@ -18,6 +18,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -150,6 +151,18 @@ final class AsyncCallsTests {
         waited.cancel(false);
         context.getBean(ManualExecutor.class).runAll();
         assertThat(service.calls()).isEqualTo(1);
+    }
+
+    @Test
+    void callWhoseFutureTimedOutDoesNotWaitForItsTurn() {
+        Service service = start(ManualExecutor.class);
+        service.context().join();
+        service.context().completeExceptionally(new TimeoutException());
+        assertThat(ticker.sleeping()).isZero();
+        CompletableFuture<String> next = service.context();
+        ticker.advance(Duration.ofSeconds(1));
+        context.getBean(ManualExecutor.class).runAll();
+        assertThat(next).isCompleted();
     }
 
     @Test

@@ -48,6 +48,17 @@ class ConfigurationRefreshTest {
     }
 
     @Test
+    void whetherAnythingIsLimitedIsSettledAtTheStartForMethodsAndCodeAlike() {
+        start(Map.of("rate-limit.limits.search.rate", "1/h"), (context, limits) -> {
+            assertThat(limits.tryAcquire("search", null)).isTrue();
+
+            refresh(context, Map.of("rate-limit.enabled", "false"));
+
+            assertThat(limits.tryAcquire("search", null)).isFalse();
+        });
+    }
+
+    @Test
     void policyAndWaitChangeToo() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
             limits.get("search");

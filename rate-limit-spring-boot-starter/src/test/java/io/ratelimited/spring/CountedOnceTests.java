@@ -6,11 +6,15 @@ import io.ratelimited.core.testing.ManualTicker;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.stream.Stream;
+import org.aopalliance.intercept.MethodInterceptor;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
 import org.springframework.core.annotation.AliasFor;
 
 /** Wherever the annotations of a method stand, and however it is proxied, a call counts once. */
@@ -52,7 +56,60 @@ final class CountedOnceTests {
         }
     }
 
+    @Test
+    void callOfClientThatIsProxyItselfCountsOnce() {
+        try (AnnotationConfigApplicationContext context =
+                Applications.start(new ManualTicker(), new Class<?>[] {Clients.class})) {
+            RateLimits limits = context.getBean(RateLimits.class);
+            context.getBeansOfType(Service.class).forEach((name, client) -> {
+                client.call();
+                assertThat(limits.peek("once", null).remaining()).as(name).isEqualTo(9);
+                limits.reset("once", null);
+            });
+        }
+    }
+
+    /** As HTTP clients and repositories are made: proxies of interfaces, without a class behind them. */
+    static class Clients {
+        @Bean
+        Service ofMethod() {
+            return client(LimitedService.class);
+        }
+
+        @Bean
+        Service ofInheritedMethod() {
+            return client(InheritingService.class);
+        }
+
+        @Bean
+        Service ofType() {
+            return client(LimitedTypeService.class);
+        }
+
+        @Bean
+        Service ofOverriddenType() {
+            return client(OverridingService.class);
+        }
+
+        @Bean
+        Service ofMetaAnnotation() {
+            return client(MetaService.class);
+        }
+
+        private static <T> T client(Class<T> type) {
+            return ProxyFactory.getProxy(type, (MethodInterceptor) call -> null);
+        }
+    }
+
     interface Service {
+        void call();
+    }
+
+    interface InheritingService extends LimitedService {}
+
+    interface MetaService extends Service {
+        @Override
+        @Ten
         void call();
     }
 
@@ -64,6 +121,11 @@ final class CountedOnceTests {
 
     @RateLimited(name = "once", rate = "10/s")
     interface LimitedTypeService extends Service {}
+
+    interface OverridingService extends LimitedTypeService {
+        @Override
+        void call();
+    }
 
     @Retention(RetentionPolicy.RUNTIME)
     @RateLimited(rate = "10/s")

@@ -14,6 +14,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -25,6 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.DefaultListableBeanFactory;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** Whose budget a call uses, how much of it, and what becomes of a call for which that cannot be told. */
@@ -230,15 +232,37 @@ class KeysTest {
             refused(() -> bean.when(true));
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.when("yes"))
-                    .withMessageContaining("when of rate limit 'Keyed.when' \"#on\" must be a boolean, not yes");
+                    .withMessageContaining("when of rate limit 'Keyed.when' \"#on\" must be a boolean, not \"yes\"");
             assertThatIllegalStateException().isThrownBy(() -> bean.when(null));
         });
     }
 
     @Test
+    void theClassLoaderOfTheCallersThreadDoesNotMatter() {
+        run(bean -> {
+            Thread thread = Thread.currentThread();
+            ClassLoader own = thread.getContextClassLoader();
+            thread.setContextClassLoader(ClassLoader.getPlatformClassLoader());
+            try {
+                // So often that the expression is compiled.
+                for (int i = 0; i < 1_000; i++) {
+                    bean.typed("user " + i);
+                }
+            } finally {
+                thread.setContextClassLoader(own);
+            }
+            refused(() -> bean.typed("user 0"));
+        });
+    }
+
+    @Test
     void aParameterIsReadWithoutAllocatingAnything() throws Exception {
-        CallExpression expression =
-                new CallExpression("key", "#key", Keyed.class.getMethod("plain", Object.class), Map.of("key", 0), null);
+        CallExpression expression = new CallExpression(
+                "key",
+                "#key",
+                Keyed.class.getMethod("plain", Object.class),
+                Map.of("key", 0),
+                new DefaultListableBeanFactory());
         Object[] args = {"ann"};
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
         long read = 0;
@@ -295,7 +319,14 @@ class KeysTest {
         }
     }
 
+    public static String lower(String text) {
+        return text.toLowerCase(Locale.ROOT);
+    }
+
     static class Keyed {
+
+        @RateLimited(rate = "1/h", key = "T(io.ratelimited.spring.KeysTest).lower(#user)")
+        public void typed(String user) {}
 
         private int calls;
 

@@ -113,7 +113,7 @@ class MissingPartsTest {
             }
 
             @Override
-            public RateLimiter create(io.ratelimited.core.Limit limit, LimitProperties properties) {
+            public RateLimiter create(io.ratelimited.core.Limit limit, String tier, LimitProperties properties) {
                 return new io.ratelimited.core.InMemoryRateLimiter(limit);
             }
         };

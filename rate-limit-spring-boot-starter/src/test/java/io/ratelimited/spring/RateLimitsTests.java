@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
@@ -22,6 +23,8 @@ final class RateLimitsTests {
             "rate-limit.limits.search.rate=2/s",
             "rate-limit.limits.search.tier='gold'",
             "rate-limit.limits.search.tiers.gold.rate=10/s",
+            "rate-limit.limits.bucket.rate=2/s",
+            "rate-limit.limits.bucket.burst=5",
             "rate-limit.limits.queue.rate=1/s",
             "rate-limit.limits.queue.policy=wait",
             "rate-limit.limits.flight.algorithm=concurrency",
@@ -39,6 +42,12 @@ final class RateLimitsTests {
         assertThat(limits.tryAcquire("search", "ann")).isFalse();
         assertThat(limits.tryAcquire("search", "bob")).isTrue();
         assertThat(limits.tryAcquire("search", null)).isTrue();
+    }
+
+    @Test
+    void anotherAlgorithmLeavesBehindWhatHasNoMeaningForIt() {
+        limits.update("bucket", LimitProperties.of(Algorithm.SLIDING_LOG));
+        assertThat(limits.get("bucket").limit()).hasToString("bucket: sliding-log, rate 2/s");
     }
 
     @Test

@@ -93,6 +93,8 @@ class StartupRefusalTest {
                         .and("a name"),
                 Mistake.of("one limit twice on a method", Twice.class).tells("'twice'", "the limit twice"),
                 Mistake.of("limited and exempt at once", Both.class).tells("@RateLimited and @RateLimitExempt"),
+                Mistake.of("a name and another value", TwoNames.class)
+                        .tells("$TwoNames.call()", "attribute 'name' and its alias 'value'", "[a] and [b]"),
                 Mistake.of("an unknown placeholder", Unresolved.class)
                         .tells("'Unresolved.call'", "rate has a placeholder", "${no.such}"),
                 Mistake.of("an unknown placeholder in the name", UnresolvedName.class)
@@ -245,10 +247,32 @@ class StartupRefusalTest {
                 Mistake.of("an unknown property of the defaults")
                         .with("rate-limit.defaults.polcy=wait")
                         .tells("rate-limit.defaults.polcy", "did you mean 'policy'?"),
+                Mistake.of("an unknown property of a route")
+                        .with(
+                                "rate-limit.limits.x.rate=5/s",
+                                "rate-limit.routes[0].path=/a",
+                                "rate-limit.routes[0].limits=x",
+                                "rate-limit.routes[0].keys=clientIp")
+                        .tells("rate-limit.routes[0].keys: clientIp", "did you mean 'key'?"),
                 Mistake.of("a name with a dot without brackets", Good.class)
                         .with("rate-limit.limits.Good.call.rate=5/s")
                         .tells("rate-limit.limits.Good.call.rate", "5/s")
                         .and("rate-limit.limits[OrderController.place].rate"),
+                Mistake.of("an unknown property of a route")
+                        .with("rate-limit.routes[0].limit=search")
+                        .tells("no property rate-limit.routes[0].limit: search", "did you mean 'limits'?"),
+                Mistake.of("an empty number", Good.class)
+                        .with("rate-limit.limits[Good.call].burst=")
+                        .tells("Property rate-limit.limits[Good.call].burst has no value"),
+                Mistake.of("an empty backend")
+                        .with("rate-limit.backend=")
+                        .tells("Property rate-limit.backend has no value"),
+                Mistake.of("an empty key", Good.class)
+                        .with("rate-limit.limits[Good.call].key=")
+                        .tells("'Good.call'", "key is not a SpEL expression: \"\""),
+                Mistake.of("neither enabled nor disabled")
+                        .with("rate-limit.enabled=treu")
+                        .tells("rate-limit.enabled", "treu"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells("algorithm", "buckets"),
@@ -398,6 +422,11 @@ class StartupRefusalTest {
 
     static class UnresolvedName {
         @RateLimited(name = "${no.such}", rate = "5/s")
+        public void call() {}
+    }
+
+    static class TwoNames {
+        @RateLimited(name = "a", value = "b", rate = "1/s")
         public void call() {}
     }
 

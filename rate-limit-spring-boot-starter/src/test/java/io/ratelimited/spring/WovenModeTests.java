@@ -31,6 +31,7 @@ final class WovenModeTests {
         "override 2",
         "interface 2",
         "remaining 1",
+        "another 2",
         "closed 3"
     };
 

@@ -30,16 +30,15 @@ final class LimitChange {
      * @throws IllegalArgumentException when there is none, or one cannot be read
      */
     LimitProperties properties(String limit, @Nullable String tier) {
-        if (members.isEmpty()) {
-            throw new IllegalArgumentException("nothing to change in rate limit '" + limit
-                    + "': the request has none of rate, burst, warmup, coldFactor, maxConcurrent, lease, zone, slots,"
-                    + " policy, maxWait, maxWaiting, missingKey; give at least one as a JSON member");
-        }
         String prefix = tier == null ? "change." : "change.tiers[" + tier + "].";
         MapConfigurationPropertySource source = new MapConfigurationPropertySource();
         members.forEach((member, value) -> source.put(prefix + kebab(member), value));
         try {
-            return new Binder(source).bind("change", LimitProperties.class).get();
+            return new Binder(source)
+                    .bind("change", LimitProperties.class)
+                    .orElseThrow(() -> new IllegalArgumentException("nothing to change in rate limit '" + limit
+                            + "': the request says none of rate, burst, warmup, coldFactor, maxConcurrent, lease, zone,"
+                            + " slots, policy, maxWait, maxWaiting, missingKey; give at least one as a JSON member"));
         } catch (BindException ex) {
             throw new IllegalArgumentException(describe(limit, ex.getName(), ex), ex);
         }

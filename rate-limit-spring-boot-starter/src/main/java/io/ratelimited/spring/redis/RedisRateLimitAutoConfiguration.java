@@ -15,11 +15,12 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RouteLimits;
 import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingClass;
@@ -38,8 +39,8 @@ import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactor
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration")
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
-@ConditionalOnBooleanProperty(name = "rate-limit.enabled", matchIfMissing = true)
 @Conditional(OnRedisBackendCondition.class)
+@ConditionalOnBean(RouteLimits.class)
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
@@ -129,11 +130,13 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         @Override
-        public RateLimiter create(Limit limit, LimitProperties properties) {
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             LimitProperties.OnFailure onFailure = properties.onFailure();
             OnFailure whileAway = onFailure == null ? OnFailure.LOCAL : OnFailure.valueOf(onFailure.name());
             return backends.getObject()
-                    .limiter(limit, new RedisLimitOptions(whileAway, part(properties.maxOvershoot()), maximumKeys));
+                    .limiter(
+                            limit,
+                            new RedisLimitOptions(tier, whileAway, part(properties.maxOvershoot()), maximumKeys));
         }
 
         /** From "5%" to 0.05. */

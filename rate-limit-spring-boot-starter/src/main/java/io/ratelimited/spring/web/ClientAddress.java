@@ -13,17 +13,10 @@ import org.jspecify.annotations.Nullable;
  * The address of a client, as one text for one client. Takes what the server resolved and never reads a forwarding
  * header: whether those are believed is for {@code server.forward-headers-strategy} to say.
  *
- * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart: a client can pick any of the rest
+ * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart, from 1 to 128: a client can pick any of the
+ *     rest
  */
 record ClientAddress(int ipv6PrefixLength) {
-
-    /** @throws IllegalArgumentException when the length is not from 1 to 128 */
-    ClientAddress {
-        if (ipv6PrefixLength < 1 || ipv6PrefixLength > 128) {
-            throw new IllegalArgumentException(
-                    "rate-limit.http.ipv6-prefix-length must be from 1 to 128, such as 64: " + ipv6PrefixLength);
-        }
-    }
 
     /** The client of a socket. */
     @Nullable
@@ -39,7 +32,8 @@ record ClientAddress(int ipv6PrefixLength) {
      * The client of an address as servers and proxies write it.
      *
      * @param written {@code 192.0.2.1}, {@code 192.0.2.1:8080}, {@code 2001:db8::1}, {@code fe80::1%eth0}, {@code
-     *     [2001:db8::1]:8080}; other text is returned as it is
+     *     [2001:db8::1]:8080}, or {@code [192.0.2.1:8080]}, as Spring reads {@code X-Forwarded-For}; other text is
+     *     returned as it is
      */
     @Nullable
     String of(@Nullable String written) {
@@ -47,15 +41,13 @@ record ClientAddress(int ipv6PrefixLength) {
             return null;
         }
         String text = written.strip();
-        int colon = text.indexOf(':');
-        if (colon < 0) {
-            return text;
-        }
         if (text.startsWith("[")) {
             int end = text.indexOf(']');
             text = end < 0 ? text.substring(1) : text.substring(1, end);
-        } else if (text.indexOf(':', colon + 1) < 0) {
-            return text.substring(0, colon);
+        }
+        int colon = text.indexOf(':');
+        if (colon == text.lastIndexOf(':')) {
+            return colon < 0 ? text : text.substring(0, colon);
         }
         int zone = text.indexOf('%');
         String address = zone < 0 ? text : text.substring(0, zone);

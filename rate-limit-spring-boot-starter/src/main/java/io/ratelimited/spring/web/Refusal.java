@@ -39,7 +39,7 @@ record Refusal(RateLimitExceededException exception) {
         String text = """
                 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",\
                 "title":"Request cannot be satisfied as assigned quota has been exceeded",\
-                "status":%d,"detail":%s,"violated-policies":[%s]}""".formatted(status, json(detail()), name);
+                "status":%s,"detail":%s,"violated-policies":[%s]}""".formatted(status, json(detail()), name);
         return text.getBytes(StandardCharsets.UTF_8);
     }
 

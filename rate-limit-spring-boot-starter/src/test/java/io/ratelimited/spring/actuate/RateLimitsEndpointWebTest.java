@@ -250,6 +250,8 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");
+        assertThat(error("{\"burst\": \"\"}")).contains("nothing to change", "maxWaiting");
+        assertThat(error("{\"tier\": \"a]b\", \"rate\": \"1/s\"}")).contains("nothing to change");
         assertThat(error("{\"speed\": \"200/s\"}")).contains("a limit has no [speed]", "maxWaiting");
         assertThat(error("{\"rate\": \"200/s\", \"burts\": 400}"))
                 .contains("a limit has no [burts]", "use some of [burst, ", "nothing was changed");

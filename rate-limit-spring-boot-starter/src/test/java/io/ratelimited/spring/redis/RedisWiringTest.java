@@ -19,12 +19,14 @@ import io.ratelimited.redis.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
@@ -166,6 +168,28 @@ class RedisWiringTest {
                 });
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {"memory", "redis"})
+    void aTierHasBudgetsOfItsOwn(String backend) {
+        runner.withPropertyValues(
+                        "rate-limit.backend=" + backend,
+                        "rate-limit.redis.timeout=20s",
+                        "rate-limit.limits.tiered.rate=5/h",
+                        "rate-limit.limits.tiered.tier='gold'",
+                        "rate-limit.limits.tiered.tiers.gold.rate=50/h")
+                .run(context -> {
+                    NamedLimit limit = context.getBean(RateLimits.class).get("tiered");
+                    RateLimiter gold = limit.tiers().get("gold");
+                    for (String key : new String[] {null, "cid"}) {
+                        assertThat(limit.limiter().tryAcquire(key, 5)).isTrue();
+                        assertThat(gold.peek(key, 1, 0).remaining()).isEqualTo(50);
+                        assertThat(gold.tryAcquire(key, 20)).isTrue();
+                        assertThat(limit.limiter().peek(key, 1, 0).remaining()).isZero();
+                        gold.reset(key);
+                    }
+                });
+    }
+
     @Test
     void scriptsAreToldTheTimeByWhomAPropertySays() {
         runner.withPropertyValues(
@@ -184,7 +208,9 @@ class RedisWiringTest {
                 .withBean(
                         "own",
                         RedisBackend.class,
-                        () -> RedisBackend.of(client, RedisBackendOptions.DEFAULTS.keyPrefix("own")))
+                        () -> RedisBackend.of(
+                                client,
+                                RedisBackendOptions.DEFAULTS.keyPrefix("own").timeout(Duration.ofSeconds(20))))
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
@@ -203,7 +229,7 @@ class RedisWiringTest {
             }
 
             @Override
-            public RateLimiter create(Limit limit, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
                 return new InMemoryRateLimiter(limit);
             }
         };
@@ -226,7 +252,7 @@ class RedisWiringTest {
             }
 
             @Override
-            public RateLimiter create(Limit limit, LimitProperties properties) {
+            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
                 throw new IllegalArgumentException("rate is too high for this backend: " + limit.rate());
             }
         };

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
@@ -19,6 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.ResponseEntity;
@@ -190,8 +193,8 @@ class HttpSettingsTests {
                 "limits= | routes[0].limits | no limit is named | Name limits",
                 "key=#user | routes[0].key | unknown parameter #user | Use what a request has",
                 "key=clientIp( | routes[0].key | not a SpEL expression | Use what a request has",
-                "key=clientIP | routes[0].key | names clientIP, which a request does not have | clientIp, principal",
-                "key=method.name | routes[0].key | names method, which a request does not have | clientIp, principal",
+                "key=clientIP | routes[0].key | unknown word clientIP | clientIp, principal",
+                "key=method.name | routes[0].key | unknown word method | clientIp, principal",
                 "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
                 "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
                 "path= | routes[0].path | the path is missing | Set it"
@@ -214,6 +217,17 @@ class HttpSettingsTests {
                                 .extracting(InvalidRateLimitException::remedy)
                                 .asString()
                                 .contains(remedy)));
+    }
+
+    @Test
+    void anImpossiblePrefixOfAddressesIsExplained() {
+        new WebApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, ServletRateLimitAutoConfiguration.class))
+                .withPropertyValues("rate-limit.http.ipv6-prefix-length=0")
+                .run(context -> assertThat(
+                                Contexts.analyse(context.getStartupFailure()).getDescription())
+                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length must be from 1 to 128: 0"));
     }
 
     @ParameterizedTest

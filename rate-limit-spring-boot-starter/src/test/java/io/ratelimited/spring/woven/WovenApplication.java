@@ -19,11 +19,7 @@ public final class WovenApplication {
     private WovenApplication() {}
 
     public static void main(String[] args) {
-        try (AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext()) {
-            TestPropertyValues.of("rate-limit.aspect.mode=woven", "rate-limit.defaults.rate=2/h")
-                    .applyTo(context);
-            context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class, Sub.class);
-            context.refresh();
+        try (AnnotationConfigApplicationContext context = start()) {
             Service service = context.getBean("wovenApplication.Service", Service.class);
             count("public", service::open);
             count("self", service::callsItself);
@@ -39,8 +35,19 @@ public final class WovenApplication {
             service.once();
             System.out.println("remaining "
                     + context.getBean(RateLimits.class).peek("twice", null).remaining());
+            start().close();
+            count("another", service::another);
         }
         count("closed", new Service()::open);
+    }
+
+    private static AnnotationConfigApplicationContext start() {
+        AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+        TestPropertyValues.of("rate-limit.aspect.mode=woven", "rate-limit.defaults.rate=2/h")
+                .applyTo(context);
+        context.register(AopAutoConfiguration.class, RateLimitAutoConfiguration.class, Service.class, Sub.class);
+        context.refresh();
+        return context;
     }
 
     private static void count(String kind, Runnable call) {
@@ -111,6 +118,9 @@ public final class WovenApplication {
         public Mono<String> mono() {
             return Mono.just("mono");
         }
+
+        @RateLimited
+        public void another() {}
 
         @RateLimited("twice")
         public void once() {}

@@ -1,0 +1,71 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ForkJoinWorkerThread;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/** Where those are told who do not block. */
+class AsynchronousCallersTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(20);
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private static RateLimiter limiter(RedisBackendOptions options) {
+        Limit limit = Limit.of("told", Algorithm.TOKEN_BUCKET).rate("1000/s").build();
+        return REDIS.backend(options.timeout(PATIENCE)).limiter(limit, RedisLimitOptions.DEFAULTS);
+    }
+
+    /** JDK 17 would start a thread for each on a machine of one or two processors. */
+    @Test
+    void areToldInTheCommonPool() {
+        RateLimiter limiter = limiter(RedisBackendOptions.DEFAULTS);
+        Thread teller;
+        do {
+            CompletableFuture<Thread> told = limiter.reserveAsync("k", 1, 0)
+                    .thenApply(reservation -> Thread.currentThread())
+                    .toCompletableFuture();
+            until(told::isDone, "told", PATIENCE);
+            teller = told.join();
+            // It is this thread if the decision was there before anything was attached: then once more.
+        } while (teller == Thread.currentThread());
+        assertThat(teller).isInstanceOf(ForkJoinWorkerThread.class);
+    }
+
+    /** The first two are never done with what they do; each caller has a task of its own. */
+    @Test
+    void areToldWhateverOthersOfTheirBatchDo() {
+        Queue<Runnable> tasks = new ConcurrentLinkedQueue<>();
+        RateLimiter limiter = limiter(RedisBackendOptions.DEFAULTS.executor(tasks::add));
+        List<CompletableFuture<Reservation>> calls = new ArrayList<>();
+        for (int i = 0; i < 50; i++) {
+            calls.add(limiter.reserveAsync("k", 1, 0).toCompletableFuture());
+        }
+        CompletableFuture<Void> fails = calls.get(0).thenAccept(reservation -> {
+            throw new IllegalStateException("a caller's own failure");
+        });
+        until(() -> tasks.size() == 50, "decided", PATIENCE);
+        tasks.remove().run();
+        assertThat(fails).isCompletedExceptionally();
+        Runnable stuck = tasks.remove();
+        tasks.forEach(Runnable::run);
+        assertThat(calls.get(1)).isNotDone();
+        assertThat(calls.subList(2, 50)).allSatisfy(call -> assertThat(call).isCompleted());
+        stuck.run();
+        assertThat(calls.get(1)).isCompleted();
+    }
+}
