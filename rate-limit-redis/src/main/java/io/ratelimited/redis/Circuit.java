@@ -44,6 +44,9 @@ final class Circuit implements AutoCloseable {
     private volatile Breaker[] breakers = {new Breaker()};
     private volatile Instant since = Instant.now();
     private volatile @Nullable Throwable lastFailure;
+    /** The log says that there is no connection. Guarded by this. */
+    private boolean toldAway;
+
     private volatile boolean closed;
 
     Circuit(
@@ -111,24 +114,37 @@ final class Circuit implements AutoCloseable {
                 all[i] = new Breaker();
             }
             breakers = all;
-            link = made;
-            since = Instant.now();
-            if (lastFailure != null) {
-                LOG.log(Level.WARNING, "Redis decides: connected");
-            }
+            connected(made);
             time.ask();
             if (closed) {
                 made.close();
             }
         } catch (RuntimeException | Error ex) {
             if (lastFailure == null) {
-                LOG.log(
-                        Level.WARNING,
-                        "Redis cannot be reached ({0}); limits decide as their on-failure says",
-                        told(ex));
+                tellAway("Redis cannot be reached (" + told(ex) + ")");
             }
             lastFailure = ex;
             housekeeping.schedule(RedisBackend.guarded(this::connect), CONNECT_AGAIN_MILLIS, TimeUnit.MILLISECONDS);
+        }
+    }
+
+    private synchronized void connected(RedisLink made) {
+        link = made;
+        since = Instant.now();
+        if (toldAway) {
+            LOG.log(Level.WARNING, "Redis decides: connected");
+        }
+    }
+
+    private synchronized void tellAway(String what) {
+        toldAway = true;
+        LOG.log(Level.WARNING, what + "; limits decide as their on-failure says");
+    }
+
+    /** Says that the application goes on without a connection, if nothing has said so yet. */
+    synchronized void tellLate(long millis) {
+        if (link == null && !toldAway) {
+            tellAway("Redis has not been reached within " + millis + " ms and is still tried");
         }
     }
 

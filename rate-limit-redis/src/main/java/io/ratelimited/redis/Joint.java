@@ -89,16 +89,21 @@ final class Joint {
     /** Redis has not decided. */
     List<Reservation> fallback(Throwable failure) {
         List<Reservation> taken = new ArrayList<>();
-        for (int i = 0; i < claims.size(); i++) {
-            Claim claim = claims.get(i);
-            Reservation reservation = limiters.get(i)
-                    .fallback()
-                    .reserve(RedisKeys.text(claim.key()), claim.permits(), waits.get(i), failure);
-            if (reservation.isRefused()) {
-                taken.forEach(Reservation::cancel);
-                return List.of(reservation);
+        try {
+            for (int i = 0; i < claims.size(); i++) {
+                Claim claim = claims.get(i);
+                Reservation reservation = limiters.get(i)
+                        .fallback()
+                        .reserve(RedisKeys.text(claim.key()), claim.permits(), waits.get(i), failure);
+                if (reservation.isRefused()) {
+                    taken.forEach(Reservation::cancel);
+                    return List.of(reservation);
+                }
+                taken.add(reservation);
             }
-            taken.add(reservation);
+        } catch (RedisUnavailableException ex) {
+            taken.forEach(Reservation::cancel);
+            throw ex;
         }
         return taken;
     }

@@ -65,7 +65,7 @@ public final class RedisBackend implements AutoCloseable {
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
         } catch (ExecutionException | TimeoutException ex) {
-            LOG.log(Level.DEBUG, "not connected yet", ex);
+            circuit.tellLate(FIRST_CONNECT_MILLIS);
         }
         housekeeping.scheduleWithFixedDelay(
                 guarded(this::heartbeat), HEARTBEAT_MILLIS, HEARTBEAT_MILLIS, TimeUnit.MILLISECONDS);

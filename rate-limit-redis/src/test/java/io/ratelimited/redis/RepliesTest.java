@@ -18,11 +18,14 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
+import java.util.logging.Filter;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -233,5 +236,29 @@ class RepliesTest {
                         .isRefused())
                 .isFalse();
         assertThat(leased.reserve("k", 1, 0).decision().remaining()).isEqualTo(before.remaining() - 1);
+    }
+
+    @Test
+    void aConnectionThatStandsLateIsTold() {
+        CompletableFuture<Void> reachable = new CompletableFuture<>();
+        List<String> log = new CopyOnWriteArrayList<>();
+        Logger logger = Logger.getLogger(RedisBackend.class.getName());
+        Filter before = logger.getFilter();
+        logger.setFilter(entry -> log.add(entry.getMessage()));
+        try (RedisBackend backend = RedisBackend.of(
+                () -> {
+                    reachable.join();
+                    return link();
+                },
+                OPTIONS,
+                UnaryOperator.identity())) {
+            assertThat(log).singleElement().asString().contains("not been reached", "on-failure");
+            reachable.complete(null);
+            until(() -> log.size() == 2, "told", PATIENCE);
+            assertThat(log.get(1)).isEqualTo("Redis decides: connected");
+            until(() -> backend.health().state() == RedisHealth.State.UP, "up", PATIENCE);
+        } finally {
+            logger.setFilter(before);
+        }
     }
 }
