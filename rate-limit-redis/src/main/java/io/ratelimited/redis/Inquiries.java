@@ -108,7 +108,7 @@ final class Inquiries {
     }
 
     /** Refused for good; Redis is asked only for what is left. */
-    private void never(Call call, String name, RedisTerms current) {
+    void never(Call call, String name, RedisTerms current) {
         Call one = new Call(1, 0, call.deadline());
         eval(current.script(), name, arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
             if (failure != null) {

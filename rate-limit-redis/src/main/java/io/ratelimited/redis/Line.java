@@ -68,8 +68,14 @@ final class Line {
             }
             batch.removeIf(Call::isDone);
             RedisTerms terms = inquiries.terms();
-            batch.removeIf(call -> terms.isNever(call.permits())
-                    && call.completeExceptionally(new IllegalStateException("the limit has just become smaller")));
+            batch.removeIf(call -> {
+                // The limit may have become smaller.
+                boolean never = terms.isNever(call.permits());
+                if (never) {
+                    inquiries.never(call, key, terms);
+                }
+                return never;
+            });
             batch.removeIf(call -> {
                 Verdict leased = inquiries.leases().takeLate(key, terms, call.permits());
                 return leased != null && call.complete(leased);

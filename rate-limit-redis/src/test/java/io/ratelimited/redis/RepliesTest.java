@@ -239,6 +239,22 @@ class RepliesTest {
     }
 
     @Test
+    void aCallForWhichTheLimitHasJustBecomeTooSmallIsRefusedForGood() {
+        Limit limit = Limit.of("shrinking", Algorithm.SLIDING_LOG).rate("10/h").build();
+        RateLimiter limiter = backend(OPTIONS.timeout(Duration.ofSeconds(20)))
+                .limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(OnFailure.ALLOW));
+        delivery = new CompletableFuture<>();
+        limiter.reserveAsync("k", 1, 0);
+        until(() -> held, "granted", PATIENCE);
+        CompletableFuture<Reservation> behind = limiter.reserveAsync("k", 5, 0).toCompletableFuture();
+        limiter.update(limit.toBuilder().rate("3/h").build());
+        delivery.complete(null);
+        Decision decision = behind.join().decision();
+        assertThat(decision.never()).isTrue();
+        assertThat(decision.source()).isEqualTo(Source.REDIS);
+    }
+
+    @Test
     void aConnectionThatStandsLateIsTold() {
         CompletableFuture<Void> reachable = new CompletableFuture<>();
         List<String> log = new CopyOnWriteArrayList<>();
