@@ -523,4 +523,19 @@ public abstract class RateLimiterContract {
         assertThat(wide.peek("k", 1, 0).remaining()).isEqualTo(7);
         assertThat(narrow.peek("k", 1, 0).remaining()).isEqualTo(3);
     }
+
+    @Test
+    void refusalSaysWhichClaimWasRefusedWhereSeveralAreOnOneLimit() throws Exception {
+        RateLimiter limiter =
+                limiter(Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("1/h").build());
+        limiter.reserve("spent", 1, 0);
+        List<Claim> claims = List.of(new Claim(limiter, "free", 1, 0), new Claim(limiter, "spent", 1, 0));
+        for (int i = 0; i < 2; i++) {
+            assertThat(AllOf.refusedClaim(AllOf.reserve(claims))).isEqualTo(1);
+        }
+        assertThat(AllOf.refusedClaim(
+                        AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS)))
+                .isEqualTo(1);
+        assertThat(limiter.peek("free", 1, 0).remaining()).isEqualTo(1);
+    }
 }
