@@ -28,6 +28,7 @@ import org.springframework.test.context.junit.jupiter.SpringJUnitConfig;
 final class MockedBeansTest {
 
     @TestBean
+    @SuppressWarnings("UnusedVariable") // it is there to replace the bean
     private Ticker ticker;
 
     @MockitoBean
