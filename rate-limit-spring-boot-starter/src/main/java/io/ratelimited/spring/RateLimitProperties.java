@@ -85,6 +85,7 @@ public record RateLimitProperties(
     /**
      * Limits on Redis.
      *
+     * @param url Address of Redis for the limits alone, such as redis://localhost:6379, redis-sentinel://one,two#primary, or redis://one,two for a cluster; without it, what the application connects with.
      * @param timeout Longest wait for an answer; after it the failure policy decides.
      * @param onFailure What decides when Redis does not answer.
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
@@ -92,6 +93,7 @@ public record RateLimitProperties(
      * @param timeSource Whose time scripts are told; the same on all instances.
      */
     public record Redis(
+            @Nullable String url,
             @DefaultValue("50ms") Duration timeout,
             @DefaultValue("local") LimitProperties.OnFailure onFailure,
             @Nullable Integer expectedNodes,

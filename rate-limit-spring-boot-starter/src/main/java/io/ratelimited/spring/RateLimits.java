@@ -223,6 +223,11 @@ public final class RateLimits {
         return NamedLimits.merged(properties, name, declared);
     }
 
+    /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
+    boolean isEmpty() {
+        return limits.isEmpty();
+    }
+
     /**
      * The limit of a name, made by the first who asks for it.
      *

@@ -16,11 +16,13 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 public final class RouteLimits {
 
     private final List<Route> routes;
+    private final RateLimits rateLimits;
     private final Gate gate;
 
-    private RouteLimits(List<Route> routes, Gate gate) {
+    private RouteLimits(List<Route> routes, RateLimits rateLimits) {
         this.routes = List.copyOf(routes);
-        this.gate = gate;
+        this.rateLimits = rateLimits;
+        this.gate = rateLimits.gate();
     }
 
     /**
@@ -38,7 +40,12 @@ public final class RouteLimits {
                 IntStream.range(0, all.size())
                         .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
                         .toList(),
-                rateLimits.gate());
+                rateLimits);
+    }
+
+    /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */
+    public boolean isIdle() {
+        return rateLimits.isEmpty();
     }
 
     /** All routes, in the order of the properties. */

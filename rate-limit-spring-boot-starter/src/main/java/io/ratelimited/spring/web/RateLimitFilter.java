@@ -50,7 +50,9 @@ public final class RateLimitFilter implements Filter, Ordered {
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (request instanceof HttpServletRequest httpRequest && response instanceof HttpServletResponse httpResponse) {
+        if (!limits.isIdle()
+                && request instanceof HttpServletRequest httpRequest
+                && response instanceof HttpServletResponse httpResponse) {
             ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
             Admission admission;
             try {

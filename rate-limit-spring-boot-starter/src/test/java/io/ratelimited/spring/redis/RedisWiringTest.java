@@ -168,6 +168,50 @@ class RedisWiringTest {
                 });
     }
 
+    @Test
+    void theUrlGoesBeforeWhatTheApplicationConnectsWith() {
+        runner.withBean(RedisClient.class, () -> RedisClient.create(RedisURI.create("127.0.0.1", 1)))
+                .withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.redis.url=redis://127.0.0.1:" + server.port() + "/1",
+                        "rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    assertThat(limiter(context).tryAcquire("dan", 1)).isTrue();
+                    assertThat(server.<String>ask(commands -> commands.info("keyspace")))
+                            .contains("db1:");
+                });
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "redis://127.0.0.1:6379/2 | io.lettuce.core.RedisClient",
+                "rediss://me:secret@127.0.0.1 | io.lettuce.core.RedisClient",
+                "redis-sentinel://127.0.0.1,127.0.0.2/0#primary | io.lettuce.core.RedisClient",
+                "redis://me:secret@127.0.0.1:7000,127.0.0.2:7000 | io.lettuce.core.cluster.RedisClusterClient",
+                "rediss://127.0.0.1,127.0.0.2 | io.lettuce.core.cluster.RedisClusterClient"
+            })
+    void theUrlSaysWhichKindOfClientLimitsHave(String url, Class<?> kind) {
+        LimitsClient client = RedisUrlClient.of(url);
+        client.destroy();
+        assertThat(client.lettuce()).isInstanceOf(kind);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"127.0.0.1:6379", "http://me:secret@127.0.0.1", "redis://me:sec ret@127.0.0.1", "redis:"})
+    void aUrlThatIsNoneOfRedisFailsTheStartWithoutItsPassword(String url) {
+        withoutData
+                .withPropertyValues(
+                        "rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h", "rate-limit.redis.url=" + url)
+                .run(context -> {
+                    assertRefused(context, "Property rate-limit.redis.url is ", "redis://host:6379");
+                    for (Throwable at = context.getStartupFailure(); at != null; at = at.getCause()) {
+                        assertThat(at.toString()).doesNotContain("secret", "sec ret");
+                    }
+                });
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"memory", "redis"})
     void aTierHasBudgetsOfItsOwn(String backend) {
@@ -304,7 +348,7 @@ class RedisWiringTest {
                 .run(context -> assertRefused(
                         context,
                         "A property says backend: redis, but nothing says how to connect",
-                        "Add spring-boot-starter-data-redis"));
+                        "Set rate-limit.redis.url"));
     }
 
     @Test
