@@ -14,49 +14,59 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
  * What a request costs the server in processor time, garbage collection and the kernel's part included: without the
  * starter, with it but without a limit, and with a limit by address that sends its header fields. One process serves all
  * kinds, which take turns every few requests: the compiler has done the same for each of them, and what else the machine
- * does falls on all alike. Reads {@code /proc}, so Linux only.
+ * does falls on all alike. Without the starter there are two, whose difference is the error of the measurement. Reads {@code
+ * /proc}, so Linux only.
  */
 public final class RequestCost {
 
-    private static final List<String> KINDS = List.of("without", "idle", "keyed");
-    private static final List<String> TITLES =
-            List.of("without the starter", "with it, no limit", "with it, `key = \"clientIp\"` and header fields");
+    private static final List<String> KINDS = List.of("without", "again", "idle", "keyed");
+    private static final List<String> TITLES = List.of(
+            "without the starter",
+            "the same once more",
+            "with it, no limit",
+            "with it, `key = \"clientIp\"` and header fields");
 
     private RequestCost() {}
 
-    /** Takes the number of processes, of requests of each kind before measuring, of rounds, and of requests of each kind in a round. */
+    /**
+     * Takes the number of people that an answer lists (500 take some 150 microseconds), of processes, of requests of each
+     * kind before measuring, of rounds, and of requests of each kind in a round.
+     */
     public static void main(String[] args) throws IOException {
-        int forks = Integer.parseInt(args[0]);
+        int[] numbers = Arrays.stream(args).mapToInt(Integer::parseInt).toArray();
+        int forks = numbers[1];
         double[][] micros = new double[forks][];
-        double[][] ratios = new double[forks][];
+        double[][] added = new double[forks][];
         for (int fork = 0; fork < forks; fork++) {
-            double[][] rounds =
-                    measure(Integer.parseInt(args[1]), Integer.parseInt(args[2]), Integer.parseInt(args[3]));
+            double[][] rounds = measure(numbers[0], numbers[2], numbers[3], numbers[4]);
             micros[fork] = medians(rounds);
             for (double[] round : rounds) {
                 double without = round[0];
-                Arrays.setAll(round, kind -> round[kind] / without);
+                Arrays.setAll(round, kind -> round[kind] - without);
             }
-            ratios[fork] = medians(rounds);
-            System.err.println(Arrays.toString(micros[fork]) + " " + Arrays.toString(ratios[fork]));
+            added[fork] = medians(rounds);
         }
-        System.out.println("| Processor time of a request | µs | ÷ without | of the processes |");
-        System.out.println("|---|---:|---:|---|");
+        System.out.println("| Processor time of a request, µs | | added | each process | ÷ without |");
+        System.out.println("|---|---:|---:|---|---:|");
+        double without = medians(micros)[0];
         for (int kind = 0; kind < KINDS.size(); kind++) {
             System.out.printf(
                     Locale.ROOT,
-                    "| %s | %.1f | %.3f | %.3f to %.3f |%n",
+                    "| %s | %.1f | %+.1f | %s | %.3f |%n",
                     TITLES.get(kind),
                     medians(micros)[kind],
-                    medians(ratios)[kind],
-                    sorted(ratios, kind)[0],
-                    sorted(ratios, kind)[forks - 1]);
+                    medians(added)[kind],
+                    Arrays.stream(sorted(added, kind))
+                            .mapToObj(micro -> String.format(Locale.ROOT, "%+.1f", micro))
+                            .collect(Collectors.joining(" ")),
+                    1 + medians(added)[kind] / without);
         }
     }
 
@@ -75,8 +85,8 @@ public final class RequestCost {
     }
 
     /** Microseconds of processor time a request, of each round and kind. */
-    private static double[][] measure(int warmup, int rounds, int requests) throws IOException {
-        Process process = new ProcessBuilder(command())
+    private static double[][] measure(int people, int warmup, int rounds, int requests) throws IOException {
+        Process process = new ProcessBuilder(command(people))
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         List<Connection> connections = new ArrayList<>();
@@ -112,12 +122,13 @@ public final class RequestCost {
         }
     }
 
-    private static List<String> command() {
+    private static List<String> command(int people) {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
                 "-Xms512m",
                 "-Xmx512m",
                 "-XX:+UseSerialGC",
+                "-Dpeople=" + people,
                 "-cp",
                 System.getProperty("java.class.path"),
                 RequestCostServer.class.getName()));

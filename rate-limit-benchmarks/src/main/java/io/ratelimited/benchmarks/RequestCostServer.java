@@ -20,8 +20,8 @@ import tools.jackson.databind.json.JsonMapper;
  */
 public final class RequestCostServer {
 
-    /** So many that a request takes about 180 microseconds of processor time. */
-    private static final int PEOPLE = 500;
+    /** How much work a request is. */
+    private static final int PEOPLE = Integer.getInteger("people");
 
     private static final String EXCLUDED = "io.ratelimited.spring.RateLimitAutoConfiguration,"
             + "org.springframework.boot.autoconfigure.aop.AopAutoConfiguration";
@@ -45,10 +45,11 @@ public final class RequestCostServer {
     }
 
     private static ConfigurableApplicationContext start(String kind) {
+        boolean starter = kind.equals("idle") || kind.equals("keyed");
         SpringApplication application =
                 new SpringApplication(Application.class, kind.equals("keyed") ? Keyed.class : Plain.class);
         application.setDefaultProperties(Map.of(
-                "spring.autoconfigure.exclude", kind.equals("without") ? EXCLUDED : "",
+                "spring.autoconfigure.exclude", starter ? "" : EXCLUDED,
                 "bucket4j.enabled", "false",
                 "spring.cloud.gateway.server.webflux.enabled", "false",
                 "spring.main.banner-mode", "off",

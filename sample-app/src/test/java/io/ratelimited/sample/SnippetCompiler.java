@@ -14,32 +14,10 @@ import java.util.List;
 import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 
-/** Compiles what the guide and the live page show, with the imports that an editor would add. */
+/** Compiles what the guide and the live page show, as they stand: a snippet has the imports that it needs. */
 public final class SnippetCompiler {
 
-    private static final String IMPORTS = """
-            package guide;
-            import static io.ratelimited.core.Algorithm.*;
-            import static io.ratelimited.core.Policy.*;
-            import static org.assertj.core.api.Assertions.*;
-            import io.ratelimited.core.*;
-            import io.ratelimited.core.testing.ManualTicker;
-            import io.ratelimited.spring.*;
-            import java.lang.annotation.*;
-            import java.time.Duration;
-            import java.util.List;
-            import org.junit.jupiter.api.Test;
-            import org.springframework.beans.factory.annotation.Autowired;
-            import org.springframework.boot.autoconfigure.SpringBootApplication;
-            import org.springframework.boot.test.context.SpringBootTest;
-            import org.springframework.boot.test.context.TestConfiguration;
-            import org.springframework.context.annotation.*;
-            import org.springframework.core.annotation.AliasFor;
-            import org.springframework.http.*;
-            import org.springframework.stereotype.*;
-            import org.springframework.web.bind.annotation.*;
-            import org.springframework.web.servlet.config.annotation.*;
-            """;
+    private static final String PACKAGE = "package guide;\n";
 
     private SnippetCompiler() {}
 
@@ -50,7 +28,7 @@ public final class SnippetCompiler {
                 "-parameters", "-proc:none", "-d", classes.toString(), "-cp", System.getProperty("java.class.path")));
         for (int i = 0; i < snippets.size(); i++) {
             Path source = directory.resolve("Snippet" + i + ".java");
-            arguments.add(Files.writeString(source, IMPORTS + snippets.get(i)).toString());
+            arguments.add(Files.writeString(source, PACKAGE + snippets.get(i)).toString());
         }
         ByteArrayOutputStream messages = new ByteArrayOutputStream();
         int status =

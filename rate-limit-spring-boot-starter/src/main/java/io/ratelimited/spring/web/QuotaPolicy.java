@@ -26,6 +26,7 @@ record QuotaPolicy(Limit limit, String name, long quota, String text) {
     /** By the identity of their limit. Two limits may share a place: then the one that comes next works it out again. */
     private static final QuotaPolicy[] CACHE = new QuotaPolicy[256];
 
+    @SuppressWarnings("ReferenceEquality") // To compare all that a limit has would cost more than to look it up.
     static QuotaPolicy of(Limit limit) {
         int place = System.identityHashCode(limit) & (CACHE.length - 1);
         QuotaPolicy cached = CACHE[place];

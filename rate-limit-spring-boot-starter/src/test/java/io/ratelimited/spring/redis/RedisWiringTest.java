@@ -439,8 +439,10 @@ class RedisWiringTest {
         List<PropertySource<?>> page = new YamlPropertySourceLoader()
                 .load("page", new ByteArrayResource(yaml.group(1).getBytes(StandardCharsets.UTF_8)));
 
-        runner.withInitializer(context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
-                .withPropertyValues("spring.data.redis.host=127.0.0.1")
+        withoutData
+                .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
+                .withInitializer(context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
+                .withPropertyValues("rate-limit.redis.url=redis://127.0.0.1:" + server.port())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     RateLimits limits = context.getBean(RateLimits.class);

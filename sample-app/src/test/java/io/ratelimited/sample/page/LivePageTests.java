@@ -46,6 +46,13 @@ import org.springframework.util.ReflectionUtils;
 @DirtiesContext // the page changes limits
 class LivePageTests {
 
+    /** Of what is copied into a class of one's own: an annotation. */
+    private static final String IMPORTS = """
+            import io.ratelimited.core.*;
+            import io.ratelimited.spring.*;
+            import org.springframework.stereotype.*;
+            """;
+
     private static final List<String> OUTCOMES = List.of("admitted", "delayed", "rejected", "shadowed");
 
     @LocalServerPort
@@ -200,7 +207,7 @@ class LivePageTests {
             fromControls.put(
                     "demo-" + algorithm, limits.get("demo-" + algorithm).limit());
         }
-        String source = "@Service class Copied {\n" + String.join("\n", methods) + "}";
+        String source = IMPORTS + "@Service class Copied {\n" + String.join("\n", methods) + "}";
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
         assertThat(limitsOf(classes, List.of())).isEqualTo(fromControls);
         assertThat(limitsOf(List.of(), yml)).isEqualTo(fromControls);
