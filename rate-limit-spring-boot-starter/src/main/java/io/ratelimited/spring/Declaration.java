@@ -104,7 +104,16 @@ record Declaration(
             return all;
         }
         int nearest = all.get(0).getAggregateIndex();
-        return all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> found =
+                all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> written =
+                found.stream().filter(a -> !isOnBridge(a)).toList();
+        return written.isEmpty() ? found : written;
+    }
+
+    /** Whether the compiler has copied an annotation to the bridge of its method. */
+    private static boolean isOnBridge(MergedAnnotation<?> annotation) {
+        return annotation.getSource() instanceof Method method && method.isBridge();
     }
 
     private static List<Declaration> all(

@@ -71,11 +71,11 @@ final class Gate {
             if (reservation.mayWait()) {
                 long before = ticker.nanos();
                 if (!reservation.await()) {
-                    throw pass.refused(reservation.decision());
+                    throw pass.refused(reservation);
                 }
                 waited = ticker.nanos() - before;
             } else if (reservation.isRefused()) {
-                throw pass.refused(reservation.decision());
+                throw pass.refused(reservation);
             }
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
@@ -119,6 +119,12 @@ final class Gate {
         return entered;
     }
 
+    /** The refusal of a call that was decided elsewhere and has no request. */
+    RateLimitExceededException refused(Ask ask, Decision decision) {
+        tell(ask.limit(), Outcome.REJECTED, ask.key(), 0, () -> decision);
+        return new RateLimitExceededException(decision);
+    }
+
     /** Tells of a decision that was made elsewhere. An observer that fails is none of the call's business. */
     void tell(NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         for (DecisionObserver observer : observers) {
@@ -152,9 +158,9 @@ final class Gate {
 
         /** Refuses a call without a key that a limit demands. */
         private void requireKeys() {
-            for (Ask ask : enforced) {
-                if (ask.denied()) {
-                    throw refused(ask.denial());
+            for (int i = 0; i < enforced.size(); i++) {
+                if (enforced.get(i).denied()) {
+                    throw refused(i, enforced.get(i).denial());
                 }
             }
         }
@@ -190,7 +196,7 @@ final class Gate {
             if (entered.isCancelled()) {
                 reservation.cancel();
             } else if (!admitted) {
-                entered.completeExceptionally(refused(reservation.decision()));
+                entered.completeExceptionally(refused(reservation));
             } else {
                 admitted(reservation, waitedNanos);
                 letIn(entered);
@@ -244,12 +250,16 @@ final class Gate {
             tellOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
         }
 
-        private RateLimitExceededException refused(Decision decision) {
-            boolean told = false;
-            for (Ask ask : enforced) {
-                if (!told && ask.limiter().limit().name().equals(decision.limit())) {
+        private RateLimitExceededException refused(Reservation reservation) {
+            return refused(AllOf.refusedClaim(reservation), reservation.decision());
+        }
+
+        /** @param position of the limit that refuses; a limit may be asked for several keys */
+        private RateLimitExceededException refused(int position, Decision decision) {
+            for (int i = 0; i < enforced.size(); i++) {
+                Ask ask = enforced.get(i);
+                if (i == position) {
                     tellOf(ask, Outcome.REJECTED, 0, () -> decision);
-                    told = true;
                 } else if (request != null) {
                     request.applies(ask.limit(), ask.limiter().limit());
                 }

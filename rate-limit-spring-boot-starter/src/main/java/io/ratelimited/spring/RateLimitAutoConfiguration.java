@@ -70,9 +70,8 @@ public final class RateLimitAutoConfiguration {
             ConfigurableListableBeanFactory beanFactory,
             LimitedMethods methods,
             RateLimits rateLimits,
-            RateLimitProperties properties) {
-        return new StartupCheck(
-                beanFactory, methods, rateLimits, properties.aspect().mode() == RateLimitProperties.Mode.PROXY);
+            ObjectProvider<MadeBeans> madeBeans) {
+        return new StartupCheck(beanFactory, methods, rateLimits, madeBeans.getIfAvailable());
     }
 
     @Bean
@@ -93,8 +92,8 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static LaterBeans rateLimitLaterBeans(ConfigurableListableBeanFactory beanFactory) {
-        return new LaterBeans(beanFactory);
+    static MadeBeans rateLimitMadeBeans() {
+        return new MadeBeans();
     }
 
     @Bean

@@ -3,9 +3,12 @@ package io.ratelimited.spring;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.regex.Pattern;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
@@ -24,34 +27,63 @@ final class StartupCheck implements SmartInitializingSingleton {
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
     private final RateLimits rateLimits;
-    private final boolean proxied;
+    private final @Nullable MadeBeans made;
+    private final Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new ConcurrentHashMap<>();
 
-    /** @param proxied whether calls are limited by Spring's proxies, not by woven classes */
+    /** @param made the beans that Spring's proxies limit; null where classes are woven */
     StartupCheck(
-            ConfigurableListableBeanFactory beans, LimitedMethods methods, RateLimits rateLimits, boolean proxied) {
+            ConfigurableListableBeanFactory beans,
+            LimitedMethods methods,
+            RateLimits rateLimits,
+            @Nullable MadeBeans made) {
         this.beans = beans;
         this.methods = methods;
         this.rateLimits = rateLimits;
-        this.proxied = proxied;
+        this.made = made;
     }
 
     @Override
     public void afterSingletonsInstantiated() {
         methods.declareAll();
-        Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new LinkedHashMap<>();
-        BeanTypes.of(beans).forEach((bean, type) -> {
-            boolean known = limitedByType.containsKey(type);
-            Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
-            if (proxied && !limited.isEmpty()) {
-                ProxyGaps gaps = new ProxyGaps(type, limited);
-                if (!known) {
-                    gaps.warnOfHiddenMethods();
-                    gaps.warnOfSelfCalls();
+        Map<String, Class<?>> types = BeanTypes.of(beans);
+        if (made != null) {
+            made.checkWith(this::check);
+            made.types().forEach((name, type) -> {
+                if (LimitedTypes.contains(type)) {
+                    types.put(name, type);
                 }
-                gaps.checkBean(bean, beans);
+            });
+        }
+        types.forEach((name, type) -> {
+            Object bean = object(name);
+            check(type, bean);
+            if (made != null && bean != null && !made.types().containsKey(name)) {
+                ProxyGaps.warnIfUnlimited(name, bean);
             }
         });
         rateLimits.registerConfigured();
+    }
+
+    private void check(Class<?> type, @Nullable Object bean) {
+        boolean known = limitedByType.containsKey(type);
+        Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
+        if (made != null && !limited.isEmpty()) {
+            ProxyGaps gaps = new ProxyGaps(type, limited);
+            if (!known) {
+                gaps.warnOfHiddenMethods();
+                gaps.warnOfSelfCalls();
+            }
+            gaps.check(bean);
+        }
+    }
+
+    /** The bean of a name; null if it is not made yet, or if a factory bean makes it and it was looked at then. */
+    private @Nullable Object object(String name) {
+        Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
+        if (!(bean instanceof FactoryBean)) {
+            return bean;
+        }
+        return made != null && made.isEarly(name) && beans.isSingleton(name) ? beans.getBean(name) : null;
     }
 
     private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {
