@@ -13,6 +13,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.commons.logging.Log;
@@ -233,6 +234,7 @@ public final class RateLimits {
     NamedLimit register(String name, String place, LimitProperties declared) {
         NamedLimit limit =
                 limits.computeIfAbsent(name, n -> maker.create(n, place, declared, properties, limits.keySet()));
+        prepare(word -> false);
         LimitProperties definition = declared.definition();
         if (!definition.equals(LimitProperties.NONE) && !definition.equals(limit.definition())) {
             throw new InvalidRateLimitException(
@@ -243,6 +245,13 @@ public final class RateLimits {
                             + ".");
         }
         return limit;
+    }
+
+    /** Prepares requests for a limit, whose expressions may read some words of theirs. */
+    void prepare(Predicate<String> reads) {
+        if (requests != null) {
+            requests.prepare(reads);
+        }
     }
 
     /** Makes the limits that only the properties name. */

@@ -61,21 +61,7 @@ public final class RouteLimits {
      * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
-        CompletableFuture<Gate.Pass> entered = gate.enterAsync(asks(matching, request), request);
-        CompletableFuture<Admission> admission = new CompletableFuture<>();
-        entered.whenComplete((pass, refusal) -> {
-            if (refusal != null) {
-                admission.completeExceptionally(refusal);
-            } else if (!admission.complete(pass::end)) {
-                pass.cancel();
-            }
-        });
-        admission.whenComplete((ignored, cancellation) -> {
-            if (cancellation != null) {
-                entered.cancel(false);
-            }
-        });
-        return admission;
+        return gate.enterAsync(asks(matching, request), request, pass -> pass::end);
     }
 
     private static List<Ask> asks(List<Route> matching, CurrentRequest request) {

@@ -36,6 +36,7 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
         for (int i = 0; i < names.size(); i++) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
         return new RouteLimits.Route(place, path, methods(route), limits);
     }
 

@@ -44,9 +44,11 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     @Override
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
-        return requests.of(exchange)
-                .flatMap(call ->
-                        enter(exchange, chain, call).contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+        return requests.areNeeded()
+                ? requests.of(exchange)
+                        .flatMap(call -> ReactiveRequests.scoped(enter(exchange, chain, call), call)
+                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)))
+                : chain.filter(exchange);
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {

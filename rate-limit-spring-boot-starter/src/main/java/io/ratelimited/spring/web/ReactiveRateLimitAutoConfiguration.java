@@ -14,6 +14,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplicat
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.HandlerAdapter;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
@@ -36,6 +37,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean
     ReactiveRefusals.RefusedMapping rateLimitRefusedMapping() {
         return new ReactiveRefusals.RefusedMapping();
+    }
+
+    @Bean
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ObjectProvider<HandlerAdapter> adapters) {
+        return new LimitedHandlers(requests, adapters::orderedStream);
     }
 
     @Bean
