@@ -37,7 +37,11 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
         limits.forEach(limit -> rateLimits.prepare(limit::reads));
-        return new RouteLimits.Route(place, path, methods(route), limits);
+        RouteLimits.Route read = new RouteLimits.Route(place, path, methods(route), limits, route.order());
+        if (read.isBeforeSecurity()) {
+            read.requireNoPrincipal();
+        }
+        return read;
     }
 
     /** Who answers GET answers HEAD. */
