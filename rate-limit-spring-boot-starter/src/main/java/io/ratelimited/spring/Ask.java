@@ -30,4 +30,9 @@ record Ask(NamedLimit limit, RateLimiter limiter, @Nullable Object key, long per
     Claim claim() {
         return new Claim(limiter, key, permits, limit.maxWaitNanos());
     }
+
+    /** The claim of a caller that must not wait. */
+    Claim claimAtOnce() {
+        return new Claim(limiter, key, permits, 0);
+    }
 }

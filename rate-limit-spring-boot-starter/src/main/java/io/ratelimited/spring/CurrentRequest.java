@@ -2,7 +2,10 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import java.lang.reflect.Method;
+import java.util.List;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -60,5 +63,19 @@ public interface CurrentRequest {
         default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
             return current();
         }
+
+        /**
+         * Prepares for a limit, before its first call: what no limit needs costs nothing.
+         *
+         * @param reads whether an expression of the limit may read a word of requests, such as {@code principal}
+         */
+        default void prepare(Predicate<String> reads) {}
+
+        /**
+         * Prepares for a limited method whose calls block their thread.
+         *
+         * @param method of the class of the bean, not of an interface
+         */
+        default void prepareBlocking(Method method, List<NamedLimit> limits) {}
     }
 }

@@ -134,7 +134,13 @@ final class LimitedMethods {
                 fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
             }
         }
-        return new LimitedMethod(specific, limits, fallback, rateLimits, CallStyles.of(specific), requests);
+        LimitedMethod.CallStyle style = CallStyles.of(specific);
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        if (requests != null && style == LimitedMethod.CallStyle.BLOCKING) {
+            requests.prepareBlocking(
+                    specific, limits.stream().map(MethodLimit::limit).toList());
+        }
+        return new LimitedMethod(specific, limits, fallback, rateLimits, style, requests);
     }
 
     /** Makes and checks the expressions of one limit on one method. */

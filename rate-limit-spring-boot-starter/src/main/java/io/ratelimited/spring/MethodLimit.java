@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
@@ -60,6 +61,11 @@ final class MethodLimit {
 
     NamedLimit limit() {
         return limit;
+    }
+
+    /** Whether an expression of the limit may read a word of requests. */
+    boolean reads(String word) {
+        return Stream.of(key, permits, when, tier).anyMatch(expression -> expression != null && expression.reads(word));
     }
 
     /** Whether the limit asks nothing about the call but whether it may go. */

@@ -21,21 +21,27 @@ import org.springframework.http.server.RequestPath;
 import org.springframework.web.cors.CorsUtils;
 
 /**
- * Limits requests by route, and knows when a request has ended. Placed after the filters of Spring Security, so that a
- * route can be limited by principal and what is not authorized is not counted; once a request, not on its further
- * dispatches.
+ * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
+ * two: after the filters of Spring Security, so that a route can be limited by principal and what is not authorized is
+ * not counted; and before them, for routes that count every request, and to answer refusals of what security calls.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
-    /** Where the filter stands; Spring Security's stands at -100. */
+    /** Where the filter of most routes stands; Spring Security's stands at -100. */
     public static final int ORDER = -90;
 
+    /** Where the filter of the routes before Spring Security stands. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final int order;
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ServletRequests requests;
     private final ServletRefusals refusals;
 
-    RateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
+    RateLimitFilter(int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        this.order = order;
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
         this.requests = requests;
@@ -44,7 +50,7 @@ public final class RateLimitFilter implements Filter, Ordered {
 
     @Override
     public int getOrder() {
-        return ORDER;
+        return order;
     }
 
     @Override
@@ -61,7 +67,12 @@ public final class RateLimitFilter implements Filter, Ordered {
                 refusals.answer(httpRequest, httpResponse, refusal);
                 return;
             }
-            proceed(httpRequest, httpResponse, chain, new End(call, admission));
+            try {
+                proceed(httpRequest, httpResponse, chain, new End(call, admission));
+            } catch (RateLimitExceededException refusal) {
+                // Of a filter behind this one, and of what it calls, such as a check of passwords.
+                refusals.answer(httpRequest, httpResponse, refusal);
+            }
         } else {
             chain.doFilter(request, response);
         }
@@ -72,7 +83,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             return null;
         }
         RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        List<Route> matching = routes.matching(request.getMethod(), path.pathWithinApplication());
+        List<Route> matching = routes.matching(
+                request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
         return matching.isEmpty() ? null : limits.enter(matching, call);
     }
 

@@ -13,7 +13,9 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.HandlerAdapter;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
@@ -39,8 +41,31 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ObjectProvider<HandlerAdapter> adapters) {
+        return new LimitedHandlers(requests, adapters::orderedStream);
+    }
+
+    @Bean
     RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(limits, requests, refusals);
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, limits, requests, refusals);
+    }
+
+    @Bean
+    RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
+            RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(SecurityWebFilterChain.class)
+    static class Security {
+
+        @Bean
+        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<SecurityWebFilterChain> security) {
+            return new SecuredRoutes(
+                    limits,
+                    () -> security.stream().flatMap(chain -> chain.getWebFilters().toStream()));
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -10,6 +10,8 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.security.web.FilterChainProxy;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 
@@ -36,6 +38,26 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean
     RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
-        return new RateLimitFilter(limits, requests, refusals);
+        return new RateLimitFilter(RateLimitFilter.ORDER, limits, requests, refusals);
+    }
+
+    @Bean
+    RateLimitFilter rateLimitBeforeSecurityFilter(
+            RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        return new RateLimitFilter(RateLimitFilter.BEFORE_SECURITY, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(FilterChainProxy.class)
+    static class Security {
+
+        @Bean
+        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<FilterChainProxy> security) {
+            return new SecuredRoutes(
+                    limits,
+                    () -> security.stream()
+                            .flatMap(proxy -> proxy.getFilterChains().stream())
+                            .flatMap(chain -> chain.getFilters().stream()));
+        }
     }
 }
