@@ -100,7 +100,7 @@ public final class RateLimits {
             return call.get();
         }
         NamedLimit limit = get(name);
-        Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest());
+        Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false, null)), currentRequest());
         try {
             return call.get();
         } finally {
@@ -122,7 +122,7 @@ public final class RateLimits {
         }
         NamedLimit limit = get(name);
         return AsyncCalls.call(
-                gate, List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest(), call::get);
+                gate, List.of(new Ask(limit, limit.limiter(), key, 1, false, null)), currentRequest(), call::get);
     }
 
     private @Nullable CurrentRequest currentRequest() {

@@ -77,6 +77,7 @@ public final class RateLimitFilter implements Filter, Ordered {
     private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
             throws IOException, ServletException {
         boolean async = false;
+        end.call.begin();
         try {
             chain.doFilter(request, response);
             async = request.isAsyncStarted() && end.follow(request);

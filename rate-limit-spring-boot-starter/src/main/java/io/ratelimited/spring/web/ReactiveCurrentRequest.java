@@ -10,6 +10,8 @@ import io.ratelimited.spring.RateLimitProperties.Headers;
 import java.security.Principal;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Mono;
@@ -28,6 +30,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private final Found<Principal> principal;
     private final Found<String> session;
     private final LimitFields fields = new LimitFields();
+    private volatile @Nullable Decision refused;
 
     private ReactiveCurrentRequest(
             ServerWebExchange exchange,
@@ -88,6 +91,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (outcome == Outcome.REJECTED) {
+            refused = decision.get();
+        }
         if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
             decided(applied, decision.get());
         }
@@ -107,8 +113,26 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     private Mono<Void> write() {
-        return Mono.fromRunnable(
-                () -> fields.write(style, exchange.getResponse().getHeaders()::set));
+        return Mono.fromRunnable(() -> {
+            HttpHeaders headers = exchange.getResponse().getHeaders();
+            fields.write(style, headers::set);
+            writeRetryAfter(headers);
+        });
+    }
+
+    /**
+     * Advice of the application may have answered the refusal, and said nothing of when to retry. Advice cannot be told
+     * from a method that handles the refusal itself, except that the latter succeeds.
+     */
+    private void writeRetryAfter(HttpHeaders headers) {
+        Decision refusal = refused;
+        HttpStatusCode status = exchange.getResponse().getStatusCode();
+        if (refusal != null && status != null && status.isError() && !headers.containsHeader(HttpHeaders.RETRY_AFTER)) {
+            Long seconds = LimitFields.retryAfter(refusal);
+            if (seconds != null) {
+                headers.set(HttpHeaders.RETRY_AFTER, seconds.toString());
+            }
+        }
     }
 
     /** The outcome of looking for something: a failure concerns only who asks for it. */

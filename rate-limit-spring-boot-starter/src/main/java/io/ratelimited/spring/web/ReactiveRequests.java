@@ -1,10 +1,13 @@
 package io.ratelimited.spring.web;
 
 import io.micrometer.context.ThreadLocalAccessor;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitProperties.Http;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
 import reactor.core.publisher.Mono;
 
@@ -39,6 +42,13 @@ final class ReactiveRequests implements CurrentRequest.Source {
 
     Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
         return ReactiveCurrentRequest.of(exchange, clients, http.headers());
+    }
+
+    /** Tells a response of a refusal, where no filter has made a request of its exchange. */
+    void write(Limit limit, Decision refusal, ServerHttpResponse response) {
+        LimitFields fields = new LimitFields();
+        fields.decided(limit, refusal);
+        fields.write(http.headers(), response.getHeaders()::set);
     }
 
     /** Puts the request on the thread wherever Reactor restores thread locals. */
