@@ -43,6 +43,28 @@ public interface CurrentRequest {
      */
     default void applies(NamedLimit limit, Limit applied) {}
 
+    /**
+     * Remembers that the request has been charged by a use of a limit that charges every request only once.
+     *
+     * @param use which
+     */
+    default void charged(String use) {}
+
+    /** Whether the request has been {@link #charged} by a use of a limit. */
+    default boolean isCharged(String use) {
+        return false;
+    }
+
+    /**
+     * Runs an action when the response has ended, if a result is one that the response is made of after the method that
+     * returned it: streams, and what Spring MVC awaits.
+     *
+     * @return whether the action will be run, once or more
+     */
+    default boolean endsWith(Object result, Runnable action) {
+        return false;
+    }
+
     /** Finds the request of a call. */
     interface Source {
 

@@ -317,6 +317,10 @@ final class Gate {
             tell(ask.limit(), outcome, ask.key(), waitedNanos, decision);
             if (request != null) {
                 request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+                String once = ask.once();
+                if (once != null && outcome != Outcome.REJECTED) {
+                    request.charged(once);
+                }
             }
         }
 
@@ -325,11 +329,13 @@ final class Gate {
             held.forEach(Reservation::release);
         }
 
-        /** The call has returned: it ends now, or with the stage that it returned. */
+        /** The call has returned: it ends now, or with the stage or the response that its result is for. */
         void endWith(@Nullable Object result) {
-            if (result instanceof CompletionStage<?> stage && countsInFlight) {
-                stage.whenComplete((value, failure) -> end());
-            } else {
+            if (!countsInFlight || result == null) {
+                end();
+            } else if (result instanceof CompletionStage<?> stage) {
+                stage.whenComplete((value, failure) -> endWith(value));
+            } else if (request == null || !request.endsWith(result, this::end)) {
                 end();
             }
         }

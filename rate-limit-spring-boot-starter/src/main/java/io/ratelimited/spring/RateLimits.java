@@ -152,7 +152,7 @@ public final class RateLimits {
 
     private List<Ask> asks(String name, @Nullable Object key, long permits) {
         NamedLimit limit = get(name);
-        return List.of(new Ask(limit, limit.limiter(), key, permits, false));
+        return List.of(new Ask(limit, limit.limiter(), key, permits, false, null));
     }
 
     private @Nullable CurrentRequest currentRequest() {

@@ -80,7 +80,8 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
                 fixed ? null : expression("permits", permits, limit, property),
                 fixed ? limit.fixedPermits(permits, property) : 1,
                 expression("when", use.when(), limit, property),
-                expression("tier", use.tier(), limit, property));
+                expression("tier", use.tier(), limit, property),
+                null);
     }
 
     private @Nullable CallExpression expression(

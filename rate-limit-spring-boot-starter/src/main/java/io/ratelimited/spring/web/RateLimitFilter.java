@@ -23,7 +23,7 @@ import org.springframework.web.cors.CorsUtils;
 /**
  * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
  * two: after the filters of Spring Security, so that a route can be limited by principal and what is not authorized is
- * not counted; and before them, for routes that count every request, and to answer refusals of what security calls.
+ * not counted; and before them, for routes that count every request.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
@@ -56,41 +56,40 @@ public final class RateLimitFilter implements Filter, Ordered {
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (!limits.isIdle()
-                && request instanceof HttpServletRequest httpRequest
-                && response instanceof HttpServletResponse httpResponse) {
-            ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
-            Admission admission;
-            try {
-                admission = enter(httpRequest, call);
-            } catch (RateLimitExceededException refusal) {
-                refusals.answer(httpRequest, httpResponse, refusal);
-                return;
-            }
-            try {
-                proceed(httpRequest, httpResponse, chain, new End(call, admission));
-            } catch (RateLimitExceededException refusal) {
-                // Of a filter behind this one, and of what it calls, such as a check of passwords.
-                refusals.answer(httpRequest, httpResponse, refusal);
-            }
-        } else {
+        if (limits.isIdle()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
             chain.doFilter(request, response);
+            return;
         }
+        List<Route> matching = matching(httpRequest);
+        if (order == BEFORE_SECURITY && matching.isEmpty()) {
+            chain.doFilter(request, response);
+            return;
+        }
+        ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        Admission admission;
+        try {
+            admission = matching.isEmpty() ? null : limits.enter(matching, call);
+        } catch (RateLimitExceededException refusal) {
+            refusals.answer(httpRequest, httpResponse, refusal);
+            return;
+        }
+        proceed(httpRequest, httpResponse, chain, new End(call, admission));
     }
 
-    private @Nullable Admission enter(HttpServletRequest request, ServletCurrentRequest call) {
+    private List<Route> matching(HttpServletRequest request) {
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
-            return null;
+            return List.of();
         }
         RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        List<Route> matching = routes.matching(
-                request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
-        return matching.isEmpty() ? null : limits.enter(matching, call);
+        return routes.matching(request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
     }
 
     private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
             throws IOException, ServletException {
         boolean async = false;
+        end.call.begin();
         try {
             chain.doFilter(request, response);
             async = request.isAsyncStarted() && end.follow(request);

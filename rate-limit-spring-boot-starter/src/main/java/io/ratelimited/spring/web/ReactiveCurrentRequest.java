@@ -13,6 +13,8 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Mono;
@@ -33,6 +35,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
     private volatile ServerWebExchange exchange;
+    private volatile @Nullable Decision refused;
 
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
@@ -99,6 +102,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (outcome == Outcome.REJECTED) {
+            refused = decision.get();
+        }
         if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
             decided(applied, decision.get());
         }
@@ -118,8 +124,26 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     private Mono<Void> write() {
-        return Mono.fromRunnable(
-                () -> fields.write(style, exchange.getResponse().getHeaders()::set));
+        return Mono.fromRunnable(() -> {
+            HttpHeaders headers = exchange.getResponse().getHeaders();
+            fields.write(style, headers::set);
+            writeRetryAfter(headers);
+        });
+    }
+
+    /**
+     * Advice of the application may have answered the refusal, and said nothing of when to retry. Advice cannot be told
+     * from a method that handles the refusal itself, except that the latter succeeds.
+     */
+    private void writeRetryAfter(HttpHeaders headers) {
+        Decision refusal = refused;
+        HttpStatusCode status = exchange.getResponse().getStatusCode();
+        if (refusal != null && status != null && status.isError() && !headers.containsHeader(HttpHeaders.RETRY_AFTER)) {
+            Long seconds = LimitFields.retryAfter(refusal);
+            if (seconds != null) {
+                headers.set(HttpHeaders.RETRY_AFTER, seconds.toString());
+            }
+        }
     }
 
     /** The outcome of looking for something: a failure concerns only who asks for it. */

@@ -31,8 +31,11 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
     ReactiveRefusals rateLimitReactiveRefusals(
-            RateLimitProperties properties, RateLimits limits, ObjectProvider<DispatcherHandler> dispatcher) {
-        return new ReactiveRefusals(properties.http().status(), limits, dispatcher::getObject);
+            RateLimitProperties properties,
+            ReactiveRequests requests,
+            RateLimits limits,
+            ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals(properties.http().status(), requests, limits, dispatcher::getObject);
     }
 
     @Bean

@@ -2,6 +2,8 @@ package io.ratelimited.spring.web;
 
 import io.micrometer.context.ThreadLocalAccessor;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
@@ -13,6 +15,7 @@ import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
+import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
 import reactor.core.CoreSubscriber;
 import reactor.core.Scannable;
@@ -139,6 +142,13 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         } else {
             ON_THREAD.set(before);
         }
+    }
+
+    /** Tells a response of a refusal, where no filter has made a request of its exchange. */
+    void write(Limit limit, Decision refusal, ServerHttpResponse response) {
+        LimitFields fields = new LimitFields();
+        fields.decided(limit, refusal);
+        fields.write(http.headers(), response.getHeaders()::set);
     }
 
     /** Puts the request on the thread wherever Reactor restores thread locals. */

@@ -4,11 +4,13 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.RouteLimits;
+import jakarta.servlet.DispatcherType;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.security.web.FilterChainProxy;
@@ -34,6 +36,19 @@ public final class ServletRateLimitAutoConfiguration {
             RateLimits limits,
             ObjectProvider<HandlerExceptionResolver> resolvers) {
         return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
+    }
+
+    @Bean
+    ServletRefusals.RetryAfter rateLimitRetryAfter() {
+        return new ServletRefusals.RetryAfter();
+    }
+
+    @Bean
+    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(ServletRefusals refusals) {
+        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals));
+        filter.setOrder(RefusalFilter.ORDER);
+        filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        return filter;
     }
 
     @Bean
