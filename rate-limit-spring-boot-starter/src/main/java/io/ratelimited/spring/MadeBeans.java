@@ -21,7 +21,13 @@ final class MadeBeans implements BeanFactoryPostProcessor, BeanPostProcessor {
     private final Map<String, Class<?>> types = new ConcurrentHashMap<>();
 
     private final Set<String> early = ConcurrentHashMap.newKeySet();
+    private final boolean validatesFirst;
     private volatile @Nullable Check check;
+
+    /** @param validatesFirst whether arguments are validated before a limit is asked */
+    MadeBeans(boolean validatesFirst) {
+        this.validatesFirst = validatesFirst;
+    }
 
     /** Remembers what is made before the processors that make proxies are there. */
     @Override
@@ -42,6 +48,9 @@ final class MadeBeans implements BeanFactoryPostProcessor, BeanPostProcessor {
     public Object postProcessAfterInitialization(Object bean, String name) {
         if (!(bean instanceof FactoryBean)) {
             ProxyLayers.limitOnce(bean);
+            if (validatesFirst) {
+                ProxyLayers.validateFirst(bean);
+            }
             Class<?> type = ProxyLayers.targetClass(bean);
             if ((LimitedTypes.contains(type) || Proxy.isProxyClass(type)) && !types.containsKey(name)) {
                 look(name, type, bean);

@@ -17,6 +17,7 @@ import org.springframework.aop.support.AopUtils;
 import org.springframework.aop.target.AbstractBeanFactoryBasedTargetSource;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
+import org.springframework.validation.beanvalidation.MethodValidationInterceptor;
 
 /** The proxies between the callers of a bean and the object that has the methods. */
 final class ProxyLayers {
@@ -137,6 +138,20 @@ final class ProxyLayers {
                 && target(proxy.getTargetSource()) instanceof Advised inner
                 && limits(inner)) {
             ours(proxy).forEach(proxy::removeAdvisor);
+        }
+    }
+
+    /** Lets arguments be validated before the limit is asked, so that an invalid call costs no permit. */
+    static void validateFirst(Object bean) {
+        if (!(bean instanceof Advised proxy) || proxy.isFrozen()) {
+            return;
+        }
+        int limit = ours(proxy).mapToInt(proxy::indexOf).min().orElse(Integer.MAX_VALUE);
+        for (Advisor advisor : proxy.getAdvisors()) {
+            if (advisor.getAdvice() instanceof MethodValidationInterceptor && proxy.indexOf(advisor) > limit) {
+                proxy.removeAdvisor(advisor);
+                proxy.addAdvisor(limit, advisor);
+            }
         }
     }
 }

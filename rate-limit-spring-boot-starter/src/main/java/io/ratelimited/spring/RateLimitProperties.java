@@ -122,15 +122,18 @@ public record RateLimitProperties(
     /**
      * The aspect.
      *
-     * @param order Order among other advice; the default is outside transactions and caching, and inside retries.
+     * @param order Order among other advice; the default is outside transactions, caching and circuit breakers, and inside retries.
      * @param mode How the aspect reaches methods.
      */
     public record Aspect(
             @DefaultValue("" + DEFAULT_ORDER) int order,
             @DefaultValue("proxy") Mode mode) {
 
-        /** Just before advice of the lowest precedence, which transactions and caching have. */
-        static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 100;
+        /**
+         * Outside transactions and caching, which have the lowest precedence, and inside Resilience4j's retry, which has
+         * 5 more. Its circuit breaker has the same order as this, and comes after it because its auto-configuration does.
+         */
+        static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 4;
     }
 
     /**

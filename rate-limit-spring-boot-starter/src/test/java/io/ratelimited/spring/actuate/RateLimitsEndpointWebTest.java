@@ -12,6 +12,7 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -259,6 +260,29 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}")).contains("maxWait must be from 0s to 365d");
 
         assertThat(get("/search").body()).isEqualTo(before);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void onlyTheLimitInThePathIsShownChangedAndForgotten(WebApplicationType type) {
+        start(type, Map.of());
+        limits.tryAcquire("search", "alice", 200);
+        limits.tryAcquire("search", "bob", 200);
+
+        for (String other : List.of("name", "key")) {
+            HttpResponse<String> answer = post("/search", "{\"" + other + "\": \"mail\", \"rate\": \"1/s\"}");
+            assertThat(answer.statusCode()).isEqualTo(400);
+            assertThat(answer.body()).contains("a limit has no [" + other + "]");
+            assertThat(post("/search?" + other + "=mail", "{\"rate\": \"1/s\"}").statusCode())
+                    .isEqualTo(400);
+        }
+        assertThat(limits.get("mail").limit().rate()).hasToString("10/s");
+        assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+
+        assertThat(get("/search?name=mail").body()).contains("\"name\":\"search\"");
+        assertThat(delete("/search/alice?name=mail&key=bob").statusCode()).isEqualTo(204);
+        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
+        assertThat(limits.peek("search", "bob").remaining()).isZero();
     }
 
     @ParameterizedTest
