@@ -87,7 +87,11 @@ final class MadeBeans implements BeanFactoryPostProcessor, BeanPostProcessor {
     /** Checks the limits of a bean. */
     interface Check {
 
-        /** @param type the class behind its proxy */
+        /**
+         * Checks a bean.
+         *
+         * @param type the class behind its proxy
+         */
         void check(Class<?> type, Object bean);
     }
 }

@@ -28,6 +28,7 @@ import org.springframework.test.context.junit.jupiter.SpringJUnitConfig;
 final class MockedBeansTest {
 
     @TestBean
+    @SuppressWarnings("UnusedVariable")
     private Ticker ticker;
 
     @MockitoBean
