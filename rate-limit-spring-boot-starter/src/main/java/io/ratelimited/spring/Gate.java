@@ -41,6 +41,10 @@ final class Gate {
         this.lateStart = lateStart;
     }
 
+    Ticker ticker() {
+        return ticker;
+    }
+
     LateStart lateStart() {
         return lateStart;
     }

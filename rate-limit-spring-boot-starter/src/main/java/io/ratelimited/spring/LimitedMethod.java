@@ -27,6 +27,7 @@ final class LimitedMethod {
     private final CallStyle style;
     private final CurrentRequest.@Nullable Source requests;
     private final boolean suspending;
+    private final @Nullable UnattendedCalls unattended;
 
     LimitedMethod(
             Method method,
@@ -43,6 +44,7 @@ final class LimitedMethod {
         this.style = style;
         this.requests = requests;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
+        this.unattended = UnattendedCalls.of(method, gate.ticker());
     }
 
     Method method() {
@@ -105,7 +107,7 @@ final class LimitedMethod {
             boolean admitted = request == null && asks.size() == 1 && isAdmittedAtOnce(asks.get(0));
             pass = admitted ? null : gate.enter(asks, request);
         } catch (RateLimitExceededException refusal) {
-            return fallback(call, refusal);
+            return fallback == null && unattended != null && unattended.skip(refusal) ? null : fallback(call, refusal);
         }
         if (pass == null) {
             return call.proceed();

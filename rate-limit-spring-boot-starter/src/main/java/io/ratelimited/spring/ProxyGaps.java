@@ -6,6 +6,7 @@ import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -138,14 +139,19 @@ final class ProxyGaps {
     void warnOfSelfCalls() {
         SelfCalls.of(type, limited.keySet()).forEach((caller, callees) -> {
             Set<String> before = limits(caller);
-            callees.stream()
-                    .filter(callee -> !before.containsAll(limits(callee)))
-                    .map(Method::getName)
-                    .distinct()
-                    .forEach(callee -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
-                            + " of the same object, which Spring's proxy does not see: this call is not limited. Call it"
-                            + " from another bean, let the class be injected into itself, or weave"
-                            + " (rate-limit.aspect.mode: woven)."));
+            Map<String, Set<String>> unseen = new TreeMap<>();
+            callees.forEach(callee -> {
+                Set<String> limits = limits(callee);
+                limits.removeAll(before);
+                if (!limits.isEmpty()) {
+                    unseen.computeIfAbsent(callee.getName(), name -> new TreeSet<>())
+                            .addAll(limits);
+                }
+            });
+            unseen.forEach((callee, limits) -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
+                    + " of the same object, which Spring's proxy does not see: rate limit '"
+                    + String.join("', '", limits) + "' does not limit this call. Call it from another bean, let the class"
+                    + " be injected into itself, or weave (rate-limit.aspect.mode: woven)."));
         });
     }
 

@@ -35,6 +35,7 @@ class UnlimitedCallsTest {
             context.getBean(SelfCalling.class).several();
             assertThat(output)
                     .containsOnlyOnce("$SelfCalling.several calls place of the same object")
+                    .contains("rate limit 'SelfCalling.place' does not limit this call")
                     .contains("woven");
         });
     }
