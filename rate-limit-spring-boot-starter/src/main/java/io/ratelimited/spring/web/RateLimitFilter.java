@@ -81,8 +81,8 @@ public final class RateLimitFilter implements Filter, Ordered {
             return null;
         }
         RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        List<Route> matching = routes.matching(
-                request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
+        List<Route> matching =
+                routes.matching(request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
         return matching.isEmpty() ? null : limits.enter(matching, call);
     }
 
