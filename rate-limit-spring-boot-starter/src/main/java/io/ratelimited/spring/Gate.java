@@ -214,11 +214,12 @@ final class Gate {
                 if (limit.name().equals(decision.limit())
                         && limit.policy() == Policy.WAIT
                         && refusedOnEventLoops.add(limit.name())) {
-                    LOG.warn("Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
-                            + Thread.currentThread().getName()
-                            + " is an event loop and must not sleep: its calls over the limit are refused at once."
-                            + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
-                            + " Schedulers.boundedElastic(), or use the policy REJECT.");
+                    LOG.warn(
+                            "Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
+                                    + Thread.currentThread().getName()
+                                    + " is an event loop and must not sleep: its calls over the limit are refused at once."
+                                    + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
+                                    + " Schedulers.boundedElastic(), or use the policy REJECT.");
                 }
             }
         }

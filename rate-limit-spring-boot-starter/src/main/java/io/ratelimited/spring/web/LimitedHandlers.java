@@ -48,7 +48,10 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
             return Mono.error(new IllegalStateException("no adapter for " + handler));
         }
         return requests.of(exchange).flatMap(request -> {
-            Scheduler elsewhere = maySleep(handler) ? Schedulers.boundedElastic() : null;
+            if (!(handler instanceof HandlerMethod method)) {
+                return ReactiveRequests.scoped(Mono.defer(() -> adapter.handle(exchange, handler)), request);
+            }
+            Scheduler elsewhere = maySleep(method) ? Schedulers.boundedElastic() : null;
             ServerWebExchange scoped = new ScopedExchange(exchange, request, elsewhere);
             Mono<HandlerResult> called =
                     ReactiveRequests.scoped(Mono.defer(() -> adapter.handle(scoped, handler)), request);
@@ -66,9 +69,8 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
     }
 
     /** A handler method under WAIT that returns a plain value would hold up its event loop. */
-    private boolean maySleep(Object handler) {
-        return handler instanceof HandlerMethod method
-                && requests.maySleep(AopUtils.getMostSpecificMethod(
-                        method.getMethod(), AopUtils.getTargetClass(method.getBean())));
+    private boolean maySleep(HandlerMethod method) {
+        return requests.maySleep(
+                AopUtils.getMostSpecificMethod(method.getMethod(), AopUtils.getTargetClass(method.getBean())));
     }
 }

@@ -39,6 +39,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     private volatile @Nullable Found<Principal> principal;
     private volatile @Nullable Found<String> session;
+    /** Whether a limit has asked for a principal that was not there then. */
+    private volatile boolean askedInVain;
 
     /** The fields of the response are set in the end. */
     ReactiveCurrentRequest(ServerWebExchange exchange, ClientAddress clients, Headers style) {
@@ -75,6 +77,12 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId);
     }
 
+    /** Whether a limit has asked for the principal before a filter set it. */
+    boolean wasAskedTooEarly() {
+        Found<Principal> caller = principal;
+        return askedInVain && caller != null && caller.value != null;
+    }
+
     /** The call of an exchange; null before the filter has seen it. */
     static @Nullable ReactiveCurrentRequest in(ServerWebExchange exchange) {
         return exchange.getAttribute(ATTRIBUTE);
@@ -87,7 +95,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable Principal principal() {
-        return Found.now(principal, "the principal");
+        Principal caller = Found.now(principal, "the principal");
+        askedInVain |= caller == null;
+        return caller;
     }
 
     @Override
@@ -160,8 +170,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
                 throw new IllegalStateException(what + " is not known yet: the limit was made after this request came");
             }
             if (found.failure != null) {
-                throw new IllegalStateException(
-                        "could not be found out: " + found.failure.getMessage(), found.failure);
+                throw new IllegalStateException("could not be found out: " + found.failure.getMessage(), found.failure);
             }
             return found.value;
         }

@@ -67,7 +67,8 @@ public final class ReactiveRateLimitAutoConfiguration {
         SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<SecurityWebFilterChain> security) {
             return new SecuredRoutes(
                     limits,
-                    () -> security.stream().flatMap(chain -> chain.getWebFilters().toStream()));
+                    () -> security.stream()
+                            .flatMap(chain -> chain.getWebFilters().toStream()));
         }
     }
 

@@ -11,8 +11,11 @@ import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
 import org.springframework.http.server.reactive.ServerHttpResponse;
@@ -34,6 +37,7 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     /** Key of the request in the Reactor context. */
     static final String KEY = CurrentRequest.class.getName();
 
+    private static final Log LOG = LogFactory.getLog(ReactiveRequests.class);
     private static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
     private final Http http;
@@ -41,6 +45,7 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     /** Contexts in one process do not remove each other's hook. */
     private final String hook = KEY + "@" + System.identityHashCode(this);
 
+    private final AtomicBoolean warned = new AtomicBoolean();
     private final Map<Method, List<NamedLimit>> blocking = new ConcurrentHashMap<>();
     private volatile boolean needed;
     private volatile boolean readsPrincipal;
@@ -104,7 +109,16 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
         ReactiveCurrentRequest request =
                 known == null ? new ReactiveCurrentRequest(exchange, clients, http.headers()) : known;
-        return request.seenAs(exchange, readsPrincipal, readsSession);
+        return request.seenAs(exchange, readsPrincipal, readsSession).doOnNext(this::warnOfLatePrincipal);
+    }
+
+    /** A route, for one, is decided before later filters see the request. */
+    private void warnOfLatePrincipal(ReactiveCurrentRequest request) {
+        if (request.wasAskedTooEarly() && warned.compareAndSet(false, true)) {
+            LOG.warn("A limit with the key principal has decided on a request before a later filter set the principal:"
+                    + " such requests share one budget. Give the filter that sets it an order below "
+                    + RateLimitWebFilter.ORDER + ", or limit handler methods instead of routes.");
+        }
     }
 
     /** Subscribes with the request on the thread. */

@@ -28,15 +28,16 @@ final class SecuredRoutes implements SmartInitializingSingleton {
     private static final Log LOG = LogFactory.getLog(SecuredRoutes.class);
 
     /** The filters of logins and logouts, servlet and reactive, keep there which requests they answer. */
-    private static final Set<String> MATCHERS = Set.of(
-            "requiresAuthenticationRequestMatcher",
-            "requiresAuthenticationMatcher",
-            "logoutRequestMatcher",
-            "requiresLogout");
+    private static final Set<String> SERVLET_MATCHERS =
+            Set.of("requiresAuthenticationRequestMatcher", "logoutRequestMatcher");
+
+    private static final Set<String> REACTIVE_MATCHERS = Set.of("requiresAuthenticationMatcher", "requiresLogout");
+
+    /** A filter that looks at any request lets most of them pass. */
+    private static final String ANY = "any request";
 
     /** As their texts have it: {@code PathPattern [POST /login]}, or {@code pattern='/login', method=POST}. */
-    private static final Pattern PATH =
-            Pattern.compile("\\[(?:[A-Z]+ )?(/[^\\]\\s]*)\\]|pattern='(/[^']*)'");
+    private static final Pattern PATH = Pattern.compile("\\[(?:[A-Z]+ )?(/[^\\]\\s]*)\\]|pattern='(/[^']*)'");
 
     private final RouteLimits routes;
     private final Supplier<Stream<?>> filters;
@@ -56,7 +57,23 @@ final class SecuredRoutes implements SmartInitializingSingleton {
             return;
         }
         Set<String> answered = new TreeSet<>();
-        filters.get().forEach(filter -> answered.addAll(paths(filter)));
+        Set<String> unknown = new TreeSet<>();
+        filters.get().forEach(filter -> ReflectionUtils.doWithFields(
+                filter.getClass(),
+                field -> {
+                    String requests = text(field, filter);
+                    List<String> paths = paths(requests);
+                    answered.addAll(paths);
+                    if (paths.isEmpty() && SERVLET_MATCHERS.contains(field.getName()) && !requests.equals(ANY)) {
+                        unknown.add(filter.getClass().getName());
+                    }
+                },
+                field -> SERVLET_MATCHERS.contains(field.getName()) || REACTIVE_MATCHERS.contains(field.getName())));
+        if (!unknown.isEmpty()) {
+            LOG.warn("It cannot be known which requests " + unknown + " of Spring Security answer themselves. If one of "
+                    + open.stream().map(Route::place).toList()
+                    + " has their path it does not count them: set order: before-security for it, else after-security.");
+        }
         for (Route route : open) {
             PathPattern pattern = PathPatternParser.defaultInstance.parse(RoutePatterns.slashed(route.path()));
             List<String> covered = answered.stream()
@@ -74,22 +91,17 @@ final class SecuredRoutes implements SmartInitializingSingleton {
         }
     }
 
-    private static List<String> paths(Object filter) {
+    private static List<String> paths(String requests) {
         List<String> paths = new ArrayList<>();
-        ReflectionUtils.doWithFields(
-                filter.getClass(),
-                field -> {
-                    Matcher path = PATH.matcher(String.valueOf(value(field, filter)));
-                    while (path.find()) {
-                        paths.add(path.group(1) == null ? path.group(2) : path.group(1));
-                    }
-                },
-                field -> MATCHERS.contains(field.getName()));
+        Matcher path = PATH.matcher(requests);
+        while (path.find()) {
+            paths.add(path.group(1) == null ? path.group(2) : path.group(1));
+        }
         return paths;
     }
 
-    private static Object value(Field field, Object filter) throws IllegalAccessException {
+    private static String text(Field field, Object filter) throws IllegalAccessException {
         field.setAccessible(true);
-        return field.get(filter);
+        return String.valueOf(field.get(filter));
     }
 }

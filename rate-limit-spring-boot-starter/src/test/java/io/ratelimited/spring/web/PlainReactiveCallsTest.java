@@ -68,6 +68,10 @@ class PlainReactiveCallsTest {
                 List.of(App.class),
                 "rate-limit.limits.plan.rate=1/m",
                 "rate-limit.limits.by-hand.rate=1/m",
+                "rate-limit.limits.routed.rate=1/m",
+                "rate-limit.routes[0].path=/routed",
+                "rate-limit.routes[0].limits=routed",
+                "rate-limit.routes[0].key=principal",
                 "rate-limit.limits.by-hand-waiting.rate=1/m",
                 "rate-limit.limits.by-hand-waiting.policy=wait",
                 "rate-limit.limits.by-hand-waiting.max-wait=5m");
@@ -123,15 +127,16 @@ class PlainReactiveCallsTest {
         assertThat(other.statusCode()).isEqualTo(200);
     }
 
-    @Test
-    void requestsThatTakeTurnsOnOneEventLoopAreNotMixedUp() throws IOException {
-        try (HalfRequest ann = new HalfRequest("ann");
-                HalfRequest bob = new HalfRequest("bob")) {
-            assertThat(bob.finish()).startsWith("HTTP/1.1 200").contains("\"body\";r=0");
-            assertThat(ann.finish()).startsWith("HTTP/1.1 200").contains("\"body\";r=0");
+    @ParameterizedTest
+    @CsvSource({"/body, body", "/body/assembled, service", "/body/blocking, blocking-body"})
+    void requestsThatTakeTurnsOnOneEventLoopAreNotMixedUp(String path, String limit) throws IOException {
+        try (HalfRequest ann = new HalfRequest(path, "ann");
+                HalfRequest bob = new HalfRequest(path, "bob")) {
+            assertThat(bob.finish()).startsWith("HTTP/1.1 200").contains("\"" + limit + "\";r=0");
+            assertThat(ann.finish()).startsWith("HTTP/1.1 200").contains("\"" + limit + "\";r=0");
         }
-        assertThat(server.send("POST", "/body", "User", "ann").statusCode()).isEqualTo(429);
-        assertThat(server.send("POST", "/body", "User", "cid").statusCode()).isEqualTo(200);
+        assertThat(server.send("POST", path, "User", "ann").statusCode()).isEqualTo(429);
+        assertThat(server.send("POST", path, "User", "cid").statusCode()).isEqualTo(200);
     }
 
     @ParameterizedTest
@@ -181,7 +186,8 @@ class PlainReactiveCallsTest {
         assertThat(refused.statusCode()).isEqualTo(429);
         assertThat(again.statusCode()).isEqualTo(429);
         assertThat(server.ticker().sleeping()).isZero();
-        assertThat(output.getAll().split("Rate limit '" + limit + "' .*must not sleep", -1)).hasSize(2);
+        assertThat(output.getAll().split("Rate limit '" + limit + "' .*must not sleep", -1))
+                .hasSize(2);
         assertThat(output).contains("Return a Mono");
     }
 
@@ -190,10 +196,10 @@ class PlainReactiveCallsTest {
 
         private final Socket socket;
 
-        HalfRequest(String user) throws IOException {
+        HalfRequest(String path, String user) throws IOException {
             int port = server.context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
             socket = new Socket("localhost", port);
-            send("POST /body HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nUser: " + user
+            send("POST " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nUser: " + user
                     + "\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\nha");
         }
 
@@ -300,12 +306,7 @@ class PlainReactiveCallsTest {
             return "done";
         }
 
-        @RateLimited(
-                name = "below-queue",
-                algorithm = Algorithm.LEAKY_BUCKET,
-                rate = "1/m",
-                burst = 5,
-                maxWait = "5m")
+        @RateLimited(name = "below-queue", algorithm = Algorithm.LEAKY_BUCKET, rate = "1/m", burst = 5, maxWait = "5m")
         public String queue() {
             return "done";
         }
@@ -338,6 +339,11 @@ class PlainReactiveCallsTest {
         Api(Plain plain, RateLimits limits) {
             this.plain = plain;
             this.limits = limits;
+        }
+
+        @GetMapping("/routed")
+        Mono<String> routed() {
+            return Mono.just("routed");
         }
 
         @GetMapping("/open")
