@@ -11,8 +11,10 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.web.reactive.DispatcherHandler;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
@@ -39,6 +41,12 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean
     ReactiveRefusals.RefusedMapping rateLimitRefusedMapping() {
         return new ReactiveRefusals.RefusedMapping();
+    }
+
+    @Bean
+    @Lazy(false)
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+        return new CatchAllHandlers(context, limits);
     }
 
     @Bean
