@@ -11,8 +11,10 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.reactive.DispatcherHandler;
 import org.springframework.web.reactive.HandlerAdapter;
@@ -46,6 +48,12 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean
     LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ObjectProvider<HandlerAdapter> adapters) {
         return new LimitedHandlers(requests, adapters::orderedStream);
+    }
+
+    @Bean
+    @Lazy(false)
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+        return new CatchAllHandlers(context, limits);
     }
 
     @Bean
