@@ -337,7 +337,7 @@ class RedisWiringTest {
                 .run(context -> assertRefused(
                         context,
                         "Property rate-limit.backend is redis, but its client Lettuce (io.lettuce:lettuce-core)",
-                        "spring-boot-starter-data-redis"));
+                        "set rate-limit.redis.url"));
     }
 
     @Test
