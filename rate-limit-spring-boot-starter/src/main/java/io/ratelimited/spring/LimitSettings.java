@@ -21,7 +21,11 @@ final class LimitSettings {
     /** Where an attribute of a limit is said, for messages. */
     interface Places {
 
-        /** @param attribute as the annotation names it; a word that is no attribute stands for the whole limit */
+        /**
+         * The place of an attribute.
+         *
+         * @param attribute as the annotation names it; a word that is no attribute stands for the whole limit
+         */
         String of(String attribute);
     }
 

@@ -325,7 +325,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search): backend is redis, but the module rate-limit-redis",
+                        "Limit 'search' (rate-limit.limits.search.backend): backend is redis, but the module rate-limit-redis",
                         "set backend: memory"));
     }
 
@@ -402,7 +402,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.on-failure=deny")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search): onFailure has no meaning for backend memory: deny",
+                        "Limit 'search' (rate-limit.limits.search.on-failure): onFailure has no meaning for backend memory: deny",
                         "set backend to redis"));
     }
 
