@@ -16,8 +16,7 @@ import org.jspecify.annotations.Nullable;
 public record Rate(long permits, Duration period) {
 
     private static final long MAX_PERMITS = 1_000_000_000_000_000L;
-    private static final String TOO_MANY =
-            "rate must be at most 10^15 permits, and at most 10 permits a nanosecond";
+    private static final String TOO_MANY = "rate must be at most 10^15 permits, and at most 10 permits a nanosecond";
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");

@@ -89,7 +89,7 @@ class RateTest {
     void negativePermitsAreRefused() {
         assertThatThrownBy(() -> new Rate(-1, Duration.ofSeconds(1)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("rate must be 0 (closed) or more permits: -1");
+                .hasMessage("rate must be 0 (closed) or more permits: -1 per PT1S");
     }
 
     @Test

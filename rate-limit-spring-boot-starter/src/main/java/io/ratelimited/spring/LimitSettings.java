@@ -75,10 +75,7 @@ final class LimitSettings {
         Duration maxWait = all.maxWait();
         if (maxWait != null && (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0)) {
             throw new InvalidRateLimitException(
-                    name,
-                    places.of("maxWait"),
-                    "maxWait must be from 0s to 365d: " + maxWait,
-                    "Correct the duration.");
+                    name, places.of("maxWait"), "maxWait must be from 0s to 365d: " + maxWait, "Correct the duration.");
         }
         String overshoot = all.maxOvershoot();
         if (overshoot != null && !overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {

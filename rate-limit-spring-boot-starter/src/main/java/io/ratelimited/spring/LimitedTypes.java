@@ -26,8 +26,7 @@ final class LimitedTypes {
         protected Boolean computeValue(Class<?> type) {
             return type == RateLimited.class
                     || type == RateLimited.List.class
-                    || MergedAnnotations.from(
-                                    type, SearchStrategy.DIRECT, RepeatableContainers.standardRepeatables())
+                    || MergedAnnotations.from(type, SearchStrategy.DIRECT, RepeatableContainers.standardRepeatables())
                             .isPresent(RateLimited.class);
         }
     };

@@ -92,8 +92,7 @@ final class NamedLimits {
                 LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
                 LimitSettings.check(name, ofTierPlaces, ofTier);
                 tiers.put(
-                        tier,
-                        limiter(name, tierPlace, LimitSettings.limit(name, ofTierPlaces, ofTier), tier, ofTier));
+                        tier, limiter(name, tierPlace, LimitSettings.limit(name, ofTierPlaces, ofTier), tier, ofTier));
             });
         }
         if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)

@@ -150,7 +150,8 @@ final class ProxyGaps {
             });
             unseen.forEach((callee, limits) -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
                     + " of the same object, which Spring's proxy does not see: rate limit '"
-                    + String.join("', '", limits) + "' does not limit this call. Call it from another bean, let the class"
+                    + String.join("', '", limits)
+                    + "' does not limit this call. Call it from another bean, let the class"
                     + " be injected into itself, or weave (rate-limit.aspect.mode: woven)."));
         });
     }

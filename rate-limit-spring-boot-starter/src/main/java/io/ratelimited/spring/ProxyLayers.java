@@ -14,7 +14,6 @@ import org.springframework.aop.TargetSource;
 import org.springframework.aop.aspectj.AbstractAspectJAdvice;
 import org.springframework.aop.framework.Advised;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.aop.target.AbstractBeanFactoryBasedTargetSource;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 import org.springframework.validation.beanvalidation.MethodValidationInterceptor;
@@ -42,8 +41,8 @@ final class ProxyLayers {
             if (limits(proxy) && targets.getTargetClass() != null) {
                 limited.add(targets.getTargetClass());
             }
-            if (targets instanceof AbstractBeanFactoryBasedTargetSource) {
-                return List.of(); // as of a scoped proxy: what it leads to is a bean of its own
+            if (!targets.isStatic()) {
+                return List.of(); // as of a scoped proxy: it leads to another bean, perhaps one not to be made yet
             }
             object = target(targets);
             if (object == null) {

@@ -116,8 +116,8 @@ final class ProxyShapesTest {
     void productMadeBeforeTheProxiesIsWarnedOf(CapturedOutput output) {
         runner.withUserConfiguration(OfFactory.class)
                 .withBean(EarlyProcessor.class)
-                .run(context -> assertThat(output)
-                        .containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before"));
+                .run(context ->
+                        assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before"));
     }
 
     private ApplicationContextRunner application(Class<?> shape, Made made) {
@@ -240,7 +240,8 @@ final class ProxyShapesTest {
 
     private static RestClient.Builder answer(RestClient.Builder client) {
         return client.baseUrl("http://nobody.invalid")
-                .requestInterceptor((request, body, execution) -> new MockClientHttpResponse("found".getBytes(UTF_8), 200));
+                .requestInterceptor(
+                        (request, body, execution) -> new MockClientHttpResponse("found".getBytes(UTF_8), 200));
     }
 
     @Configuration(proxyBeanMethods = false)

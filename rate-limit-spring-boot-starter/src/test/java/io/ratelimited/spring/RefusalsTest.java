@@ -69,9 +69,10 @@ final class RefusalsTest {
                     assertThat(asked).containsExactly("tryAcquire");
                     asked.clear();
                     assertThatThrownBy(call::run)
-                            .isInstanceOfSatisfying(RateLimitExceededException.class, refusal -> assertThat(
-                                            refusal.decision().retryAfter())
-                                    .hasMinutes(60));
+                            .isInstanceOfSatisfying(
+                                    RateLimitExceededException.class,
+                                    refusal -> assertThat(refusal.decision().retryAfter())
+                                            .hasMinutes(60));
                     assertThat(asked).containsExactly("tryAcquire", "peek");
                     assertThat(refused).hasSize(1);
                 });
