@@ -58,21 +58,26 @@ final class SecuredRoutes implements SmartInitializingSingleton {
         }
         Set<String> answered = new TreeSet<>();
         Set<String> unknown = new TreeSet<>();
-        filters.get().forEach(filter -> ReflectionUtils.doWithFields(
-                filter.getClass(),
-                field -> {
-                    String requests = text(field, filter);
-                    List<String> paths = paths(requests);
-                    answered.addAll(paths);
-                    if (paths.isEmpty() && SERVLET_MATCHERS.contains(field.getName()) && !requests.equals(ANY)) {
-                        unknown.add(filter.getClass().getName());
-                    }
-                },
-                field -> SERVLET_MATCHERS.contains(field.getName()) || REACTIVE_MATCHERS.contains(field.getName())));
+        filters.get()
+                .forEach(filter -> ReflectionUtils.doWithFields(
+                        filter.getClass(),
+                        field -> {
+                            String requests = text(field, filter);
+                            List<String> paths = paths(requests);
+                            answered.addAll(paths);
+                            if (paths.isEmpty()
+                                    && SERVLET_MATCHERS.contains(field.getName())
+                                    && !requests.equals(ANY)) {
+                                unknown.add(filter.getClass().getName());
+                            }
+                        },
+                        field -> SERVLET_MATCHERS.contains(field.getName())
+                                || REACTIVE_MATCHERS.contains(field.getName())));
         if (!unknown.isEmpty()) {
-            LOG.warn("It cannot be known which requests " + unknown + " of Spring Security answer themselves. If one of "
-                    + open.stream().map(Route::place).toList()
-                    + " has their path it does not count them: set order: before-security for it, else after-security.");
+            LOG.warn(
+                    "It cannot be known which requests " + unknown + " of Spring Security answer themselves. If one of "
+                            + open.stream().map(Route::place).toList()
+                            + " has their path it does not count them: set order: before-security for it, else after-security.");
         }
         for (Route route : open) {
             PathPattern pattern = PathPatternParser.defaultInstance.parse(RoutePatterns.slashed(route.path()));

@@ -151,6 +151,16 @@ class PlainReactiveCallsTest {
         assertThat(server.get(path).statusCode()).isEqualTo(429);
     }
 
+    @Test
+    void aRouteThatAskedForThePrincipalTooEarlyIsReportedOnce(CapturedOutput output) {
+        server.get("/routed", "User", "ann");
+        server.ticker().advance(Duration.ofHours(1));
+        server.get("/routed", "User", "bob");
+
+        assertThat(output.getAll().split("before a later filter set the principal", -1))
+                .hasSize(2);
+    }
+
     @ParameterizedTest
     @CsvSource({"GET, /waits", "POST, /waits/body"})
     void aPlainHandlerMethodWaitsWhereNoOtherRequestIsHeldUp(String method, String path) {

@@ -70,9 +70,8 @@ class SecuredRoutesTest {
     private boolean isMoved(String... route) {
         boolean[] moved = new boolean[1];
         application
-                .withPropertyValues(Stream.of(route)
-                        .map("rate-limit.routes[0]."::concat)
-                        .toArray(String[]::new))
+                .withPropertyValues(
+                        Stream.of(route).map("rate-limit.routes[0]."::concat).toArray(String[]::new))
                 .run(context -> {
                     RouteLimits routes = context.getBean(RouteLimits.class);
                     LogoutFilter logout = new LogoutFilter("/", (request, response, user) -> {});
