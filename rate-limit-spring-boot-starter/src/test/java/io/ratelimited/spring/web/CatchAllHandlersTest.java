@@ -57,9 +57,14 @@ class CatchAllHandlersTest {
 
     @Test
     void anAdviceForEverythingIsWarnedOfOnceOnTheServletStack(CapturedOutput output) {
-        runner.withBean(Api.class).withBean(Another.class).withBean(CatchAll.class).run(context -> assertThat(output)
-                .containsOnlyOnce(ADVICE)
-                .contains("@ExceptionHandler void refused(RateLimitExceededException refusal) { throw refusal; }"));
+        runner.withBean(Api.class)
+                .withBean(Another.class)
+                .withBean(CatchAll.class)
+                .run(
+                        context -> assertThat(output)
+                                .containsOnlyOnce(ADVICE)
+                                .contains(
+                                        "@ExceptionHandler void refused(RateLimitExceededException refusal) { throw refusal; }"));
     }
 
     @Test
