@@ -24,7 +24,7 @@ local function open(i)
     if stored == '' then
       -- Calls in flight cannot be counted as permits over time.
       if op == 'take' then redis.call('DEL', key) end
-      s = family.resume(key, meta, p, { left = 1, of = 1, debt = 0, time = 0 })
+      s = family.resume(key, meta, p, { left = FAR, of = FAR, permit = 1, credit = false, debt = 0, time = 0 })
     else
       local before = families[sub(stored, 1, 1)]
       if not before then return false end

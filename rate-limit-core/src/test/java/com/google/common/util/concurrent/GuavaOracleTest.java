@@ -240,8 +240,18 @@ class GuavaOracleTest {
             ticker.advanceNanos(nanos / 1_000 * 1_000);
         }
 
+        /**
+         * Where a change adds no permits. Guava's do in two cases, and are made not to: what is stored grows with the rate,
+         * and a debt of so many permits becomes one of fewer, since its time is kept.
+         */
         private void changeRate() {
             int rate = 1 + random.nextInt(1_000);
+            if (rate > guava.getRate() && ours.limit().algorithm() == Algorithm.SMOOTH_BURSTY) {
+                reserve((int) guava.getRate() + 1, -1);
+            } else if (rate < guava.getRate()) {
+                Duration debt = ours.peek(null, 1, 0).retryAfter();
+                step((debt == null ? 0 : debt.toNanos()) + apart + 1_000);
+            }
             guava.setRate(rate);
             ours.update(ours.limit().toBuilder().rate(perSecond(rate)).build());
             apart += 3 * cutOff;
