@@ -74,7 +74,7 @@ abstract class Terms {
     }
 
     /** A cell that goes on where a cell of other terms has left. */
-    abstract Cell resume(Cell.Budget budget, long now);
+    abstract Cell resume(Budget budget, long now);
 
     /** How long after its last call without debt a cell equals a fresh one again, in nanoseconds. */
     abstract long idleNanos();

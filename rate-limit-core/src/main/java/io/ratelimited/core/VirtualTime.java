@@ -20,9 +20,9 @@ import org.jspecify.annotations.Nullable;
  */
 class VirtualTime extends Cell {
 
-    private static final VarHandle ZERO_AT;
+    static final VarHandle ZERO_AT;
     /** Reserved value of {@link #zeroAt}: retired (I4). No reachable time comes near it. */
-    private static final long RETIRED = Long.MIN_VALUE;
+    static final long RETIRED = Long.MIN_VALUE;
 
     static {
         try {
@@ -36,7 +36,7 @@ class VirtualTime extends Cell {
     /** V: units since the base of the terms' time; {@link #RETIRED}. */
     volatile long zeroAt;
 
-    private VirtualTime(Terms terms, long zeroAt) {
+    VirtualTime(Terms terms, long zeroAt) {
         this.terms = terms;
         this.zeroAt = zeroAt;
     }
@@ -124,7 +124,7 @@ class VirtualTime extends Cell {
 
     /**
      * The last reservation is undone exactly, in this word. One that others have reserved behind needs a second word, and
-     * with it another cell: {@link Divided}.
+     * with it another cell: {@link DividedTime}.
      */
     @Override
     boolean cancel(CellReservation reservation, long now) {
@@ -148,7 +148,7 @@ class VirtualTime extends Cell {
     @Nullable
     Cell divide() {
         long v = (long) ZERO_AT.getAndSet(this, RETIRED);
-        return v == RETIRED ? null : new Divided(this, v);
+        return v == RETIRED ? null : new DividedTime(this, v);
     }
 
     @Override
@@ -208,90 +208,18 @@ class VirtualTime extends Cell {
                 terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now), !terms.paysFirst);
     }
 
-    /**
-     * A cell from whose middle permits were given back: the callers behind keep their times, so V no longer tells what is
-     * reserved behind a reservation. A second word does, W: what V would be if nothing had been given back from the
-     * middle. Reservations are marked by W, which only the undoing of the last one lowers.
-     *
-     * <p>W − V changes under the monitor only; V may change without, by the same amount as W.
-     */
-    private static final class Divided extends VirtualTime {
-
-        private final VirtualTime before;
-        /** W − V. */
-        private long returned;
-
-        Divided(VirtualTime before, long zeroAt) {
-            super(before.terms, zeroAt);
-            this.before = before;
-        }
-
-        @Override
-        boolean succeeds(Cell other) {
-            return other == before;
-        }
-
-        @Override
-        synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
-            settle(now);
-            long outcome = super.reserve(permits, now, maxWait, into);
-            if (into != null && outcome >= 0) {
-                into.mark(into.mark() + returned);
-            }
-            return outcome;
-        }
-
-        @Override
-        synchronized long take(long permits, long now) {
-            settle(now);
-            return super.take(permits, now);
-        }
-
-        /** The bucket has been full since: V and W are as late as they would be by the next call. */
-        private void settle(long now) {
-            long full = terms().time.at(now) - terms().most;
-            long v = zeroAt;
-            if (returned > 0 && v < full && v != RETIRED && ZERO_AT.compareAndSet(this, v, full)) {
-                returned = Math.max(0, v + returned - full);
-            }
-        }
-
-        @Override
-        synchronized boolean cancel(CellReservation reservation, long now) {
-            settle(now);
-            Terms t = terms();
-            long cost = t.time.cost(reservation.permits());
-            while (true) {
-                long v = zeroAt;
-                if (v == RETIRED) {
-                    return false;
-                }
-                long w = v + returned;
-                long behind = w - reservation.mark();
-                long back = t.back(cost, behind, v, w, t.time.at(now));
-                if (back <= 0) {
-                    return true;
-                }
-                if (ZERO_AT.compareAndSet(this, v, v - back)) {
-                    returned += behind == 0 ? 0 : back;
-                    return true;
-                }
-            }
-        }
-    }
-
     /** The parameters of the four algorithms. */
     static final class Terms extends io.ratelimited.core.Terms {
 
         private static final long SECOND = 1_000_000_000L;
 
-        private final PermitTime time;
+        final PermitTime time;
         /** Units of one permit. */
         private final long unit;
         /** D: units the bucket can hold. */
         private final long depth;
         /** D and the grain of the clock: a call that could only come a nanosecond late loses nothing by it. */
-        private final long most;
+        final long most;
         /** A call waits for its own permits; otherwise for those of its predecessors. */
         private final boolean paysFirst;
         /** A wait of so many units is refused. */
@@ -333,7 +261,7 @@ class VirtualTime extends Cell {
          * @param behind units reserved behind it
          * @param latest no earlier than any caller's time
          */
-        private long back(long cost, long behind, long v, long latest, long units) {
+        long back(long cost, long behind, long v, long latest, long units) {
             if (behind == 0) {
                 return cost;
             }

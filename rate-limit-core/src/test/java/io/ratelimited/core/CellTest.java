@@ -244,7 +244,7 @@ class CellTest {
         assertThatThrownBy(cell::copy).isInstanceOf(IllegalStateException.class);
         assertThatThrownBy(() -> cell.absorb(cell)).isInstanceOf(IllegalStateException.class);
         assertThatThrownBy(() -> cell.leave(0)).isInstanceOf(IllegalStateException.class);
-        assertThatThrownBy(() -> cell.terms().resume(Cell.Budget.WHOLE, 0))
+        assertThatThrownBy(() -> cell.terms().resume(Budget.WHOLE, 0))
                 .isInstanceOf(IllegalStateException.class);
     }
 
@@ -428,13 +428,13 @@ class CellTest {
     @Test
     void aClosedCellThatAbsorbsAnotherKeepsTheMoreSpentBudget() {
         Terms closed = Terms.of(Limit.of("a", Algorithm.GCRA).rate("0/s").build(), 0);
-        List<Cell.Budget> ordered = List.of(
-                Cell.Budget.WHOLE,
-                Cell.Budget.ofStored(9, 10, 1, false),
-                Cell.Budget.ofStored(0, 10, 1, false),
-                Cell.Budget.ofDebt(3, 7, false));
-        for (Cell.Budget less : ordered) {
-            for (Cell.Budget more : ordered.subList(ordered.indexOf(less), ordered.size())) {
+        List<Budget> ordered = List.of(
+                Budget.WHOLE,
+                Budget.ofStored(9, 10, 1, false),
+                Budget.ofStored(0, 10, 1, false),
+                Budget.ofDebt(3, 7, false));
+        for (Budget less : ordered) {
+            for (Budget more : ordered.subList(ordered.indexOf(less), ordered.size())) {
                 for (boolean first : new boolean[] {true, false}) {
                     Cell cell = closed.resume(first ? less : more, 0);
                     cell.absorb(closed.resume(first ? more : less, 0));

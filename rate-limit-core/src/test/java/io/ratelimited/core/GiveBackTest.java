@@ -79,6 +79,29 @@ class GiveBackTest {
         assertThat(limiter.peek("key", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(800));
     }
 
+    /** Some cells are divided by several threads at once; every permit that stands is still counted. */
+    @ParameterizedTest
+    @NullSource
+    @ValueSource(strings = "key")
+    void threadsThatCancelFromTheMiddleGiveNothingBackTwice(@Nullable String key) throws Exception {
+        for (int round = 0; round < 200; round++) {
+            InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s", 20);
+            long standing = Threads.sum(4, thread -> {
+                Random random = new Random(thread);
+                List<Reservation> live = new ArrayList<>();
+                for (int call = 0; call < 20; call++) {
+                    live.add(limiter.reserve(key, 1L + thread, DAY));
+                    if (random.nextBoolean()) {
+                        live.remove(random.nextInt(live.size())).cancel();
+                    }
+                }
+                return (1L + thread) * live.size();
+            });
+            Duration retryAfter = limiter.peek(key, 1, 0).retryAfter();
+            assertThat(retryAfter).isGreaterThanOrEqualTo(Duration.ofMillis((standing + 1 - 20) * 100));
+        }
+    }
+
     /** Reserving and cancelling at once leaves everything as it was, whatever the history. */
     @ParameterizedTest
     @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")

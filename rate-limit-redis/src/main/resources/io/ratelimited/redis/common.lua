@@ -13,7 +13,9 @@
 --   leave(key, meta)     what is left of a budget stored under other parameters
 --   resume(key, meta, p, budget)  the state that goes on with it
 -- A budget: left of what can be stored; permit, one of them (0 when what is stored is no permits); credit, whether one more
--- call may go as soon as there is no debt; debt in permits, for which nothing is left; time, how long it would have taken.
+-- call may go as soon as there is no debt; debt in permits, for which nothing is left.
+-- s.lazy: a refusal leaves the state as it was found, since what was spent leaves it no later than the refusal says. Where
+-- nodes with different windows take turns, it would else be spent anew at each turn and never leave.
 -- s.changed asks for the state to be saved even if the call is refused: after the clock has stepped back, which a
 -- failover can make it do, and which must not freeze a key until the clock has caught up.
 
@@ -70,14 +72,17 @@ local function budget_as(budget, credit)
   else
     left, of = left + permit, of + permit
   end
-  return { left = left, of = of, permit = permit, credit = credit, debt = debt, time = budget.time }
+  return { left = left, of = of, permit = permit, credit = credit, debt = debt }
 end
 
 -- What is left in another state: as many permits, or the same share of what that can store if it can store less; never more
 -- than there was. One permit is a unit of its capacity. Rounded down.
-local function budget_left(budget, capacity, unit)
+--
+-- again  the limit has changed before: as many permits as it can store. Nodes with different limits that take turns would
+--        else keep the share of the share, and soon nothing.
+local function budget_left(budget, capacity, unit, again)
   if budget.permit == 0 or budget.of == 0 then return 0 end
-  local shrinks = capacity * budget.permit < budget.of * unit
+  local shrinks = capacity * budget.permit < budget.of * unit and not again
   if shrinks then
     return budget.left == budget.of and capacity or floor(budget.left * capacity / budget.of)
   end

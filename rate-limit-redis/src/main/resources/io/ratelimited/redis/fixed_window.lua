@@ -124,11 +124,10 @@ function fixed_window.leave(key, meta)
   local start, taken, finish = fw_read(redis.call('GET', key), meta)
   permits = tonumber(permits)
   if start <= now then
-    return { left = now < finish and permits - taken or permits, of = permits, permit = 1, credit = false, debt = 0,
-      time = 0 }
+    return { left = now < finish and permits - taken or permits, of = permits, permit = 1, credit = false, debt = 0 }
   end
   local ahead = ceil((start - now) / (period / 1000))
-  return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken, time = finish - now }
+  return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken }
 end
 
 function fixed_window.resume(key, meta, p, handed)

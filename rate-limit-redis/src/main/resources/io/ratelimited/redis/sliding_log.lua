@@ -128,15 +128,16 @@ function sliding_log.leave(key, meta)
     ahead = ahead + 1
   end
   if ahead == 0 then
-    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, time = 0 }
+    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, period = s.period }
   end
-  return { left = 0, of = 1, permit = 1, credit = false, debt = ahead, time = s.newest - s.now }
+  return { left = 0, of = 1, permit = 1, credit = false, debt = ahead }
 end
 
 -- What was spent is spent now, the latest to leave the window; debt in later windows.
 function sliding_log.resume(key, meta, p, handed)
   local s = sl_params(key, meta, p)
   local budget = budget_as(handed, false)
+  s.lazy = handed.period and handed.period <= s.period
   local spent = s.permits - budget_left(budget, s.permits, 1)
   local debt = ceil(budget.debt)
   local count = min(s.permits, spent + debt)

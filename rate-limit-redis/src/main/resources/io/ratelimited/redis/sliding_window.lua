@@ -180,20 +180,22 @@ function sliding_window.leave(key, meta)
   sw_read(s)
   local here = floor(now / s.slot)
   if s.head <= here then
-    return { left = sliding_window.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, time = 0 }
+    return { left = sliding_window.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
+      period = s.slot * s.slots }
   end
   -- Slots between now and those that are remembered held the permits of a window each time at the most.
   local debt = ceil(max(0, s.head - here - s.slots) / s.slots) * s.permits
   for i = 1, #s.order do
     if s.order[i] > here then debt = debt + s.taken[s.order[i]] end
   end
-  return { left = 0, of = 1, permit = 1, credit = false, debt = debt, time = s.head * s.slot - now }
+  return { left = 0, of = 1, permit = 1, credit = false, debt = debt }
 end
 
 -- What was spent is spent in the current slot, the latest to leave the window; debt in the next ones.
 function sliding_window.resume(key, meta, p, handed)
   local s = sw_params(key, meta, p)
   local budget = budget_as(handed, false)
+  s.lazy = handed.period and handed.period <= s.slot * s.slots
   s.dirty, s.gone, s.head = {}, {}, floor(now / s.slot)
   sw_add(s, s.head, s.permits - budget_left(budget, s.permits, 1))
   local debt = ceil(budget.debt)

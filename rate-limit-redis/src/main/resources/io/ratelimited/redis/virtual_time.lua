@@ -5,7 +5,7 @@
 --        parts of a microsecond; written, 7 bytes, the time of the last call, if V was ahead of it or nodes say the time
 -- epoch  of the marks that still mean something: begins when the key does, and anew when the clock steps back or the
 --        parameters change; the time of that, or the next number. Cancelling a reservation of an earlier epoch gives
---        nothing back
+--        nothing back. From 2^52 on: the parameters have changed
 -- W      V + returned: what V would be if nothing had been given back from the middle. Marks are of W, so that they tell
 --        what is reserved behind them
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
@@ -18,6 +18,8 @@
 -- call   a, b      cost in microseconds and parts
 
 local virtual_time = {}
+
+local CHANGED = 4503599627370496
 
 local function vt_begin(s)
   s.epoch = max(now, (s.epoch or 0) + 1)
@@ -200,7 +202,7 @@ end
 
 function virtual_time.save(s)
   local fresh = vt_until(s, s.depth, s.depth_part)
-  if fresh == 0 and slack == 0 then
+  if fresh == 0 and slack == 0 and s.returned == 0 and s.returned_part == 0 then
     redis.call('DEL', s.key)
     return
   end
@@ -223,23 +225,22 @@ function virtual_time.leave(key, meta)
   -- V's part of a microsecond is rounded up.
   local debt = s.v - now + (s.part > 0 and 1 or 0)
   if debt > 0 then
-    return { left = 0, of = 1, permit = 1, credit = credit, debt = debt / step, time = debt, epoch = s.epoch }
+    return { left = 0, of = 1, permit = 1, credit = credit, debt = debt / step, epoch = s.epoch }
   end
-  return { left = min(depth, -debt), of = depth, permit = step, credit = credit, debt = 0, time = 0, epoch = s.epoch }
+  return { left = min(depth, -debt), of = depth, permit = step, credit = credit, debt = 0, epoch = s.epoch }
 end
 
 function virtual_time.resume(key, meta, p, handed)
   local s = vt_params(key, meta, p)
   local budget = budget_as(handed, not s.pays)
   local unit = s.step / s.one
-  s.part, s.epoch = 0, handed.epoch
-  vt_begin(s)
+  local epoch = handed.epoch or 0
+  local again = epoch >= CHANGED
+  s.part, s.epoch = 0, again and epoch + 1 or CHANGED + max(now, epoch + 1)
   if budget.debt == 0 then
-    s.v = now - floor(budget_left(budget, s.depth + s.depth_part / s.one, unit))
+    s.v = now - floor(budget_left(budget, s.depth + s.depth_part / s.one, unit, again))
   else
-    -- Guava keeps debt in time; so is it kept here where that forgives none of it.
-    local debt = ceil(budget.debt * unit)
-    s.v = now + min(FAR, sub(meta, 1, 1) == 's' and max(budget.time, debt) or debt)
+    s.v = now + min(FAR, ceil(budget.debt * unit))
   end
   return s
 end

@@ -128,15 +128,15 @@ function warm_up.leave(key, meta)
   wu_read(s, redis.call('GET', key))
   local stored = wu_refilled(s)
   local debt = max(0, wu_due(s))
-  return { left = stored, of = s.most, permit = 0, credit = true, debt = debt / interval, time = ceil(debt / 1000) }
+  return { left = stored, of = s.most, permit = 0, credit = true, debt = debt / interval }
 end
 
--- The share of what is stored, since stored permits are the dearer ones; debt as long as it was, or longer.
+-- The share of what is stored, since stored permits are the dearer ones.
 function warm_up.resume(key, meta, p, handed)
   local s = wu_params(key, meta, p)
   local budget = budget_as(handed, true)
   local share = budget.of == 0 and 1 or budget.left / budget.of
-  s.n, s.nanos, s.fraction = now + max(budget.time, min(FAR, ceil(budget.debt * s.interval / 1000))), 0, 0
+  s.n, s.nanos, s.fraction = now + min(FAR, ceil(budget.debt * s.interval / 1000)), 0, 0
   s.stored = s.most * share
   return s
 end
