@@ -204,8 +204,7 @@ class VirtualTime extends Cell {
         if (v <= units) {
             return Budget.ofStored(Math.min(terms.depth, units - v), terms.depth, terms.unit, !terms.paysFirst);
         }
-        return Budget.ofDebt(
-                terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now), !terms.paysFirst);
+        return Budget.ofDebt(terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now), !terms.paysFirst);
     }
 
     /** The parameters of the four algorithms. */

@@ -199,7 +199,8 @@ final class WarmUp extends GuardedCell {
         @Override
         Cell resume(Budget handed, long now) {
             Budget budget = handed.as(true);
-            long debt = Math.max(budget.debtNanos(), (long) Math.min(PermitTime.FAR, Math.ceil(budget.debt() * interval)));
+            long debt =
+                    Math.max(budget.debtNanos(), (long) Math.min(PermitTime.FAR, Math.ceil(budget.debt() * interval)));
             return new WarmUp(this, most * budget.share(), now + debt, 0);
         }
 

@@ -244,8 +244,7 @@ class CellTest {
         assertThatThrownBy(cell::copy).isInstanceOf(IllegalStateException.class);
         assertThatThrownBy(() -> cell.absorb(cell)).isInstanceOf(IllegalStateException.class);
         assertThatThrownBy(() -> cell.leave(0)).isInstanceOf(IllegalStateException.class);
-        assertThatThrownBy(() -> cell.terms().resume(Budget.WHOLE, 0))
-                .isInstanceOf(IllegalStateException.class);
+        assertThatThrownBy(() -> cell.terms().resume(Budget.WHOLE, 0)).isInstanceOf(IllegalStateException.class);
     }
 
     /** Callers of the old limit wait until then; Guava's algorithms keep debt in time, so the next goes after them. */

@@ -84,7 +84,7 @@ class GiveBackTest {
     @NullSource
     @ValueSource(strings = "key")
     void threadsThatCancelFromTheMiddleGiveNothingBackTwice(@Nullable String key) throws Exception {
-        for (int round = 0; round < 200; round++) {
+        for (int round = 0; round < 50; round++) {
             InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "10/s", 20);
             long standing = Threads.sum(4, thread -> {
                 Random random = new Random(thread);
@@ -144,7 +144,7 @@ class GiveBackTest {
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
     void nothingIsGivenBackThatCouldBeUsedTwice(Algorithm algorithm) {
         record Granted(Reservation reservation, long instant, long permits) {}
-        for (int seed = 0; seed < 3_000; seed++) {
+        for (int seed = 0; seed < 1_500; seed++) {
             Random random = new Random(seed);
             long burst = 1L + random.nextInt(12);
             InMemoryRateLimiter limiter = limiter(algorithm, "10/s", burst);
@@ -152,7 +152,8 @@ class GiveBackTest {
             List<Granted> granted = new ArrayList<>();
             for (int step = 0; step < 60; step++) {
                 if (random.nextInt(3) == 0) {
-                    ticker.advanceNanos(random.nextInt(4) == 0 ? SECOND * random.nextInt(3) : random.nextInt(200_000_000));
+                    ticker.advanceNanos(
+                            random.nextInt(4) == 0 ? SECOND * random.nextInt(3) : random.nextInt(200_000_000));
                 }
                 if (random.nextInt(5) < 3) {
                     long permits = 1L + random.nextInt((int) burst);

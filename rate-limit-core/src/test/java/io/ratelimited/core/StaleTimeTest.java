@@ -25,7 +25,9 @@ class StaleTimeTest {
         return Stream.of(
                         Limit.of("stale", Algorithm.TOKEN_BUCKET).rate("5/m"),
                         Limit.of("stale", Algorithm.TOKEN_BUCKET).rate("3/s").burst(7),
-                        Limit.of("stale", Algorithm.TOKEN_BUCKET).rate("1000000/s").burst(5),
+                        Limit.of("stale", Algorithm.TOKEN_BUCKET)
+                                .rate("1000000/s")
+                                .burst(5),
                         Limit.of("stale", Algorithm.GCRA).rate("10/s").burst(2),
                         Limit.of("stale", Algorithm.SMOOTH_BURSTY).rate("5/s"),
                         Limit.of("stale", Algorithm.SMOOTH_BURSTY).rate("7/m").burst(3),
@@ -84,7 +86,8 @@ class StaleTimeTest {
             ManualTicker newest = new ManualTicker(jittering.nanos(), Instant.EPOCH.plusNanos(jittering.epochNanos()));
             InMemoryRateLimiter one = new InMemoryRateLimiter(limit, jittering, 100);
             InMemoryRateLimiter other = new InMemoryRateLimiter(limit, newest, 100);
-            double interval = (double) limit.rate().period().toNanos() / limit.rate().permits();
+            double interval =
+                    (double) limit.rate().period().toNanos() / limit.rate().permits();
             for (int call = 0; call < 150; call++) {
                 long step = random.nextInt(3) == 0
                         ? -(long) (random.nextDouble() * 900_000)

@@ -73,7 +73,8 @@ class GuavaOracleTest {
             ManualTicker ticker = ticker(seed);
             Rate rate = Rate.parse(text);
             Limit limit = Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate(rate).build();
-            RateLimiter guava = RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
+            RateLimiter guava =
+                    RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
             new Schedule(limit, guava, ticker, seed).runAtOneRate();
         }
     }
@@ -85,7 +86,8 @@ class GuavaOracleTest {
             ManualTicker ticker = ticker(seed);
             Rate rate = new Rate(1 + random.nextInt(300), Duration.ofMillis(1 + random.nextInt(200_000)));
             Limit limit = Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate(rate).build();
-            RateLimiter guava = RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
+            RateLimiter guava =
+                    RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
             new Schedule(limit, guava, ticker, seed).runAtOneRate();
         }
     }
