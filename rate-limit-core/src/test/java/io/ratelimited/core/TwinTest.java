@@ -45,6 +45,9 @@ class TwinTest {
         }
         subjects.add(
                 subject(Limit.of("twin", Algorithm.SMOOTH_BURSTY).rate("5/s").burst(0), 0));
+        for (String rate : List.of("5/m", "1/2s", "5/2s", "100/m", "7/3s")) {
+            subjects.add(subject(Limit.of("twin", Algorithm.SMOOTH_BURSTY).rate(rate), 2));
+        }
         for (String rate : List.of("1/s", "10/s", "3/s", "7/m", "1000000/s", "1/d")) {
             Rate parsed = Rate.parse(rate);
             Duration interval = parsed.period().dividedBy(parsed.permits());
@@ -88,7 +91,7 @@ class TwinTest {
         private final Random random;
         private final RandomCalls calls;
         private final long base;
-        private final Cell cell;
+        private Cell cell;
         private final Twin twin;
         private final InMemoryRateLimiter owner;
         private final List<CellReservation> granted = new ArrayList<>();
@@ -150,7 +153,7 @@ class TwinTest {
             if (reservation == null) {
                 return;
             }
-            cell.cancel(reservation, now);
+            cell = RandomCalls.cancel(cell, reservation, now);
             twin.cancel(index, now);
             granted.set(index, null);
         }

@@ -89,8 +89,8 @@ final class MethodLimit {
     /**
      * What to ask for a call.
      *
-     * @return null when the limit does not apply to the call
-     * @throws io.ratelimited.core.RateLimitExceededException when the key is missing and the limit denies such calls
+     * @return null when the limit does not apply to the call; of a call whose key is missing, where the limit denies such
+     *     calls, that it is to be refused
      * @throws IllegalStateException when an expression fails or yields what it may not
      */
     @Nullable

@@ -202,7 +202,7 @@ class RateLimitsEndpointWebTest {
 
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
-    void aChangeAnswersTheNewLimitAndKeepsTheSpentShare(WebApplicationType type) throws Exception {
+    void aChangeAnswersTheNewLimitAndKeepsWhatIsLeft(WebApplicationType type) throws Exception {
         start(type, Map.of());
         limits.tryAcquire("search", "alice", 150);
 
@@ -214,7 +214,7 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<Map<String, Object>>read(answer.body(), "$"))
                 .containsEntry("rate", "200/s")
                 .containsEntry("burst", 400);
-        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(100);
+        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(50);
     }
 
     @Test

@@ -119,7 +119,7 @@ class SharedLimitTest {
         both.forEach(context -> limits(context).update("search", limit -> limit.burst(50)));
 
         both.forEach(context ->
-                assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(20));
+                assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2));
     }
 
     @Test
