@@ -2,8 +2,8 @@ package io.ratelimited.sample;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.StringWriter;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -12,6 +12,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.StandardLocation;
 import javax.tools.ToolProvider;
 
 /** Compiles what the guide and the live page show, as they stand: a snippet has the imports that it needs. */
@@ -19,21 +22,32 @@ public final class SnippetCompiler {
 
     private static final String PACKAGE = "package guide;\n";
 
+    private static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
+    /** One for all snippets, so that the archives of the class path are opened once. */
+    private static final StandardJavaFileManager FILES =
+            COMPILER.getStandardFileManager(null, null, StandardCharsets.UTF_8);
+
     private SnippetCompiler() {}
 
     /** The classes that the snippets declare, in a loader of their own. */
     public static List<Class<?>> compile(List<String> snippets, Path directory) throws Exception {
         Path classes = Files.createDirectories(directory.resolve("classes"));
-        List<String> arguments = new ArrayList<>(List.of(
-                "-parameters", "-proc:none", "-d", classes.toString(), "-cp", System.getProperty("java.class.path")));
+        List<Path> sources = new ArrayList<>();
         for (int i = 0; i < snippets.size(); i++) {
             Path source = directory.resolve("Snippet" + i + ".java");
-            arguments.add(Files.writeString(source, PACKAGE + snippets.get(i)).toString());
+            sources.add(Files.writeString(source, PACKAGE + snippets.get(i)));
         }
-        ByteArrayOutputStream messages = new ByteArrayOutputStream();
-        int status =
-                ToolProvider.getSystemJavaCompiler().run(null, messages, messages, arguments.toArray(String[]::new));
-        assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
+        FILES.setLocation(StandardLocation.CLASS_OUTPUT, List.of(classes.toFile()));
+        StringWriter messages = new StringWriter();
+        boolean compiled = COMPILER.getTask(
+                        messages,
+                        FILES,
+                        null,
+                        List.of("-parameters", "-proc:none"),
+                        null,
+                        FILES.getJavaFileObjectsFromPaths(sources))
+                .call();
+        assertThat(compiled).as(messages::toString).isTrue();
         // Left open: the classes are used until the test is over, and only memory holds them then.
         @SuppressWarnings("resource")
         URLClassLoader loader =
