@@ -64,7 +64,7 @@ class TwoLimitsTest {
             case TOKEN_BUCKET, GCRA -> limit.burst() + perNano * nanos;
             case SMOOTH_BURSTY -> limit.burst() + 1 + perNano * nanos;
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
-                limit.rate().permits() * (2.0 + nanos / limit.rate().period().toNanos());
+                limit.rate().permits() * (2 + nanos / limit.rate().period().toNanos());
             default -> 1 + perNano * nanos;
         };
     }
