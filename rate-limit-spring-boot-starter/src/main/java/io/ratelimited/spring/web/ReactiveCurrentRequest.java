@@ -10,11 +10,11 @@ import io.ratelimited.spring.RateLimitProperties.Headers;
 import java.security.Principal;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
-import org.springframework.http.HttpHeaders;
-import org.springframework.http.HttpStatusCode;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Mono;
@@ -35,6 +35,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
     private volatile ServerWebExchange exchange;
+
     private volatile @Nullable Decision refused;
 
     private volatile @Nullable Found<Principal> principal;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.web;
 
 import io.micrometer.context.ThreadLocalAccessor;
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
