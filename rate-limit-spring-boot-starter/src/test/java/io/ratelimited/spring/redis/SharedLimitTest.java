@@ -134,7 +134,7 @@ class SharedLimitTest {
         context.publishEvent(new EnvironmentChangeEvent(context, Set.of("rate-limit.limits.search.burst")));
 
         assertThat(limits(context).get("search").limit().burst()).isEqualTo(50);
-        assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(20);
+        assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2);
     }
 
     @Test
