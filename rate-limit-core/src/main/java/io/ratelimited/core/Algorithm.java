@@ -16,8 +16,9 @@ public enum Algorithm {
     TOKEN_BUCKET,
     /**
      * Guava's {@code SmoothBursty}: a call goes as soon as the debt of its predecessors is paid, however many permits
-     * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate; 0
-     * stores none) and starts with none stored and no debt. A refusal reports when the debt will be paid.
+     * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate, which
+     * may be a fraction of a permit; 0 stores none) and starts with none stored and no debt. A refusal reports when the debt
+     * will be paid. Unlike Guava's {@code setRate}, a change of the limit adds no stored permits.
      */
     SMOOTH_BURSTY,
     /**
@@ -48,8 +49,9 @@ public enum Algorithm {
     FIXED_WINDOW,
     /**
      * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
-     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. A call
-     * that waits closes the slots before its own, also if it is cancelled. A refusal reports the time at which enough
+     * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. Under
+     * calls that never cease it admits slots/(slots + 1) of its rate, 90.9 % by default: more slots or {@link #SLIDING_LOG}
+     * admit more. A call that waits closes the slots before its own, also if it is cancelled. A refusal reports the time at which enough
      * slots have left the window.
      */
     SLIDING_WINDOW,

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Cells that exist only while calls are in flight: there are never more than there are calls, so nothing has to be
@@ -34,6 +35,11 @@ final class BusyCells implements Cells {
     public void follow(Object key, Cell moved) {
         // The cell itself goes on, or whoever retired it is removing it.
         Cells.newest(moved);
+    }
+
+    @Override
+    public @Nullable Cell successor(Object key, Cell cell) {
+        return null;
     }
 
     @Override

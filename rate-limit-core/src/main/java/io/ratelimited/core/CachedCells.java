@@ -161,6 +161,15 @@ final class CachedCells implements Cells {
     }
 
     @Override
+    public @Nullable Cell successor(Object key, Cell cell) {
+        Cell present = cells.asMap().computeIfPresent(key, (k, last) -> {
+            Cell next = last == cell ? last.divide() : null;
+            return next == null ? last : next;
+        });
+        return present != null && present.succeeds(cell) ? present : null;
+    }
+
+    @Override
     public void reset(Object key) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {

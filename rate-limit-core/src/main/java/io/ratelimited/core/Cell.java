@@ -1,6 +1,5 @@
 package io.ratelimited.core;
 
-import java.math.BigInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -41,8 +40,8 @@ abstract class Cell {
     abstract long reserve(long permits, long now, long maxWait, @Nullable CellReservation into);
 
     /**
-     * {@link #reserve} for a caller who goes at once or not at all and asks no more than whether. A refusal need not tell
-     * its time, which would cost as much as all the rest.
+     * {@link #reserve} for a caller who goes at once or not at all and asks no more than whether. A refusal may report a
+     * time that is too short, since the exact one would cost as much as all the rest.
      */
     long take(long permits, long now) {
         return reserve(permits, now, 0, null);
@@ -51,8 +50,26 @@ abstract class Cell {
     /** What {@link #reserve} would answer. */
     abstract long peek(long permits, long now, long maxWait);
 
-    /** Gives back what can be given back of a reservation without ever creating a permit. */
-    abstract void cancel(CellReservation reservation, long now);
+    /**
+     * Gives back what can be given back of a reservation without ever creating a permit.
+     *
+     * @return false when another cell has to do it, the {@link #divide successor} of this one, which may exist already
+     */
+    abstract boolean cancel(CellReservation reservation, long now);
+
+    /** Ends this cell and returns one that can do what a {@link #cancel} could not; null when this cell has ended. */
+    @Nullable
+    Cell divide() {
+        return null;
+    }
+
+    /** Whether this cell goes on where the other one was {@link #divide divided}. */
+    boolean succeeds(Cell other) {
+        return false;
+    }
+
+    /** Whatever is different after each call that was admitted; to see that no other came between. */
+    abstract long stamp();
 
     /** How many calls of one permit each would go at once. */
     abstract long remaining(long now);
@@ -84,27 +101,4 @@ abstract class Cell {
 
     /** What is left at a time, for a cell of other terms to go on with. */
     abstract Budget leave(long now);
-
-    /**
-     * What a cell hands over when its limit changes.
-     *
-     * @param left what is left of the capacity, in the units of the old cell
-     * @param of the capacity in the same units, at least 1
-     * @param debt permits granted in advance, with their fraction
-     * @param debtNanos how long that debt would have taken to be paid
-     */
-    record Budget(long left, long of, double debt, long debtNanos) {
-
-        boolean isMoreSpentThan(Budget that) {
-            return debt == that.debt ? (double) left / of < (double) that.left / that.of : debt > that.debt;
-        }
-
-        /** The same share of another capacity, rounded down. */
-        long shareOf(long capacity) {
-            return BigInteger.valueOf(left)
-                    .multiply(BigInteger.valueOf(capacity))
-                    .divide(BigInteger.valueOf(of))
-                    .longValueExact();
-        }
-    }
 }

@@ -35,7 +35,6 @@ final class CellReservation implements Reservation {
     private long deadline;
 
     private long mark;
-    private long epoch;
     private @Nullable Object before;
     private @Nullable Object after;
     /** Completed when a queued call is admitted or gives up. */
@@ -61,16 +60,6 @@ final class CellReservation implements Reservation {
 
     void mark(long value) {
         mark = value;
-    }
-
-    /** A mark, and in which epoch of the cell's terms it was made. */
-    void mark(long value, long inEpoch) {
-        mark = value;
-        epoch = inEpoch;
-    }
-
-    long epoch() {
-        return epoch;
     }
 
     /** State objects around this reservation. */
@@ -282,7 +271,9 @@ final class CellReservation implements Reservation {
         if (decider instanceof Concurrency) {
             release();
         } else if (decider != null && outcome >= 0 && PHASE.compareAndSet(this, LIVE, ENDED)) {
-            decider.cancel(this, limiter.now(decider));
+            if (!decider.cancel(this, limiter.now(decider))) {
+                limiter.giveBack(key, decider, this);
+            }
         }
     }
 

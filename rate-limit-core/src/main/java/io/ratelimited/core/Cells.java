@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** The cells of the keys of one limit. Thread-safe. */
 interface Cells {
@@ -18,6 +19,10 @@ interface Cells {
 
     /** Replaces a cell that answered {@link Cell#MOVED}, if it is still that of the key. */
     void follow(Object key, Cell moved);
+
+    /** The cell in which a cell that could not cancel goes on: its successor, made if there is none; null when it has ended. */
+    @Nullable
+    Cell successor(Object key, Cell cell);
 
     /** Gives the key a fresh cell. */
     void reset(Object key);

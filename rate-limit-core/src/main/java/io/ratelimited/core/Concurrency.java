@@ -188,8 +188,14 @@ final class Concurrency extends Cell {
     }
 
     @Override
-    void cancel(CellReservation reservation, long now) {
+    boolean cancel(CellReservation reservation, long now) {
         reservation.release();
+        return true;
+    }
+
+    @Override
+    long stamp() {
+        return inUse.get();
     }
 
     @Override
@@ -264,7 +270,7 @@ final class Concurrency extends Cell {
         }
 
         @Override
-        Cell fresh(long now) {
+        Cell whole(long now) {
             return new Concurrency(this);
         }
 

@@ -33,7 +33,14 @@ final class Constant extends Cell {
     }
 
     @Override
-    void cancel(CellReservation reservation, long now) {}
+    boolean cancel(CellReservation reservation, long now) {
+        return true;
+    }
+
+    @Override
+    long stamp() {
+        return 0;
+    }
 
     @Override
     long remaining(long now) {
@@ -42,7 +49,7 @@ final class Constant extends Cell {
 
     @Override
     long nanosToFresh(long now) {
-        return budget.equals(Terms.UNTOUCHED) ? 0 : Long.MAX_VALUE;
+        return budget.equals(Budget.WHOLE) ? 0 : Long.MAX_VALUE;
     }
 
     @Override
@@ -72,8 +79,6 @@ final class Constant extends Cell {
     /** Open or closed. */
     static final class Terms extends io.ratelimited.core.Terms {
 
-        private static final Budget UNTOUCHED = new Budget(1, 1, 0, 0);
-
         private final boolean open;
 
         Terms(Limit limit, boolean open) {
@@ -82,8 +87,8 @@ final class Constant extends Cell {
         }
 
         @Override
-        Cell fresh(long now) {
-            return new Constant(this, UNTOUCHED);
+        Cell whole(long now) {
+            return new Constant(this, Budget.WHOLE);
         }
 
         @Override

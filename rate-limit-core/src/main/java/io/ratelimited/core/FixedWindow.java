@@ -74,12 +74,18 @@ final class FixedWindow extends Cell {
 
     /** Permits of the last window are given back; windows behind it are closed. */
     @Override
-    void cancel(CellReservation reservation, long now) {
+    boolean cancel(CellReservation reservation, long now) {
         for (long before = word; before != RETIRED && before >> terms.bits == reservation.mark(); before = word) {
             if (WORD.compareAndSet(this, before, before - reservation.permits())) {
-                return;
+                break;
             }
         }
+        return true;
+    }
+
+    @Override
+    long stamp() {
+        return word;
     }
 
     @Override
@@ -118,10 +124,10 @@ final class FixedWindow extends Cell {
         long current = terms.advance(word, now);
         long ahead = (current >> terms.bits) - terms.windowAt(now).index;
         if (ahead == 0) {
-            return new Budget(terms.permits - terms.taken(current), terms.permits, 0, 0);
+            return Budget.ofStored(terms.permits - terms.taken(current), terms.permits, 1, false);
         }
         double debt = (double) (ahead - 1) * terms.permits + terms.taken(current);
-        return new Budget(0, 1, debt, terms.nanosTo((current >> terms.bits) + 1, now));
+        return Budget.ofDebt(debt, terms.nanosTo((current >> terms.bits) + 1, now), false);
     }
 
     /** The calendar of one limit. */
@@ -213,14 +219,15 @@ final class FixedWindow extends Cell {
         }
 
         @Override
-        Cell fresh(long now) {
+        Cell whole(long now) {
             return new FixedWindow(this, windowAt(now).index << bits);
         }
 
         @Override
-        Cell resume(Budget budget, long now) {
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
             if (budget.debt() == 0) {
-                return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.shareOf(permits));
+                return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.leftOf(permits, 1));
             }
             long debt = (long) Math.ceil(budget.debt());
             long window = windowAt(now).index + 1 + (debt - 1) / permits;

@@ -53,11 +53,17 @@ abstract class GuardedCell extends Cell {
     abstract long ask(long permits, long now, long maxWait);
 
     @Override
-    final synchronized void cancel(CellReservation reservation, long now) {
+    final synchronized boolean cancel(CellReservation reservation, long now) {
         if (!retired) {
             giveBack(reservation);
             changed();
         }
+        return true;
+    }
+
+    @Override
+    final long stamp() {
+        return opensAt;
     }
 
     /** {@link Cell#cancel}, guarded. */

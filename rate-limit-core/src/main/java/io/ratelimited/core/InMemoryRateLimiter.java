@@ -15,7 +15,11 @@ public final class InMemoryRateLimiter implements RateLimiter {
     /** Keys remembered by a limit that states no other number. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
+    /** Of no cell. */
+    private static final long NO_STAMP = Long.MIN_VALUE + 7;
+
     private final SteadyClock clock;
+    private final boolean inFlight;
     private final long maximumKeys;
     private final AtomicInteger waiting = new AtomicInteger();
     /** While they change a call may find a cell of older or of newer terms, which has its own time: {@link #nowOf}. */
@@ -42,6 +46,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.clock = new SteadyClock(ticker);
+        this.inFlight = limit.algorithm() == Algorithm.CONCURRENCY;
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
         if (empty) {
@@ -66,16 +71,26 @@ public final class InMemoryRateLimiter implements RateLimiter {
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
         requirePermits(permits);
+        if (inFlight) {
+            throw new UnsupportedOperationException(
+                    "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+        }
         Object id = key == null ? null : KeyDigest.shorten(key);
+        long stamp = NO_STAMP;
         while (true) {
             Terms current = terms;
-            long now = clock.now(current);
-            Cell cell = id == null ? single : cells().get(id, current, now);
-            long outcome = cell.take(permits, nowOf(cell, current, now));
-            if (outcome != Cell.MOVED) {
-                return outcome >= 0;
+            long read = clock.now(current);
+            Cell cell = id == null ? single : cells().get(id, current, read);
+            long now = nowOf(cell, current, read);
+            long outcome = cell.take(permits, now);
+            if (outcome >= 0) {
+                return true;
             }
-            follow(id, cell);
+            if (outcome == Cell.MOVED) {
+                follow(id, cell);
+            } else if (!clock.mayBeStale(cell.terms(), now, outcome) || stamp == (stamp = cell.stamp())) {
+                return false;
+            }
         }
     }
 
@@ -85,20 +100,22 @@ public final class InMemoryRateLimiter implements RateLimiter {
         Object id = key == null ? null : KeyDigest.shorten(key);
         long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
+        long stamp = NO_STAMP;
         while (true) {
             Terms current = terms;
             long read = clock.now(current);
             Cell cell = id == null ? single : cells().get(id, current, read);
             long now = nowOf(cell, current, read);
             long outcome = cell.reserve(permits, now, maxWait, reservation);
-            if (outcome != Cell.MOVED) {
+            if (outcome == Cell.MOVED) {
+                follow(id, cell);
+            } else if (!clock.mayBeStale(cell.terms(), now, outcome) || stamp == (stamp = cell.stamp())) {
                 reservation.decided(cell, now, outcome);
                 if (outcome < 0) {
                     ended(id);
                 }
                 return reservation;
             }
-            follow(id, cell);
         }
     }
 
@@ -106,12 +123,16 @@ public final class InMemoryRateLimiter implements RateLimiter {
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
+        long stamp = NO_STAMP;
         while (true) {
             Terms current = terms;
             long read = clock.now(current);
             Cell cell = id == null ? single : cells().peek(id, current, read);
             long now = nowOf(cell, current, read);
             long outcome = cell.peek(permits, now, clampWait(maxWaitNanos));
+            if (clock.mayBeStale(cell.terms(), now, outcome) && stamp != (stamp = cell.stamp())) {
+                continue;
+            }
             Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
             if (decision != null) {
                 return decision;
@@ -127,6 +148,22 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private long nowOf(Cell cell, Terms current, long read) {
         Terms own = cell.terms();
         return own == current ? read : clock.now(own);
+    }
+
+    /** Gives back what the cell of a reservation could not, for which it takes another. */
+    void giveBack(@Nullable Object id, Cell cell, CellReservation reservation) {
+        Cell successor = id == null ? successor(cell) : cells().successor(id, cell);
+        if (successor != null) {
+            successor.cancel(reservation, now(successor));
+        }
+    }
+
+    private synchronized @Nullable Cell successor(Cell cell) {
+        Cell next = single == cell ? cell.divide() : null;
+        if (next != null) {
+            single = next;
+        }
+        return single.succeeds(cell) ? single : null;
     }
 
     /** The decision on a reservation, with the budget of its key as it is now. */
@@ -204,7 +241,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         long leftAt = clock.now(before);
         long resumedAt = clock.now(next);
         if (old.algorithm() != Algorithm.CONCURRENCY) {
-            next.inherit(before.fresh(leftAt).leave(leftAt), resumedAt);
+            next.inherit(before, leftAt, resumedAt);
         }
         before.replaceBy(next, leftAt, resumedAt);
         terms = next;

@@ -95,7 +95,8 @@ public final class Limit {
 
     /**
      * Permits that may go at once; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for {@link
-     * Algorithm#SMOOTH_BURSTY} the permits stored. Default: the number in the rate; SMOOTH_BURSTY: one second of it.
+     * Algorithm#SMOOTH_BURSTY} the permits stored. Default: the number in the rate; SMOOTH_BURSTY: {@link
+     * #storesOneSecond one second} of it, here rounded up to whole permits.
      */
     public long burst() {
         if (burst != null) {
@@ -105,6 +106,14 @@ public final class Limit {
             return (long) Math.ceil(rate.permits() * 1e9 / rate.period().toNanos());
         }
         return rate.permits();
+    }
+
+    /**
+     * Whether this is a {@link Algorithm#SMOOTH_BURSTY} whose burst was not set. It stores one second of its rate, as
+     * Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
+     */
+    public boolean storesOneSecond() {
+        return algorithm == Algorithm.SMOOTH_BURSTY && burst == null;
     }
 
     /** Duration of the warm-up; default none. */

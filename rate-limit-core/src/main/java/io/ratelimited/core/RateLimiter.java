@@ -64,9 +64,11 @@ public interface RateLimiter {
     void reset(@Nullable Object key);
 
     /**
-     * Changes the limit while it is in use. Stored permits scale with the new capacity and debt is kept in permits, so
-     * that neither a change nor a series of changes hands out fresh budget; no grant is lost or doubled. Guava's two
-     * algorithms keep their debt in time, as Guava does.
+     * Changes the limit while it is in use. A change never adds permits: what is left of a key becomes as many permits,
+     * or the same share of the new capacity if that is less, and a larger capacity fills at the new rate. So any series of
+     * changes admits what the rates bring and the largest burst once. Debt is kept in permits; Guava's two algorithms keep
+     * it in time, as Guava does, after a rate was raised. No grant is lost or doubled. A key that was never seen finds the
+     * new capacity whole, unless the limit began empty.
      *
      * @param limit the new limit; same name
      * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY

@@ -165,8 +165,8 @@ final class SlidingLog extends GuardedCell {
             ahead++;
         }
         return ahead == 0
-                ? new Budget(remaining(now), terms.permits, 0, 0)
-                : new Budget(0, 1, ahead, instant(size - 1) - now);
+                ? Budget.ofStored(remaining(now), terms.permits, 1, false)
+                : Budget.ofDebt(ahead, instant(size - 1) - now, false);
     }
 
     /** The window of one limit. */
@@ -182,14 +182,15 @@ final class SlidingLog extends GuardedCell {
         }
 
         @Override
-        Cell fresh(long now) {
+        Cell whole(long now) {
             return new SlidingLog(this, new long[0], 0);
         }
 
         /** What was spent is spent now, the latest to leave the window; debt in later windows. */
         @Override
-        Cell resume(Budget budget, long now) {
-            long spent = permits - budget.shareOf(permits);
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
+            long spent = permits - budget.leftOf(permits, 1);
             long debt = (long) Math.ceil(budget.debt());
             long[] instants = new long[(int) Math.min(permits, spent + debt)];
             for (int i = 0; i < instants.length; i++) {

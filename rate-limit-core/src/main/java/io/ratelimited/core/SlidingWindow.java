@@ -142,7 +142,7 @@ final class SlidingWindow extends GuardedCell {
     synchronized Budget leave(long now) {
         long ahead = head - terms.slot(now);
         if (ahead <= 0) {
-            return new Budget(remaining(now), terms.permits, 0, 0);
+            return Budget.ofStored(remaining(now), terms.permits, 1, false);
         }
         // Slots between now and those that are remembered held the permits of a window each time at the most.
         long forgotten = Math.max(0, ahead - taken.length);
@@ -150,7 +150,7 @@ final class SlidingWindow extends GuardedCell {
         for (long slot = head; slot > head - Math.min(ahead, taken.length); slot--) {
             debt += taken[index(slot)];
         }
-        return new Budget(0, 1, debt, terms.start(head) - now);
+        return Budget.ofDebt(debt, terms.start(head) - now, false);
     }
 
     /** The slots of one limit. */
@@ -177,15 +177,16 @@ final class SlidingWindow extends GuardedCell {
         }
 
         @Override
-        Cell fresh(long now) {
+        Cell whole(long now) {
             return new SlidingWindow(this, slot(now));
         }
 
         /** What was spent is spent in the current slot, the latest to leave the window; debt in the next ones. */
         @Override
-        Cell resume(Budget budget, long now) {
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
             SlidingWindow cell = new SlidingWindow(this, slot(now));
-            long spent = budget.debt() > 0 ? permits : permits - budget.shareOf(permits);
+            long spent = budget.debt() > 0 ? permits : permits - budget.leftOf(permits, 1);
             cell.taken[cell.index(cell.head)] = spent;
             cell.total = spent;
             long debt = (long) Math.ceil(budget.debt());

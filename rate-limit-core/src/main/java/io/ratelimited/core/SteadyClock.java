@@ -1,21 +1,44 @@
 package io.ratelimited.core;
 
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
 /**
- * The time of one limiter: a clock that steps back is held where it was. A step of less than {@link #GRAIN} goes
- * unseen, so that the latest time is written once a millisecond and not on every call; cells are safe against it.
+ * The time of one limiter: a clock that steps back is held at the newest time that was read. The system's monotonic
+ * clock, which never steps back by itself, is recorded only every {@link #GRAIN}, so that the record is not contended;
+ * every other clock at each new time, of which the system's wall clock has one a millisecond.
  *
- * <p>Thread-safe: {@link #latest} is written by racing threads, and any of their values will do.
+ * <p>A caller may decide by a time that is no longer the newest, because others read the clock after it and were decided
+ * first. {@link #mayBeStale} finds the refusals for which that can matter.
+ *
+ * <p>Thread-safe.
  */
 final class SteadyClock {
 
-    static final long GRAIN = 1_000_000;
+    /** Nanoseconds by which the newest time of the system's monotonic clock may be ahead of the record. */
+    static final long GRAIN = 100_000;
+
+    private static final VarHandle LATEST;
+    private static final VarHandle LATEST_OF_CALENDAR;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            LATEST = lookup.findVarHandle(SteadyClock.class, "latest", long.class);
+            LATEST_OF_CALENDAR = lookup.findVarHandle(SteadyClock.class, "latestOfCalendar", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
 
     private final Ticker ticker;
+    private final long grain;
     private long latest;
     private long latestOfCalendar;
 
     SteadyClock(Ticker ticker) {
         this.ticker = ticker;
+        this.grain = ticker == SystemTicker.INSTANCE ? GRAIN : 0;
         this.latest = ticker.nanos();
         this.latestOfCalendar = ticker.epochNanos();
     }
@@ -33,22 +56,45 @@ final class SteadyClock {
         // To know the ticker by identity is cheaper than to ask for its class.
         long now = ticker == SystemTicker.INSTANCE ? SystemTicker.INSTANCE.nanos() : ticker.nanos();
         long ahead = now - latest;
-        if (ahead > GRAIN) {
-            latest = now;
-        } else if (ahead < 0) {
-            return latest;
+        if (ahead > grain) {
+            return record(LATEST, now);
         }
-        return now;
+        return ahead < 0 ? now - ahead : now;
     }
 
     private long calendar() {
         long now = ticker.epochNanos();
         long ahead = now - latestOfCalendar;
-        if (ahead > GRAIN) {
-            latestOfCalendar = now;
-        } else if (ahead < 0) {
-            return latestOfCalendar;
+        if (ahead > 0) {
+            return record(LATEST_OF_CALENDAR, now);
         }
-        return now;
+        return now - ahead;
+    }
+
+    /** The newest time; a record never goes back. */
+    private long record(VarHandle record, long now) {
+        while (true) {
+            long seen = (long) record.getVolatile(this);
+            if (now - seen <= 0) {
+                return seen;
+            }
+            if (record.compareAndSet(this, seen, now)) {
+                return now;
+            }
+        }
+    }
+
+    /**
+     * Whether others may have been decided by a later time, at which a call would go that was refused at this one.
+     *
+     * @param outcome of a cell, read after the cell's state
+     */
+    boolean mayBeStale(Terms terms, long now, long outcome) {
+        if (outcome >= 0 || outcome <= Cell.UNKNOWN) {
+            return false;
+        }
+        boolean calendar = terms.followsCalendar();
+        long newest = (long) (calendar ? LATEST_OF_CALENDAR : LATEST).getVolatile(this) + (calendar ? 0 : grain);
+        return newest - now >= ~outcome;
     }
 }

@@ -12,6 +12,8 @@ abstract class Terms {
     private final boolean followsCalendar;
 
     private volatile @Nullable Change change;
+    /** What a key begins with that was never seen, while it is not whole; null when every key begins whole. */
+    private @Nullable Cell untouched;
 
     Terms(Limit limit) {
         this.limit = limit;
@@ -19,7 +21,7 @@ abstract class Terms {
     }
 
     /**
-     * The terms of a limit. A new algorithm is one file and one line here.
+     * The terms of a limit.
      *
      * @param now monotonic nanoseconds, from which time is counted
      */
@@ -47,20 +49,32 @@ abstract class Terms {
         return followsCalendar;
     }
 
-    /** A cell that has seen no call. */
-    abstract Cell fresh(long now);
+    /** A cell that has seen no call: as it would be now, had it been there since the limit was made. */
+    final Cell fresh(long now) {
+        Cell begun = untouched;
+        return begun == null || begun.nanosToFresh(now) == 0 ? whole(now) : begun.copy();
+    }
 
-    /**
-     * Called once, before use, on terms that replace others: what a key that was never seen would hand over. For
-     * algorithms whose fresh cell is not a full one.
-     */
-    void inherit(Cell.Budget untouched, long now) {}
+    /** A cell that has been idle for long. */
+    abstract Cell whole(long now);
+
+    /** Called before use: what every key begins with. */
+    final void beginWith(Cell cell) {
+        untouched = cell;
+    }
 
     /** Called once, before use: fresh cells have no stored permits, where the algorithm stores any. */
     void startEmpty() {}
 
+    /** Called once, before use, on terms that replace others: a key that was never seen begins as if it had been there. */
+    final void inherit(Terms before, long leftAt, long resumedAt) {
+        if (untouched != null || before.untouched != null) {
+            untouched = resume(before.fresh(leftAt).leave(leftAt), resumedAt);
+        }
+    }
+
     /** A cell that goes on where a cell of other terms has left. */
-    abstract Cell resume(Cell.Budget budget, long now);
+    abstract Cell resume(Budget budget, long now);
 
     /** How long after its last call without debt a cell equals a fresh one again, in nanoseconds. */
     abstract long idleNanos();

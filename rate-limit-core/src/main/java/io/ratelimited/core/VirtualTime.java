@@ -2,7 +2,6 @@ package io.ratelimited.core;
 
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
-import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -19,11 +18,11 @@ import org.jspecify.annotations.Nullable;
  * <td>idle</td></tr>
  * </table>
  */
-final class VirtualTime extends Cell {
+class VirtualTime extends Cell {
 
-    private static final VarHandle ZERO_AT;
+    static final VarHandle ZERO_AT;
     /** Reserved value of {@link #zeroAt}: retired (I4). No reachable time comes near it. */
-    private static final long RETIRED = Long.MIN_VALUE;
+    static final long RETIRED = Long.MIN_VALUE;
 
     static {
         try {
@@ -35,15 +34,15 @@ final class VirtualTime extends Cell {
 
     private final Terms terms;
     /** V: units since the base of the terms' time; {@link #RETIRED}. */
-    private volatile long zeroAt;
+    volatile long zeroAt;
 
-    private VirtualTime(Terms terms, long zeroAt) {
+    VirtualTime(Terms terms, long zeroAt) {
         this.terms = terms;
         this.zeroAt = zeroAt;
     }
 
     @Override
-    Terms terms() {
+    final Terms terms() {
         return terms;
     }
 
@@ -59,7 +58,6 @@ final class VirtualTime extends Cell {
         long cost = t.time.cost(permits);
         long units = t.time.at(now);
         while (true) {
-            long epoch = into == null ? 0 : t.cancels.get();
             long v = zeroAt;
             if (v == RETIRED) {
                 return MOVED;
@@ -68,7 +66,7 @@ final class VirtualTime extends Cell {
             long wait = t.wait(end, cost, units, now, maxWait);
             if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
-                    into.mark(end, epoch);
+                    into.mark(end);
                 }
                 return wait;
             }
@@ -100,8 +98,9 @@ final class VirtualTime extends Cell {
             if (end < full) {
                 end = full;
             }
-            if ((t.paysFirst ? end : end - cost) - units > 0) {
-                return UNKNOWN;
+            long ahead = (t.paysFirst ? end : end - cost) - units;
+            if (ahead > 0) {
+                return ~(t.unitIsNano ? ahead : ahead >> 4);
             }
             if (ZERO_AT.compareAndSet(this, v, end)) {
                 return 0;
@@ -124,41 +123,37 @@ final class VirtualTime extends Cell {
     }
 
     /**
-     * The last reservation is undone exactly. Behind a call that paid for itself (token bucket) others may have reserved.
-     * If all of them have gone already, what the bucket could still hold had the call never been is given back: no more
-     * than the room that was left above it since. If some still wait, their times stand and only the rest is free. Where
-     * the next caller pays, slots behind stand and nothing is free.
-     *
-     * <p>What was reserved behind is told by V, but only until permits are given back from the middle: reservations made
-     * before that (in an earlier epoch) give nothing back any more. A reservation reads the epoch before V, and such a
-     * cancel begins a new epoch between reading V and changing it, so that none is wrong about its own.
+     * The last reservation is undone exactly, in this word. One that others have reserved behind needs a second word, and
+     * with it another cell: {@link DividedTime}.
      */
     @Override
-    void cancel(CellReservation reservation, long now) {
+    boolean cancel(CellReservation reservation, long now) {
         long cost = terms.time.cost(reservation.permits());
-        long end = reservation.mark();
-        long epoch = reservation.epoch();
-        long units = terms.time.at(now);
         while (true) {
             long v = zeroAt;
-            if (v == RETIRED || terms.cancels.get() != epoch) {
-                return;
+            if (v == RETIRED) {
+                return false;
             }
-            if (v == end) {
-                if (ZERO_AT.compareAndSet(this, v, v - cost)) {
-                    return;
-                }
-                continue;
+            long behind = v - reservation.mark();
+            if (behind != 0) {
+                return terms.back(cost, behind, v, v, terms.time.at(now)) <= 0;
             }
-            long back = v <= units ? Math.min(cost, end - (units - terms.most)) : cost - (v - end);
-            if (back <= 0 || !terms.paysFirst || !terms.cancels.compareAndSet(epoch, epoch + 1)) {
-                return;
-            }
-            epoch++;
-            if (ZERO_AT.compareAndSet(this, v, v - back)) {
-                return;
+            if (ZERO_AT.compareAndSet(this, v, v - cost)) {
+                return true;
             }
         }
+    }
+
+    @Override
+    @Nullable
+    Cell divide() {
+        long v = (long) ZERO_AT.getAndSet(this, RETIRED);
+        return v == RETIRED ? null : new DividedTime(this, v);
+    }
+
+    @Override
+    long stamp() {
+        return zeroAt;
     }
 
     /** Where the next caller pays, one call goes on credit beside what is stored. */
@@ -171,6 +166,12 @@ final class VirtualTime extends Cell {
             return stored;
         }
         return v - units > 0 ? 0 : stored + 1;
+    }
+
+    /** What is stored of a last permit, where a fraction can be stored, adds none to what remains. */
+    @Override
+    long nanosToWhole(long now) {
+        return terms.time.nanosUntil(zeroAt + terms.depth - terms.depth % terms.unit, now);
     }
 
     @Override
@@ -201,28 +202,23 @@ final class VirtualTime extends Cell {
         long units = terms.time.at(now);
         long v = Math.max(zeroAt, units - terms.most);
         if (v <= units) {
-            return terms.depth == 0
-                    ? new Budget(1, 1, 0, 0)
-                    : new Budget(Math.min(terms.depth, units - v), terms.depth, 0, 0);
+            return Budget.ofStored(Math.min(terms.depth, units - v), terms.depth, terms.unit, !terms.paysFirst);
         }
-        return new Budget(0, 1, terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now));
+        return Budget.ofDebt(terms.time.permitsExactly(v - units), terms.time.nanosUntil(v, now), !terms.paysFirst);
     }
 
     /** The parameters of the four algorithms. */
     static final class Terms extends io.ratelimited.core.Terms {
 
-        private final PermitTime time;
+        private static final long SECOND = 1_000_000_000L;
+
+        final PermitTime time;
         /** Units of one permit. */
         private final long unit;
         /** D: units the bucket can hold. */
         private final long depth;
         /** D and the grain of the clock: a call that could only come a nanosecond late loses nothing by it. */
-        private final long most;
-        /**
-         * The least V of a fresh cell: a bucket that starts empty was empty when the limit was made, so that a key not
-         * seen since has stored permits like a key that has been idle.
-         */
-        private long emptyAt;
+        final long most;
         /** A call waits for its own permits; otherwise for those of its predecessors. */
         private final boolean paysFirst;
         /** A wait of so many units is refused. */
@@ -235,8 +231,6 @@ final class VirtualTime extends Cell {
         private final long base;
 
         private final boolean unitIsNano;
-        /** The epoch: how often permits were given back from the middle, to any cell. */
-        private final AtomicLong cancels = new AtomicLong();
 
         Terms(Limit limit, long base) {
             super(limit);
@@ -245,14 +239,36 @@ final class VirtualTime extends Cell {
             this.unit = time.cost(1);
             this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
             boolean queues = algorithm == Algorithm.LEAKY_BUCKET;
-            this.depth = queues || limit.burst() == 0 ? 0 : time.cost(limit.burst());
+            this.depth = queues ? 0 : limit.storesOneSecond() ? time.at(base + SECOND) : time.cost(limit.burst());
             this.most = depth + time.grain();
-            this.emptyAt = paysFirst ? Long.MIN_VALUE : 0;
             this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
             this.capacity = limit.capacity();
             this.mostAtOnce = Math.min(capacity, (PermitTime.FAR - 1) / unit);
             this.base = base;
             this.unitIsNano = time.unitIsNano();
+            if (algorithm == Algorithm.SMOOTH_BURSTY) {
+                beginWith(new VirtualTime(this, 0));
+            }
+        }
+
+        /**
+         * Units that a reservation gives back. The last one: all. Behind a call that paid for itself (token bucket) others
+         * may have reserved. If all of them have gone already, what the bucket could still hold had the call never been: no
+         * more than the room that was left above it since. If some still wait, their times stand and only the rest is
+         * free. Where the next caller pays, slots behind stand and nothing is free.
+         *
+         * @param behind units reserved behind it
+         * @param latest no earlier than any caller's time
+         */
+        long back(long cost, long behind, long v, long latest, long units) {
+            if (behind == 0) {
+                return cost;
+            }
+            if (!paysFirst) {
+                return 0;
+            }
+            long free = latest <= units ? cost : cost - behind;
+            return Math.min(free, v - (units - most) - behind);
         }
 
         /** The wait of a call that would move V to the end, or the complement of its retry-after. */
@@ -274,34 +290,29 @@ final class VirtualTime extends Cell {
         }
 
         @Override
-        Cell fresh(long now) {
-            return new VirtualTime(this, Math.max(emptyAt, time.at(now) - depth));
+        Cell whole(long now) {
+            return new VirtualTime(this, time.at(now) - depth);
         }
 
         @Override
         void startEmpty() {
-            emptyAt = 0;
-        }
-
-        @Override
-        void inherit(Budget untouched, long now) {
-            if (!paysFirst) {
-                emptyAt = cell(untouched, now).zeroAt;
+            if (limit().algorithm() != Algorithm.LEAKY_BUCKET) {
+                beginWith(new VirtualTime(this, 0));
             }
         }
 
+        /** Debt in permits. Guava keeps it in time: so does SMOOTH_BURSTY, where that forgives none of it. */
         @Override
-        Cell resume(Budget budget, long now) {
-            return cell(budget, now);
-        }
-
-        private VirtualTime cell(Budget budget, long now) {
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(!paysFirst);
             long units = time.at(now);
             if (budget.debt() == 0) {
-                return new VirtualTime(this, units - budget.shareOf(depth));
+                return new VirtualTime(this, units - budget.leftOf(depth, unit));
             }
-            boolean keepsTime = limit().algorithm() == Algorithm.SMOOTH_BURSTY;
-            long debt = keepsTime ? time.at(now + budget.debtNanos()) - units : time.units(budget.debt());
+            long debt = time.units(budget.debt());
+            if (limit().algorithm() == Algorithm.SMOOTH_BURSTY) {
+                debt = Math.max(debt, time.at(now + budget.debtNanos()) - units);
+            }
             return new VirtualTime(this, units + Math.min(PermitTime.FAR, debt));
         }
 

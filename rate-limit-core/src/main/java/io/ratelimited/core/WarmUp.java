@@ -148,8 +148,8 @@ final class WarmUp extends GuardedCell {
     @Override
     synchronized Budget leave(long now) {
         long debt = Math.max(0, due() - now);
-        long left = terms.most == 0 ? 1 : (long) (storedAt(now) / terms.most * Terms.SHARES);
-        return new Budget(left, terms.most == 0 ? 1 : Terms.SHARES, debt / terms.interval, debt);
+        long left = terms.most == 0 ? Terms.SHARES : (long) (storedAt(now) / terms.most * Terms.SHARES);
+        return new Budget(left, Terms.SHARES, 0, true, debt / terms.interval, debt);
     }
 
     /** The trapezoid of one limit. */
@@ -191,14 +191,17 @@ final class WarmUp extends GuardedCell {
         }
 
         @Override
-        Cell fresh(long now) {
+        Cell whole(long now) {
             return new WarmUp(this, most, now, 0);
         }
 
+        /** The share of what is stored, since stored permits are the dearer ones; debt as long as it was, or longer. */
         @Override
-        Cell resume(Budget budget, long now) {
-            double stored = most * budget.left() / budget.of();
-            return new WarmUp(this, stored, now + budget.debtNanos(), 0);
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(true);
+            long debt =
+                    Math.max(budget.debtNanos(), (long) Math.min(PermitTime.FAR, Math.ceil(budget.debt() * interval)));
+            return new WarmUp(this, most * budget.share(), now + debt, 0);
         }
 
         @Override

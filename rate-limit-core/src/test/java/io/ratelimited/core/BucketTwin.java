@@ -10,7 +10,7 @@ import java.util.List;
  */
 final class BucketTwin implements Twin {
 
-    private record Grant(BigInteger end, BigInteger cost, int epoch) {}
+    private record Grant(BigInteger mark, BigInteger cost) {}
 
     private final Algorithm algorithm;
     private final BigInteger partsPerNano;
@@ -21,7 +21,8 @@ final class BucketTwin implements Twin {
     private final boolean paysFirst;
     private final List<Grant> grants = new ArrayList<>();
     private BigInteger emptyAt;
-    private int epoch;
+    /** What {@link #emptyAt} would be if nothing had been given back from the middle. */
+    private BigInteger latest;
 
     BucketTwin(Limit limit, long now) {
         long nanos = limit.rate().period().toNanos();
@@ -31,8 +32,11 @@ final class BucketTwin implements Twin {
         this.capacity = limit.capacity();
         this.burst = limit.burst();
         this.paysFirst = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
-        this.depth = algorithm == Algorithm.LEAKY_BUCKET || burst == 0 ? BigInteger.ZERO : cost(burst);
+        this.depth = algorithm == Algorithm.LEAKY_BUCKET
+                ? BigInteger.ZERO
+                : limit.storesOneSecond() ? at(1_000_000_000) : cost(burst);
         this.emptyAt = paysFirst ? at(now).subtract(depth) : at(now);
+        this.latest = emptyAt;
     }
 
     private BigInteger at(long now) {
@@ -71,28 +75,27 @@ final class BucketTwin implements Twin {
 
     @Override
     public void grant(long permits, long now) {
+        latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
-        grants.add(new Grant(emptyAt, cost(permits), epoch));
+        grants.add(new Grant(latest, cost(permits)));
     }
 
     @Override
     public void cancel(int grant, long now) {
-        BigInteger end = grants.get(grant).end();
-        BigInteger cost = grants.get(grant).cost();
-        BigInteger behind = emptyAt.subtract(end);
-        if (grants.get(grant).epoch() != epoch) {
-            return;
+        if (latest.compareTo(emptyAt) > 0) {
+            emptyAt = begin(now);
+            latest = latest.max(emptyAt);
         }
+        BigInteger cost = grants.get(grant).cost();
+        BigInteger behind = latest.subtract(grants.get(grant).mark());
         if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
+            latest = latest.subtract(cost);
         } else if (paysFirst) {
-            boolean allGone = emptyAt.compareTo(at(now)) <= 0;
-            BigInteger room = end.subtract(at(now).subtract(depth));
-            BigInteger free = allGone ? cost.min(room) : cost.subtract(behind);
-            if (free.signum() > 0) {
-                emptyAt = emptyAt.subtract(free);
-                epoch++;
-            }
+            boolean allGone = latest.compareTo(at(now)) <= 0;
+            BigInteger room = emptyAt.subtract(at(now).subtract(depth)).subtract(behind);
+            BigInteger free = room.min(allGone ? cost : cost.subtract(behind));
+            emptyAt = emptyAt.subtract(free.max(BigInteger.ZERO));
         }
     }
 

@@ -51,6 +51,17 @@ class CallsInFlightTest {
     }
 
     @Test
+    void aCallThatCannotBeReleasedLeavesNothingBehind() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("kept", Algorithm.CONCURRENCY).maxConcurrent(1).build(), new ManualTicker(), 10);
+        for (int key = 0; key < 100; key++) {
+            String caller = "key " + key;
+            assertThatThrownBy(() -> limiter.tryAcquire(caller, 1)).isInstanceOf(UnsupportedOperationException.class);
+        }
+        assertThat(limiter.keys()).isZero();
+    }
+
+    @Test
     void neverMoreCallsAreInFlightThanAllowed() throws Exception {
         InMemoryRateLimiter limiter = limiter(limit(3));
         AtomicLong inFlight = new AtomicLong();

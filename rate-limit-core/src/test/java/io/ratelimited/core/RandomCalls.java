@@ -21,6 +21,16 @@ final class RandomCalls {
         }
     }
 
+    /** Gives back a reservation; answers the cell that goes on. */
+    static Cell cancel(Cell cell, CellReservation reservation, long now) {
+        if (cell.cancel(reservation, now)) {
+            return cell;
+        }
+        Cell next = cell.divide();
+        next.cancel(reservation, now);
+        return next;
+    }
+
     long step() {
         double interval = Math.max(
                 1, (double) limit.rate().period().toNanos() / limit.rate().permits());

@@ -354,15 +354,17 @@ public abstract class RateLimiterContract {
     @EnumSource(
             mode = EXCLUDE,
             names = {"CONCURRENCY", "SMOOTH_BURSTY", "WARM_UP", "LEAKY_BUCKET"})
-    void aChangeKeepsTheShareThatIsLeft(Algorithm algorithm) {
+    void aChangeKeepsWhatIsLeftOrTheShareOfIt(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
-        limiter.reserve("k", 4, 0);
+        limiter.reserve("more", 1, 0);
         limiter.update(ten(algorithm));
         assertThat(limiter.limit()).isEqualTo(ten(algorithm));
-        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        assertThat(limiter.peek("more", 1, 0).remaining()).isEqualTo(4);
+        assertThat(exhaust(limiter, "more")).hasSize(4);
+        limiter.reserve("less", 6, 0);
         limiter.update(limit(algorithm));
-        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(1);
-        assertThat(exhaust(limiter, "k")).hasSize(1);
+        assertThat(limiter.peek("less", 1, 0).remaining()).isEqualTo(2);
+        assertThat(exhaust(limiter, "less")).hasSize(2);
     }
 
     private static Limit ten(Algorithm algorithm) {

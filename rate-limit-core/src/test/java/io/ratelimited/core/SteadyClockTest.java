@@ -18,7 +18,7 @@ class SteadyClockTest {
 
     @ParameterizedTest
     @ValueSource(longs = {0, -1, Long.MAX_VALUE, Long.MIN_VALUE, Long.MAX_VALUE - 500_000_000})
-    void aStepBackIsHeldWithinAMillisecondOfTheLatestTime(long base) {
+    void aStepBackIsHeldAtTheNewestTime(long base) {
         ManualTicker ticker = new ManualTicker(base, Instant.EPOCH);
         SteadyClock clock = new SteadyClock(ticker);
         ticker.advance(Duration.ofSeconds(1));
@@ -30,8 +30,8 @@ class SteadyClockTest {
         assertThat(clock.now(MONOTONIC)).isEqualTo(latest + 1_000_000_000);
         ticker.advanceNanos(500_000);
         assertThat(clock.now(MONOTONIC) - latest).isEqualTo(1_000_500_000);
-        ticker.advanceNanos(-500_001);
-        assertThat(clock.now(MONOTONIC) - latest).isEqualTo(1_000_000_000);
+        ticker.advanceNanos(-1);
+        assertThat(clock.now(MONOTONIC) - latest).isEqualTo(1_000_500_000);
     }
 
     @Test

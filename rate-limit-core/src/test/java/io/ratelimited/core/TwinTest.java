@@ -14,7 +14,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Every algorithm that counts over time, against its naive twin, on random timelines. */
 class TwinTest {
 
-    private static final int TIMELINES = Integer.getInteger("schedules", 20);
     private static final int CALLS = 120;
 
     /** Limits with how far, in nanoseconds, a cell may be from fractions: one unit of its time, which is at most 2 ns. */
@@ -45,6 +44,9 @@ class TwinTest {
         }
         subjects.add(
                 subject(Limit.of("twin", Algorithm.SMOOTH_BURSTY).rate("5/s").burst(0), 0));
+        for (String rate : List.of("5/m", "1/2s", "5/2s", "100/m", "7/3s")) {
+            subjects.add(subject(Limit.of("twin", Algorithm.SMOOTH_BURSTY).rate(rate), 2));
+        }
         for (String rate : List.of("1/s", "10/s", "3/s", "7/m", "1000000/s", "1/d")) {
             Rate parsed = Rate.parse(rate);
             Duration interval = parsed.period().dividedBy(parsed.permits());
@@ -71,10 +73,14 @@ class TwinTest {
         return new Subject(limit.build(), tolerance);
     }
 
+    int timelines() {
+        return Integer.getInteger("schedules", 8);
+    }
+
     @ParameterizedTest
     @MethodSource("limits")
     void aCellDecidesAsItsTwinDoes(Subject subject) {
-        for (int seed = 0; seed < TIMELINES; seed++) {
+        for (int seed = 0; seed < timelines(); seed++) {
             new Timeline(subject, seed).run();
         }
     }
@@ -88,7 +94,7 @@ class TwinTest {
         private final Random random;
         private final RandomCalls calls;
         private final long base;
-        private final Cell cell;
+        private Cell cell;
         private final Twin twin;
         private final InMemoryRateLimiter owner;
         private final List<CellReservation> granted = new ArrayList<>();
@@ -150,7 +156,7 @@ class TwinTest {
             if (reservation == null) {
                 return;
             }
-            cell.cancel(reservation, now);
+            cell = RandomCalls.cancel(cell, reservation, now);
             twin.cancel(index, now);
             granted.set(index, null);
         }

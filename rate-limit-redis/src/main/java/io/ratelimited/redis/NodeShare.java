@@ -25,7 +25,7 @@ final class NodeShare {
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> share.rate(window(rate, nodes));
             default -> share.rate(paced(rate, nodes));
         }
-        if (limit.algorithm().uses(Attribute.BURST)) {
+        if (limit.algorithm().uses(Attribute.BURST) && !limit.storesOneSecond()) {
             long least = limit.algorithm() == Algorithm.SMOOTH_BURSTY ? 0 : 1;
             share.burst(Math.max(least, limit.burst() / nodes));
         }

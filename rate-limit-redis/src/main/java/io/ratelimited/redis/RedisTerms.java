@@ -16,6 +16,9 @@ import java.util.Locale;
  */
 final class RedisTerms {
 
+    /** Microseconds. */
+    private static final long SECOND = 1_000_000;
+
     /** The longest time anyone waits, in microseconds: as in the scripts. */
     static final long FAR = (1L << 60) / 1000;
 
@@ -61,7 +64,8 @@ final class RedisTerms {
         this.one = parts.longValueExact();
         this.step = exact;
         this.depth = switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY -> cost(limit.burst());
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY ->
+                limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
             default -> new Cost(0, 0);
         };
         this.startsEmpty = limit.algorithm() == Algorithm.SMOOTH_BURSTY;
@@ -74,7 +78,7 @@ final class RedisTerms {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
                 script = Script.VIRTUAL_TIME;
                 letter = limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
-                meta = letter + size + (limit.burst() == rate.permits() ? "" : "/" + limit.burst());
+                meta = letter + size + burst();
                 virtualTime();
             }
             case WARM_UP -> {
@@ -139,7 +143,22 @@ final class RedisTerms {
         add(pays ? 1 : 0);
         parameters.add(AGE);
         parameters.add(step.toString());
-        add(limit.burst());
+        add(limit.storesOneSecond() ? permitsInASecond() : limit.burst());
+    }
+
+    /** What can be stored, if it is not the number in the rate. */
+    private String burst() {
+        if (limit.storesOneSecond()) {
+            return micros(limit.rate().period()) == SECOND ? "" : "/s";
+        }
+        return limit.burst() == limit.rate().permits() ? "" : "/" + limit.burst();
+    }
+
+    private long permitsInASecond() {
+        return BigInteger.valueOf(limit.rate().permits())
+                .multiply(BigInteger.valueOf(1_000_000_000))
+                .divide(BigInteger.valueOf(limit.rate().period().toNanos()))
+                .longValueExact();
     }
 
     private void warmUp() {

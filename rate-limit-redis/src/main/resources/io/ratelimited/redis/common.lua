@@ -12,6 +12,10 @@
 --   save(s)              writes the state, to expire when it equals that of a key never seen
 --   leave(key, meta)     what is left of a budget stored under other parameters
 --   resume(key, meta, p, budget)  the state that goes on with it
+-- A budget: left of what can be stored; permit, one of them (0 when what is stored is no permits); credit, whether one more
+-- call may go as soon as there is no debt; debt in permits, for which nothing is left.
+-- s.lazy: a refusal leaves the state as it was found, since what was spent leaves it no later than the refusal says. Where
+-- nodes with different windows take turns, it would else be spent anew at each turn and never leave.
 -- s.changed asks for the state to be saved even if the call is refused: after the clock has stepped back, which a
 -- failover can make it do, and which must not freeze a key until the clock has caught up.
 
@@ -50,6 +54,39 @@ local function get(key)
     error(value.err, 0)
   end
   return nil
+end
+
+-- The same budget for a limit that lets a call go on credit, or for one that does not: the permit of that call is left in
+-- one and stored in the other.
+local function budget_as(budget, credit)
+  local left, of, permit, debt = budget.left, budget.of, budget.permit, budget.debt
+  if budget.credit == credit then return budget end
+  if credit and debt == 0 and left >= permit then
+    left, of = left - permit, of - permit
+  elseif credit then
+    left, of, permit, debt = 0, 1, 1, debt + 1 - left / permit
+  elseif debt > 1 then
+    debt = debt - 1
+  elseif debt > 0 or permit == 0 then
+    left, of, permit, debt = 1 - debt, 1, 1, 0
+  else
+    left, of = left + permit, of + permit
+  end
+  return { left = left, of = of, permit = permit, credit = credit, debt = debt }
+end
+
+-- What is left in another state: as many permits, or the same share of what that can store if it can store less; never more
+-- than there was. One permit is a unit of its capacity. Rounded down.
+--
+-- again  the limit has changed before: as many permits as it can store. Nodes with different limits that take turns would
+--        else keep the share of the share, and soon nothing.
+local function budget_left(budget, capacity, unit, again)
+  if budget.permit == 0 or budget.of == 0 then return 0 end
+  local shrinks = capacity * budget.permit < budget.of * unit and not again
+  if shrinks then
+    return budget.left == budget.of and capacity or floor(budget.left * capacity / budget.of)
+  end
+  return min(capacity, floor(budget.left * unit / budget.permit))
 end
 
 -- The parameters under which a key was stored: the first word, whatever the type.

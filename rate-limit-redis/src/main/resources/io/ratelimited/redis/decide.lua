@@ -24,14 +24,14 @@ local function open(i)
     if stored == '' then
       -- Calls in flight cannot be counted as permits over time.
       if op == 'take' then redis.call('DEL', key) end
-      s = family.resume(key, meta, p, { left = 1, of = 1, debt = 0, time = 0 })
+      s = family.resume(key, meta, p, { left = FAR, of = FAR, permit = 1, credit = false, debt = 0 })
     else
       local before = families[sub(stored, 1, 1)]
       if not before then return false end
       s = family.resume(key, meta, p, before.leave(key, stored))
     end
     s.replace = true
-    s.changed = op == 'take'
+    s.changed = op == 'take' and not s.lazy
   end
   limits[i] = { family = family, state = s }
   return true

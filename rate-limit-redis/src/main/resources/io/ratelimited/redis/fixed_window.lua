@@ -1,7 +1,7 @@
 -- A counter per window of the calendar.
 --
 -- KEYS   STRING "<meta> " and big-endian integers of 7 bytes, the last window anyone has a permit in: start, taken, end,
---        epoch, and written if the window is not the current one; times in microseconds since 1970; written as in
+--        epoch, and written if the window is not the current one or nodes say the time; times in microseconds since 1970; written as in
 --        virtual_time.lua; epoch: when the key began, so that what is cancelled after a reset gives nothing back
 -- ARGV   permits   of one window
 --        period    microseconds
@@ -62,13 +62,14 @@ function fixed_window.open(key, meta, p)
       s.found = true
       s.taken = taken
       s.epoch = epoch
-      if start > now and written == 0 and start - now > s.period then
+      local ahead = written > 0 and written < start
+      if start > now and not ahead and start - now > s.period then
         -- The clock has stepped back by more than a window: go on counting in this one.
         s.changed = true
       else
         s.start = start
         s.index = fw_index(s, start)
-        if start > now and written == 0 then
+        if start > now and not ahead then
           -- The clock has stepped back a little: time stands still.
           s.current = start
         end
@@ -114,7 +115,7 @@ end
 function fixed_window.save(s)
   local finish = fw_start(s, s.index + 1)
   local value = s.meta .. ' ' .. struct.pack('>I7I7I7I7', s.start, s.taken, finish, s.epoch)
-  if s.start > s.current then value = value .. struct.pack('>I7', now) end
+  if slack > 0 or s.start > s.current then value = value .. struct.pack('>I7', now) end
   redis.call('SET', s.key, value, 'PX', millis(finish - now))
 end
 
@@ -123,18 +124,19 @@ function fixed_window.leave(key, meta)
   local start, taken, finish = fw_read(redis.call('GET', key), meta)
   permits = tonumber(permits)
   if start <= now then
-    return { left = now < finish and permits - taken or permits, of = permits, debt = 0, time = 0 }
+    return { left = now < finish and permits - taken or permits, of = permits, permit = 1, credit = false, debt = 0 }
   end
   local ahead = ceil((start - now) / (period / 1000))
-  return { left = 0, of = 1, debt = (ahead - 1) * permits + taken, time = finish - now }
+  return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken }
 end
 
-function fixed_window.resume(key, meta, p, budget)
+function fixed_window.resume(key, meta, p, handed)
   local s = fw_params(key, meta, p)
+  local budget = budget_as(handed, false)
   s.index = fw_index(s, now)
   s.current, s.epoch = fw_start(s, s.index), now
   if budget.debt == 0 then
-    s.taken = s.permits - floor(s.permits * budget.left / budget.of)
+    s.taken = s.permits - budget_left(budget, s.permits, 1)
   else
     local debt = ceil(budget.debt)
     s.index = s.index + 1 + floor((debt - 1) / s.permits)

@@ -102,7 +102,7 @@ function sliding_log.reset(s)
 end
 
 function sliding_log.save(s)
-  local header = s.meta .. ' ' .. text(s.shift) .. ' ' .. (s.newest > s.now and text(s.now) or '0')
+  local header = s.meta .. ' ' .. text(s.shift) .. ' ' .. ((slack > 0 or s.newest > s.now) and text(s.now) or '0')
   if s.replace then redis.call('DEL', s.key) end
   for i = 1, #s.added, 1000 do
     redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
@@ -127,14 +127,18 @@ function sliding_log.leave(key, meta)
   while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
     ahead = ahead + 1
   end
-  if ahead == 0 then return { left = sliding_log.remaining(s), of = s.permits, debt = 0, time = 0 } end
-  return { left = 0, of = 1, debt = ahead, time = s.newest - s.now }
+  if ahead == 0 then
+    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, period = s.period }
+  end
+  return { left = 0, of = 1, permit = 1, credit = false, debt = ahead }
 end
 
 -- What was spent is spent now, the latest to leave the window; debt in later windows.
-function sliding_log.resume(key, meta, p, budget)
+function sliding_log.resume(key, meta, p, handed)
   local s = sl_params(key, meta, p)
-  local spent = s.permits - floor(s.permits * budget.left / budget.of)
+  local budget = budget_as(handed, false)
+  s.lazy = handed.period and handed.period <= s.period
+  local spent = s.permits - budget_left(budget, s.permits, 1)
   local debt = ceil(budget.debt)
   local count = min(s.permits, spent + debt)
   for i = 0, count - 1 do

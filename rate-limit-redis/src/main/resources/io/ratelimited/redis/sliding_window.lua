@@ -166,7 +166,7 @@ function sliding_window.save(s)
     end
   end
   local ahead = s.head * s.slot > now
-  redis.call('HSET', s.key, 'm', s.meta, 'w', ahead and text(now) or '0', 'e', s.epoch)
+  redis.call('HSET', s.key, 'm', s.meta, 'w', (slack > 0 or ahead) and text(now) or '0', 'e', s.epoch)
   for slot in pairs(s.dirty) do
     redis.call('HSET', s.key, text(slot), text(s.taken[slot]))
   end
@@ -180,21 +180,24 @@ function sliding_window.leave(key, meta)
   sw_read(s)
   local here = floor(now / s.slot)
   if s.head <= here then
-    return { left = sliding_window.remaining(s), of = s.permits, debt = 0, time = 0 }
+    return { left = sliding_window.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
+      period = s.slot * s.slots }
   end
   -- Slots between now and those that are remembered held the permits of a window each time at the most.
   local debt = ceil(max(0, s.head - here - s.slots) / s.slots) * s.permits
   for i = 1, #s.order do
     if s.order[i] > here then debt = debt + s.taken[s.order[i]] end
   end
-  return { left = 0, of = 1, debt = debt, time = s.head * s.slot - now }
+  return { left = 0, of = 1, permit = 1, credit = false, debt = debt }
 end
 
 -- What was spent is spent in the current slot, the latest to leave the window; debt in the next ones.
-function sliding_window.resume(key, meta, p, budget)
+function sliding_window.resume(key, meta, p, handed)
   local s = sw_params(key, meta, p)
+  local budget = budget_as(handed, false)
+  s.lazy = handed.period and handed.period <= s.slot * s.slots
   s.dirty, s.gone, s.head = {}, {}, floor(now / s.slot)
-  sw_add(s, s.head, s.permits - floor(s.permits * budget.left / budget.of))
+  sw_add(s, s.head, s.permits - budget_left(budget, s.permits, 1))
   local debt = ceil(budget.debt)
   if debt > 0 then
     local windows = ceil(debt / s.permits)

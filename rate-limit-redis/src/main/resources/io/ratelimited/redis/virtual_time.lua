@@ -1,31 +1,57 @@
 -- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
 --
 -- KEYS   STRING "<meta> " and big-endian integers: V, 7 bytes, in microseconds since 1970; epoch, 7 bytes; then, unless
---        zero: part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time of the last call if V was ahead of it
--- epoch  of the marks that still tell what was reserved behind them: begins when the key does, and anew when permits are
---        given back from the middle or the clock steps back; the time of that, or the next number. Cancelling a
---        reservation of an earlier epoch gives nothing back
+--        zero: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; part, 5 bytes, V's
+--        parts of a microsecond; written, 7 bytes, the time of the last call, if V was ahead of it or nodes say the time
+-- epoch  of the marks that still mean something: begins when the key does, and anew when the clock steps back or the
+--        parameters change; the time of that, or the next number. Cancelling a reservation of an earlier epoch gives
+--        nothing back. From 2^52 on: the parameters have changed
+-- W      V + returned: what V would be if nothing had been given back from the middle. Marks are of W, so that they tell
+--        what is reserved behind them
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
 --        depth, depth part         what the bucket holds, as a time
 --        queue, queue part         a wait of so much is refused; -1 for none
 --        pays      1 if a call waits for its own permits, 0 if for those of its predecessors
 --        age       how long the limit has existed: a bucket that starts empty was empty then; -1 if it starts full
 --        step      parts that one permit takes
---        burst     the most permits that can be stored
+--        burst     the most whole permits that can be stored
 -- call   a, b      cost in microseconds and parts
 
 local virtual_time = {}
 
+local CHANGED = 4503599627370496
+
 local function vt_begin(s)
   s.epoch = max(now, (s.epoch or 0) + 1)
+  s.returned, s.returned_part = 0, 0
+end
+
+-- The sum and the difference of two times as microseconds and parts.
+local function vt_more(s, v, part, other, other_part)
+  v, part = v + other, part + other_part
+  if part >= s.one then return v + 1, part - s.one end
+  return v, part
+end
+
+local function vt_less(s, v, part, other, other_part)
+  v, part = v - other, part - other_part
+  if part < 0 then return v - 1, part + s.one end
+  return v, part
 end
 
 local function vt_params(key, meta, p)
   local s = {
     key = key, meta = meta, one = tonumber(ARGV[p]), depth = tonumber(ARGV[p + 1]), depth_part = tonumber(ARGV[p + 2]),
     queue = tonumber(ARGV[p + 3]), queue_part = tonumber(ARGV[p + 4]), pays = ARGV[p + 5] == '1',
-    age = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8])
+    age = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8]), returned = 0,
+    returned_part = 0
   }
+  s.whole, s.whole_part = s.depth, s.depth_part
+  if sub(meta, -2) == '/s' then
+    -- One second of the rate: what is stored of a last permit adds none to what remains.
+    s.whole = floor(s.burst * s.step / s.one)
+    s.whole_part = s.burst * s.step - s.whole * s.one
+  end
   s.low, s.low_part = now - s.depth, 0
   if s.depth_part > 0 then
     s.low, s.low_part = s.low - 1, s.one - s.depth_part
@@ -37,6 +63,10 @@ local function vt_read(s, value)
   local at, part, written = #s.meta + 2, 0, 0
   local extra = #value - at - 13
   s.v, s.epoch = struct.unpack('>I7I7', value, at)
+  if extra >= 13 then
+    s.returned, s.returned_part = struct.unpack('>I8I5', value, at + 14)
+    at, extra = at + 13, extra - 13
+  end
   if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
   if extra >= 7 then written = struct.unpack('>I7', value, #value - 6) end
   s.part = part
@@ -69,6 +99,13 @@ function virtual_time.open(key, meta, p)
     s.v, s.part = s.low, s.low_part
   end
   if s.v < s.low or (s.v == s.low and s.part < s.low_part) then
+    if s.returned > 0 or s.returned_part > 0 then
+      local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
+      s.returned, s.returned_part = vt_less(s, w, w_part, s.low, s.low_part)
+      if s.returned < 0 then
+        s.returned, s.returned_part = 0, 0
+      end
+    end
     s.v, s.part = s.low, s.low_part
   end
   return s
@@ -98,38 +135,34 @@ end
 
 function virtual_time.take(s)
   s.v, s.part = s.next, s.next_part
-  return format('%.0f+%.0f@%.0f', s.v, s.part, s.epoch)
+  local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
+  return format('%.0f+%.0f@%.0f', w, w_part, s.epoch)
 end
 
--- The difference of two times as microseconds and parts.
-local function vt_less(s, v, part, other, other_part)
-  v, part = v - other, part - other_part
-  if part < 0 then return v - 1, part + s.one end
-  return v, part
-end
-
--- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if all have gone,
--- no more than the room that was left above it since is given back; if some wait, only what they have not reserved.
+-- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if some wait, only
+-- what they have not reserved is given back, and never more than the room that was left above it since.
 function virtual_time.cancel(s, permits, a, b, mark)
   local v, part, epoch = match(mark, '^(%d+)%+(%d+)@(%d+)$')
   if not s.found or s.epoch ~= tonumber(epoch) then return false end
-  v, part = tonumber(v), tonumber(part)
-  local last = s.v == v and s.part == part
+  local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
+  local later, later_part = vt_less(s, w, w_part, tonumber(v), tonumber(part))
+  local last = later == 0 and later_part == 0
   if not last then
     if not s.pays then return false end
-    if s.v < now or (s.v == now and s.part == 0) then
-      local room, room_part = vt_less(s, v, part, s.low, s.low_part)
-      if room < a or (room == a and room_part < b) then
-        a, b = room, room_part
-      end
-    else
-      local behind, behind_part = vt_less(s, s.v, s.part, v, part)
-      a, b = vt_less(s, a, b, behind, behind_part)
+    if w > now or (w == now and w_part > 0) then
+      a, b = vt_less(s, a, b, later, later_part)
+    end
+    local room, room_part = vt_less(s, s.v, s.part, s.low, s.low_part)
+    room, room_part = vt_less(s, room, room_part, later, later_part)
+    if room < a or (room == a and room_part < b) then
+      a, b = room, room_part
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
-  if not last then vt_begin(s) end
   s.v, s.part = vt_less(s, s.v, s.part, a, b)
+  if not last then
+    s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
+  end
   return true
 end
 
@@ -152,9 +185,9 @@ function virtual_time.remaining(s)
   return min(s.burst, vt_permits(s, left, part)) + credit
 end
 
-function virtual_time.reset(s)
-  local left = s.v + s.depth - now
-  local part = s.part + s.depth_part
+local function vt_until(s, depth, depth_part)
+  local left = s.v + depth - now
+  local part = s.part + depth_part
   if part > s.one then
     left = left + 2
   elseif part > 0 then
@@ -163,41 +196,51 @@ function virtual_time.reset(s)
   return max(0, left)
 end
 
+function virtual_time.reset(s)
+  return vt_until(s, s.whole, s.whole_part)
+end
+
 function virtual_time.save(s)
-  local reset = virtual_time.reset(s)
-  if reset == 0 and slack == 0 then
+  local fresh = vt_until(s, s.depth, s.depth_part)
+  if fresh == 0 and slack == 0 and s.returned == 0 and s.returned_part == 0 then
     redis.call('DEL', s.key)
     return
   end
   local value = s.meta .. ' ' .. struct.pack('>I7I7', s.v, s.epoch)
+  if s.returned > 0 or s.returned_part > 0 then
+    value = value .. struct.pack('>I8I5', s.returned, s.returned_part)
+  end
   if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
-  if s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
-  redis.call('SET', s.key, value, 'PX', millis(reset))
+  if slack > 0 or s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
+  redis.call('SET', s.key, value, 'PX', millis(fresh))
 end
 
 function virtual_time.leave(key, meta)
-  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/([^/]+)/?(%d*)$')
+  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/([^/]+)/?([%ds]*)$')
   local s = { meta = meta }
   vt_read(s, redis.call('GET', key))
   local step = period / 1000 / permits
-  local depth = kind == 'l' and 0 or (burst == '' and permits or burst) * step
-  if s.v > now or (s.v == now and s.part > 0) then
-    local debt = s.v - now + (s.part > 0 and 1 or 0)
-    return { left = 0, of = 1, debt = debt / step, time = debt, epoch = s.epoch }
+  local depth = kind == 'l' and 0 or burst == 's' and 1000000 or (burst == '' and permits or burst) * step
+  local credit = kind == 's' or kind == 'l'
+  -- V's part of a microsecond is rounded up.
+  local debt = s.v - now + (s.part > 0 and 1 or 0)
+  if debt > 0 then
+    return { left = 0, of = 1, permit = 1, credit = credit, debt = debt / step, epoch = s.epoch }
   end
-  if depth == 0 then return { left = 1, of = 1, debt = 0, time = 0, epoch = s.epoch } end
-  return { left = min(depth, now - s.v), of = depth, debt = 0, time = 0, epoch = s.epoch }
+  return { left = min(depth, -debt), of = depth, permit = step, credit = credit, debt = 0, epoch = s.epoch }
 end
 
-function virtual_time.resume(key, meta, p, budget)
+function virtual_time.resume(key, meta, p, handed)
   local s = vt_params(key, meta, p)
-  s.part, s.epoch = 0, budget.epoch
-  vt_begin(s)
+  local budget = budget_as(handed, not s.pays)
+  local unit = s.step / s.one
+  local epoch = handed.epoch or 0
+  local again = epoch >= CHANGED
+  s.part, s.epoch = 0, again and epoch + 1 or CHANGED + max(now, epoch + 1)
   if budget.debt == 0 then
-    s.v = now - floor((s.depth + s.depth_part / s.one) * budget.left / budget.of)
+    s.v = now - floor(budget_left(budget, s.depth + s.depth_part / s.one, unit, again))
   else
-    local keeps_time = sub(meta, 1, 1) == 's'
-    s.v = now + min(FAR, keeps_time and budget.time or ceil(budget.debt * s.step / s.one))
+    s.v = now + min(FAR, ceil(budget.debt * unit))
   end
   return s
 end

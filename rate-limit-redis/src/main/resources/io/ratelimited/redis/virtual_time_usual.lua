@@ -71,7 +71,7 @@ if longest then
         end
         value = meta .. pack('>I7I7', after, epoch)
         if after_part > 0 then value = value .. pack('>I5', after_part) end
-        if after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
+        if slack > 0 or after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
         if pcall('SET', KEYS[i], value, 'PX', format('%.0f', ceil(reset / 1000) + padding)).err then taken = -1 end
       end
     end

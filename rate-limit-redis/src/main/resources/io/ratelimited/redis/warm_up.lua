@@ -115,7 +115,7 @@ function warm_up.save(s)
     return
   end
   redis.call('SET', s.key,
-    s.meta .. ' ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' ' .. (s.n >= now and text(now) or '0'),
+    s.meta .. ' ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' ' .. ((slack > 0 or s.n >= now) and text(now) or '0'),
     'PX', millis(fresh))
 end
 
@@ -128,13 +128,16 @@ function warm_up.leave(key, meta)
   wu_read(s, redis.call('GET', key))
   local stored = wu_refilled(s)
   local debt = max(0, wu_due(s))
-  return { left = s.most == 0 and 1 or stored, of = s.most == 0 and 1 or s.most, debt = debt / interval,
-    time = ceil(debt / 1000) }
+  return { left = stored, of = s.most, permit = 0, credit = true, debt = debt / interval }
 end
 
-function warm_up.resume(key, meta, p, budget)
+-- The share of what is stored, since stored permits are the dearer ones.
+function warm_up.resume(key, meta, p, handed)
   local s = wu_params(key, meta, p)
-  s.n, s.nanos, s.fraction, s.stored = now + budget.time, 0, 0, s.most * budget.left / budget.of
+  local budget = budget_as(handed, true)
+  local share = budget.of == 0 and 1 or budget.left / budget.of
+  s.n, s.nanos, s.fraction = now + min(FAR, ceil(budget.debt * s.interval / 1000)), 0, 0
+  s.stored = s.most * share
   return s
 end
 

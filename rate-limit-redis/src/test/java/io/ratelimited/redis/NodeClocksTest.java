@@ -125,6 +125,27 @@ class NodeClocksTest {
         assertWithin(limit, dues);
     }
 
+    /** The call of the node behind is decided by the time of the last one, which it cannot see. */
+    @ParameterizedTest
+    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    void refuseNothingThatIsWithinBudgetByTheNewerTime(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("stale", algorithm).rate("10/10ms");
+        if (algorithm == Algorithm.WARM_UP) {
+            limit.warmup(Duration.ofMillis(5));
+        }
+        List<RateLimiter> nodes = nodes(limit.build());
+        for (int round = 0; round < 20; round++) {
+            long left = nodes.get(1).peek("k", 1, 0).remaining();
+            for (long call = 0; call < left; call++) {
+                assertThat(nodes.get(call == 0 ? 1 : 0).reserve("k", 1, 0).waitNanos())
+                        .isZero();
+                assertThat(nodes.get(0).peek("k", 1, 0).remaining())
+                        .isEqualTo(nodes.get(1).peek("k", 1, 0).remaining());
+            }
+            advance(1000L * (1 + random.nextInt(4_000)));
+        }
+    }
+
     @Test
     void doNotForgetABudgetThatIsWholeByOneOfThemOnly() {
         Limit limit = Limit.of("whole", Algorithm.GCRA).rate("1000/s").burst(10).build();

@@ -88,7 +88,9 @@ class ScriptModelTest {
                 Limit.of("p", Algorithm.SLIDING_WINDOW).rate("30/m").slots(60).build(),
                 Limit.of("q", Algorithm.SLIDING_WINDOW).rate("3/s").slots(1).build(),
                 Limit.of("r", Algorithm.SLIDING_LOG).rate("9/s").build(),
-                Limit.of("s", Algorithm.SLIDING_LOG).rate("300/m").build());
+                Limit.of("s", Algorithm.SLIDING_LOG).rate("300/m").build(),
+                Limit.of("w", Algorithm.SMOOTH_BURSTY).rate("5/m").build(),
+                Limit.of("x", Algorithm.SMOOTH_BURSTY).rate("5/2s").build());
     }
 
     @ParameterizedTest

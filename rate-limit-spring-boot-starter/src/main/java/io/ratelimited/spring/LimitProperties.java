@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param algorithm Algorithm of the limit.
  * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M; "unlimited" exempts, 0/s closes.
- * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate.
+ * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
  * @param warmup Duration of the warm-up of WARM_UP.
  * @param maxConcurrent Calls in flight at once, for CONCURRENCY only.
  * @param key SpEL expression for whose budget a call uses.

@@ -3,7 +3,10 @@ package io.ratelimited.spring;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 
-/** Makes limiters of one backend. A bean of this type plugs a backend in. Thread-safe. */
+/**
+ * Makes limiters of one of the {@link LimitProperties.Backend backends} that there are. Each has one bean of this type,
+ * which its auto-configuration defines; other backends cannot be added. Thread-safe.
+ */
 public interface LimiterFactory {
 
     /** The backend whose limiters these are. */

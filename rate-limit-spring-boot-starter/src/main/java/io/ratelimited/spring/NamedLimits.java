@@ -19,8 +19,8 @@ final class NamedLimits {
 
     private static final Log LOG = LogFactory.getLog(NamedLimits.class);
 
-    private static final String REMEDY = "Add the dependencies io.ratelimited:rate-limit-redis and"
-            + " spring-boot-starter-data-redis, and set spring.data.redis; or set backend: memory.";
+    private static final String REMEDY = "Add the dependency io.ratelimited:rate-limit-redis, which brings"
+            + " Lettuce, and set rate-limit.redis.url, such as redis://localhost:6379; or set backend: memory.";
 
     private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
 

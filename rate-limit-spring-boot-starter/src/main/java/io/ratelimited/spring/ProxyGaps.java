@@ -115,17 +115,23 @@ final class ProxyGaps {
         Set<Method> fallbacks = limited.values().stream()
                 .flatMap(method -> Stream.ofNullable(method.fallback()))
                 .collect(Collectors.toSet());
+        boolean controller = Controllers.hasHandlers(type);
         List<String> hidden = Stream.of(type.getDeclaredMethods())
                 .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
-                .filter(method -> (method.getModifiers() & (Modifier.PUBLIC | Modifier.PRIVATE | Modifier.STATIC)) == 0)
+                .filter(method -> (method.getModifiers() & (Modifier.PRIVATE | Modifier.STATIC)) == 0)
+                .filter(method ->
+                        controller ? !Controllers.isCalledAlong(method) : !Modifier.isPublic(method.getModifiers()))
                 .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
                 .map(Method::getName)
                 .distinct()
                 .sorted()
                 .toList();
         if (!hidden.isEmpty()) {
-            LOG.warn("@RateLimited on " + type.getName() + " limits public methods only, and not " + hidden
-                    + ": make them public, annotate them, or exempt them with @RateLimitExempt.");
+            LOG.warn("@RateLimited on " + type.getName()
+                    + (controller
+                            ? " limits the handler methods of the controller only, and not " + hidden + ": annotate"
+                            : " limits public methods only, and not " + hidden + ": make them public, annotate")
+                    + " them, or exempt them with @RateLimitExempt.");
         }
     }
 

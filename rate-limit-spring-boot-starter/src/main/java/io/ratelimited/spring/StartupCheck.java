@@ -4,9 +4,6 @@ import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.regex.Pattern;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
@@ -17,12 +14,6 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
  * a call, and warns of calls that no limit will see.
  */
 final class StartupCheck implements SmartInitializingSingleton {
-
-    private static final Log LOG = LogFactory.getLog(StartupCheck.class);
-
-    /** What Spring MVC takes for a result that comes later, in a {@code ResponseEntity} too, beside futures. */
-    private static final Pattern ENDS_LATER = Pattern.compile(
-            "[.](Callable|DeferredResult|WebAsyncTask|ResponseBodyEmitter|SseEmitter|StreamingResponseBody)\\b");
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
@@ -91,23 +82,9 @@ final class StartupCheck implements SmartInitializingSingleton {
         for (Method method : BeanTypes.methods(type)) {
             LimitedMethod found = methods.find(method, type);
             if (found != null) {
-                warnOfLateEnd(method, found);
                 limited.put(method, found);
             }
         }
         return limited;
-    }
-
-    /** Warns of calls in flight that Spring MVC ends after the method, which nothing here sees. */
-    private static void warnOfLateEnd(Method method, LimitedMethod limited) {
-        boolean endsLater =
-                ENDS_LATER.matcher(method.getGenericReturnType().getTypeName()).find();
-        for (MethodLimit limit : limited.limits()) {
-            if (endsLater && limit.limit().countsInFlight()) {
-                LOG.warn("Rate limit '" + limit.limit().name() + "': a call of " + method.toGenericString()
-                        + " is in flight until the method returns, not until its result is there. Return a"
-                        + " CompletableFuture, Mono or Flux instead, or limit its route under rate-limit.routes.");
-            }
-        }
     }
 }

@@ -28,7 +28,7 @@ import org.springframework.test.context.junit.jupiter.SpringJUnitConfig;
 final class MockedBeansTest {
 
     @TestBean
-    @SuppressWarnings("UnusedVariable") // it is there to replace the bean
+    @SuppressWarnings("UnusedVariable")
     private Ticker ticker;
 
     @MockitoBean

@@ -64,7 +64,7 @@ class RateLimitsEndpointJmxTest {
 
             Map<String, Object> changed = bean.invoke("update", Map.of("name", "search", "rate", "200/s"));
 
-            assertThat(changed).containsEntry("rate", "200/s").containsEntry("remaining", 80L);
+            assertThat(changed).containsEntry("rate", "200/s").containsEntry("remaining", 40L);
         });
     }
 

@@ -12,8 +12,11 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -47,18 +50,30 @@ class RateLimitsEndpointWebTest {
             Map.entry("rate-limit.limits.report.max-concurrent", "3"),
             Map.entry("rate-limit.limits[Orders.place(String,int)].rate", "5/m"));
 
+    /** Applications whose limits no test changes. */
+    private static final Map<WebApplicationType, ConfigurableApplicationContext> SHARED =
+            new EnumMap<>(WebApplicationType.class);
+
     private final HttpClient client = HttpClient.newHttpClient();
     private ConfigurableApplicationContext context;
     private RateLimits limits;
 
     @AfterEach
     void close() {
-        context.close();
+        if (!SHARED.containsValue(context)) {
+            context.close();
+        }
+    }
+
+    @AfterAll
+    static void closeShared() {
+        SHARED.values().forEach(ConfigurableApplicationContext::close);
+        SHARED.clear();
     }
 
     @Test
     void limitsAreListedByName() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
 
         HttpResponse<String> answer = get("");
 
@@ -122,7 +137,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void aKeyShowsWhatIsLeft(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "alice", 200);
 
         Map<String, Object> key = JsonPath.read(get("/search/alice").body(), "$");
@@ -138,7 +153,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void keysWithSlashesSpacesAndUmlautsAreFound(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "/a/b", 200);
         limits.tryAcquire("search", "a/b c", 199);
         limits.tryAcquire("search", "https://a//b?c=d&e", 198);
@@ -157,7 +172,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void aKeyThatIsNoStringIsFoundByItsText(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         record Customer(long id, String country) {}
         limits.tryAcquire("search", 42L, 200);
         limits.tryAcquire("search", new Customer(7, "de"), 199);
@@ -202,7 +217,7 @@ class RateLimitsEndpointWebTest {
 
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
-    void aChangeAnswersTheNewLimitAndKeepsTheSpentShare(WebApplicationType type) throws Exception {
+    void aChangeAnswersTheNewLimitAndKeepsWhatIsLeft(WebApplicationType type) throws Exception {
         start(type, Map.of());
         limits.tryAcquire("search", "alice", 150);
 
@@ -214,7 +229,7 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<Map<String, Object>>read(answer.body(), "$"))
                 .containsEntry("rate", "200/s")
                 .containsEntry("burst", 400);
-        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(100);
+        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(50);
     }
 
     @Test
@@ -237,7 +252,7 @@ class RateLimitsEndpointWebTest {
 
     @Test
     void whatCannotBeMeantIsAnswered400AndChangesNothing() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
         String before = get("/search").body();
 
         assertThat(error("{\"rate\": \"200/x\"}")).contains("'search'", "rate", "200/x", "100/s");
@@ -288,7 +303,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void anUnknownLimitIsAnswered404(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
 
         assertThat(get("/serch").statusCode()).isEqualTo(404);
         assertThat(get("/serch").body()).contains("there is no rate limit named 'serch'", "search");
@@ -300,7 +315,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void theBudgetWithoutAKeyIsForgottenUnderTheNameOfTheLimit(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("Orders.place(String,int)", null, 5);
         limits.tryAcquire("search", "alice", 200);
 
@@ -314,7 +329,7 @@ class RateLimitsEndpointWebTest {
 
     @Test
     void aStuckCallIsSeen() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
 
         limits.execute(
                 "report",
@@ -330,6 +345,17 @@ class RateLimitsEndpointWebTest {
                     return null;
                 }));
         assertThat(JsonPath.<Integer>read(get("/report").body(), "$.inFlight")).isZero();
+    }
+
+    /** An application in which every budget is whole. */
+    private void share(WebApplicationType type) {
+        context = SHARED.get(type);
+        if (context == null) {
+            start(type, Map.of());
+            SHARED.put(type, context);
+        }
+        limits = context.getBean(RateLimits.class);
+        ((ManualTicker) context.getBean(Ticker.class)).advance(Duration.ofDays(1));
     }
 
     private void start(WebApplicationType type, Map<String, Object> more) {

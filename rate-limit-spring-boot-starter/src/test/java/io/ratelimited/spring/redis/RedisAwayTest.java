@@ -108,7 +108,7 @@ class RedisAwayTest {
                         .POST(BodyPublishers.ofString("{\"burst\": 50}"))
                         .build(),
                 HttpResponse.BodyHandlers.ofString());
-        assertThat(JsonPath.<Integer>read(changed.body(), "$.remaining")).isEqualTo(30);
+        assertThat(JsonPath.<Integer>read(changed.body(), "$.remaining")).isEqualTo(3);
 
         assertThat(delete("/actuator/ratelimits/login").statusCode()).isEqualTo(204);
         assertThat(delete("/actuator/ratelimits/unknown").statusCode()).isEqualTo(404);

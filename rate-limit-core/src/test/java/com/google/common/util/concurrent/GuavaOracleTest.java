@@ -65,6 +65,44 @@ class GuavaOracleTest {
         }
     }
 
+    /** Of 5 a minute Guava stores a twelfth of a permit: one second of the rate, whatever fraction that is. */
+    @ParameterizedTest
+    @ValueSource(strings = {"5/m", "1/2s", "100/m", "5/2s", "7/3s", "1/h", "999/10s", "3/700ms"})
+    void smoothBurstyStoresOneSecondOfAFractionalRateAsGuavaDoes(String text) {
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            ManualTicker ticker = ticker(seed);
+            Rate rate = Rate.parse(text);
+            Limit limit = Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate(rate).build();
+            RateLimiter guava =
+                    RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
+            new Schedule(limit, guava, ticker, seed).runAtOneRate();
+        }
+    }
+
+    @Test
+    void smoothBurstyStoresOneSecondOfAnyRateAsGuavaDoes() {
+        for (int seed = 0; seed < 20 * SCHEDULES; seed++) {
+            Random random = new Random(seed);
+            ManualTicker ticker = ticker(seed);
+            Rate rate = new Rate(1 + random.nextInt(300), Duration.ofMillis(1 + random.nextInt(200_000)));
+            Limit limit = Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate(rate).build();
+            RateLimiter guava =
+                    RateLimiter.create(rate.permits() * 1e9 / rate.period().toNanos(), new Watch(ticker));
+            new Schedule(limit, guava, ticker, seed).runAtOneRate();
+        }
+    }
+
+    @Test
+    void fiveAMinuteAfterAnHourOfRestWaitAsGuavaDoes() {
+        ManualTicker ticker = ticker(0);
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                Limit.of("guava", Algorithm.SMOOTH_BURSTY).rate("5/m").build(), ticker, 1);
+        ticker.advance(Duration.ofHours(1));
+        for (long seconds : new long[] {0, 11, 23, 35}) {
+            assertThat(limiter.reserve(null, 1, ENDLESS).waitNanos()).isEqualTo(seconds * 1_000_000_000L);
+        }
+    }
+
     @ParameterizedTest
     @CsvSource({
         "1, 10, 3",
@@ -179,13 +217,21 @@ class GuavaOracleTest {
         }
 
         void run() {
+            run(10);
+        }
+
+        void runAtOneRate() {
+            run(9);
+        }
+
+        private void run(int steps) {
             for (int call = 0; call < CALLS; call++) {
                 double interval = 1e9 / guava.getRate();
-                switch (random.nextInt(10)) {
-                    case 0 -> changeRate();
-                    case 1 -> step((long) (interval * 100 * random.nextDouble()));
-                    case 2, 3, 4 -> step((long) (interval * 2 * random.nextDouble()));
-                    case 5 -> step(Duration.ofSeconds(30).toNanos());
+                switch (random.nextInt(steps)) {
+                    case 0 -> step((long) (interval * 100 * random.nextDouble()));
+                    case 1, 2, 3 -> step((long) (interval * 2 * random.nextDouble()));
+                    case 4 -> step(Duration.ofSeconds(30).toNanos());
+                    case 9 -> changeRate();
                     default -> {}
                 }
                 reserve(1 + (random.nextInt(3) == 0 ? random.nextInt(20) : 0), call);
@@ -196,8 +242,18 @@ class GuavaOracleTest {
             ticker.advanceNanos(nanos / 1_000 * 1_000);
         }
 
+        /**
+         * Where a change adds no permits. Guava's do in two cases, and are made not to: what is stored grows with the rate,
+         * and a debt of so many permits becomes one of fewer, since its time is kept.
+         */
         private void changeRate() {
             int rate = 1 + random.nextInt(1_000);
+            if (rate > guava.getRate() && ours.limit().algorithm() == Algorithm.SMOOTH_BURSTY) {
+                reserve((int) guava.getRate() + 1, -1);
+            } else if (rate < guava.getRate()) {
+                Duration debt = ours.peek(null, 1, 0).retryAfter();
+                step((debt == null ? 0 : debt.toNanos()) + apart + 1_000);
+            }
             guava.setRate(rate);
             ours.update(ours.limit().toBuilder().rate(perSecond(rate)).build());
             apart += 3 * cutOff;

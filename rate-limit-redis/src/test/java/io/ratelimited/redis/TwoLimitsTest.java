@@ -1,0 +1,100 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/** Two nodes with different limits on one key, as in every rolling deployment: they admit no more than the larger limit. */
+class TwoLimitsTest {
+
+    private static final int STEPS = 700;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    record Pair(Limit one, Limit other) {}
+
+    private static Limit.Builder bucket(String rate, long burst) {
+        return Limit.of("two", Algorithm.TOKEN_BUCKET).rate(rate).burst(burst);
+    }
+
+    private static Limit.Builder limit(Algorithm algorithm, String rate) {
+        return Limit.of("two", algorithm).rate(rate);
+    }
+
+    private static Pair pair(Limit.Builder one, Limit.Builder other) {
+        return new Pair(one.build(), other.build());
+    }
+
+    static Stream<Pair> pairs() {
+        return Stream.of(
+                pair(bucket("100/s", 1000), bucket("200/s", 20)),
+                pair(bucket("100/s", 100), bucket("100/s", 10)),
+                pair(bucket("300/s", 7), limit(Algorithm.GCRA, "70/s")),
+                pair(limit(Algorithm.SMOOTH_BURSTY, "100/s"), limit(Algorithm.SMOOTH_BURSTY, "10/s")),
+                pair(limit(Algorithm.SMOOTH_BURSTY, "100/s"), bucket("50/s", 20)),
+                pair(limit(Algorithm.LEAKY_BUCKET, "100/s"), bucket("100/s", 20)),
+                pair(limit(Algorithm.LEAKY_BUCKET, "100/s"), limit(Algorithm.LEAKY_BUCKET, "20/s")),
+                pair(limit(Algorithm.FIXED_WINDOW, "50/s"), limit(Algorithm.FIXED_WINDOW, "10/s")),
+                pair(limit(Algorithm.SLIDING_WINDOW, "50/s"), limit(Algorithm.SLIDING_WINDOW, "10/s")),
+                pair(limit(Algorithm.SLIDING_LOG, "50/s"), limit(Algorithm.SLIDING_LOG, "10/s")),
+                pair(limit(Algorithm.SLIDING_LOG, "50/s"), bucket("20/s", 5)));
+    }
+
+    private static double perNano(Limit limit) {
+        return (double) limit.rate().permits() / limit.rate().period().toNanos();
+    }
+
+    /** The most permits of one limit in a closed interval. */
+    private static double most(Limit limit, long nanos) {
+        double perNano = perNano(limit);
+        return switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA -> limit.burst() + perNano * nanos;
+            case SMOOTH_BURSTY -> limit.burst() + 1 + perNano * nanos;
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
+                limit.rate().permits() * (2 + nanos / limit.rate().period().toNanos());
+            default -> 1 + perNano * nanos;
+        };
+    }
+
+    @ParameterizedTest
+    @MethodSource("pairs")
+    void whateverTheTurnsOfTheNodesTheyAdmitNoMoreThanTheLargerLimit(Pair pair) {
+        List<RateLimiter> nodes = List.of(
+                REDIS.backend(ticker).limiter(pair.one, RedisLimitOptions.DEFAULTS),
+                REDIS.backend(ticker).limiter(pair.other, RedisLimitOptions.DEFAULTS));
+        Random random = new Random(5);
+        List<Long> admitted = new ArrayList<>();
+        for (int step = 0; step < STEPS; step++) {
+            if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1000L * (random.nextInt(40) == 0 ? 300_000 : random.nextInt(6_000)));
+            }
+            if (nodes.get(random.nextInt(2)).tryAcquire("k", 1)) {
+                admitted.add(ticker.nanos());
+            }
+        }
+        // Nor do they starve each other: a conversion leaves what is left.
+        assertThat((double) admitted.size())
+                .isGreaterThan(0.2 * Math.min(perNano(pair.one), perNano(pair.other)) * ticker.nanos());
+        for (int from = 0; from < admitted.size(); from++) {
+            for (int to = from; to < admitted.size(); to++) {
+                long nanos = admitted.get(to) - admitted.get(from);
+                assertThat((double) to - from + 1)
+                        .as("%s: from %d to %d", pair, admitted.get(from), admitted.get(to))
+                        .isLessThanOrEqualTo(Math.max(most(pair.one, nanos), most(pair.other, nanos)) + 1e-6);
+            }
+        }
+    }
+}
