@@ -22,11 +22,7 @@ final class LimitSettings {
     interface Places {
 
         /**
-<<<<<<< HEAD
-         * The annotation or the property.
-=======
          * The place of an attribute.
->>>>>>> main
          *
          * @param attribute as the annotation names it; a word that is no attribute stands for the whole limit
          */

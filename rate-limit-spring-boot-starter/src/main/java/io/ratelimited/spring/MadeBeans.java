@@ -88,11 +88,7 @@ final class MadeBeans implements BeanFactoryPostProcessor, BeanPostProcessor {
     interface Check {
 
         /**
-<<<<<<< HEAD
-         * Checks one bean.
-=======
          * Checks a bean.
->>>>>>> main
          *
          * @param type the class behind its proxy
          */
