@@ -30,17 +30,24 @@ public final class RateLimitFilter implements Filter, Ordered {
     /** Where the filter of most routes stands; Spring Security's stands at -100. */
     public static final int ORDER = -90;
 
-    /** Where the filter of the routes before Spring Security stands. */
+    /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */
     public static final int BEFORE_SECURITY = -101;
 
+    private final boolean beforeSecurity;
     private final int order;
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ServletRequests requests;
     private final ServletRefusals refusals;
 
-    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
-    RateLimitFilter(int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+    /** @param beforeSecurity which routes: those before or those after Spring Security */
+    RateLimitFilter(
+            boolean beforeSecurity,
+            int order,
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals) {
+        this.beforeSecurity = beforeSecurity;
         this.order = order;
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
@@ -63,7 +70,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             return;
         }
         List<Route> matching = matching(httpRequest);
-        if (order == BEFORE_SECURITY && matching.isEmpty()) {
+        if (beforeSecurity && matching.isEmpty()) {
             chain.doFilter(request, response);
             return;
         }
@@ -83,7 +90,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             return List.of();
         }
         RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        return routes.matching(request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
+        return routes.matching(request.getMethod(), path.pathWithinApplication(), beforeSecurity);
     }
 
     private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)

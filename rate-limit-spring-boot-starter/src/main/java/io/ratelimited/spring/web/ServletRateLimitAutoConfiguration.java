@@ -6,6 +6,7 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.RouteLimits;
 import jakarta.servlet.DispatcherType;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -61,13 +62,17 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean
     RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
-        return new RateLimitFilter(RateLimitFilter.ORDER, limits, requests, refusals);
+        return new RateLimitFilter(false, RateLimitFilter.ORDER, limits, requests, refusals);
     }
 
     @Bean
     RateLimitFilter rateLimitBeforeSecurityFilter(
-            RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
-        return new RateLimitFilter(RateLimitFilter.BEFORE_SECURITY, limits, requests, refusals);
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
+        return new RateLimitFilter(true, order, limits, requests, refusals);
     }
 
     @Configuration(proxyBeanMethods = false)

@@ -33,6 +33,7 @@ class RouteOrderTest {
         String[] page = PasswordGuessingTest.properties(
                 PasswordGuessingTest.block(PasswordGuessingTest.section("Every attempt, without code"), "yaml"));
         String[] more = {
+            "spring.security.filter.order=-200",
             "rate-limit.limits.silent.rate=3/m",
             "rate-limit.limits.open.rate=3/m",
             "rate-limit.limits.all.rate=1000/m",
