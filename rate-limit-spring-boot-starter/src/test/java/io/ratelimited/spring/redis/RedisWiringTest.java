@@ -441,7 +441,8 @@ class RedisWiringTest {
 
         withoutData
                 .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
-                .withInitializer(context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
+                .withInitializer(
+                        context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
                 .withPropertyValues("rate-limit.redis.url=redis://127.0.0.1:" + server.port())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
