@@ -15,8 +15,8 @@ import org.springframework.core.annotation.AliasFor;
  * The method is called at most as often as its limit allows. A call over the limit is refused with a {@link
  * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, as {@link #policy} says.
  *
- * <p>On a class: every public method, all sharing one limiter; a method's own annotation replaces it, and {@link
- * RateLimitExempt} opts a method out. Repeated: all limits must agree, and a refusal by one charges none of the others.
+ * <p>On a class: every public method, all sharing one limiter; of a controller its handler methods, once a request. A
+ * method's own annotation replaces it, and {@link RateLimitExempt} opts a method out. Repeated: all limits must agree, and a refusal by one charges none of the others.
  * As a meta-annotation: attributes can be renamed by {@link AliasFor}.
  *
  * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the

@@ -48,8 +48,9 @@ final class CatchAllHandlers implements SmartInitializingSingleton {
         Map<ControllerAdviceBean, ExceptionHandlerMethodResolver> advice = new LinkedHashMap<>();
         for (ControllerAdviceBean bean : ControllerAdviceBean.findAnnotatedBeans(context)) {
             Class<?> type = bean.getBeanType();
-            if (type != null) {
-                advice.put(bean, new ExceptionHandlerMethodResolver(type));
+            ExceptionHandlerMethodResolver methods = type == null ? null : methods(type);
+            if (methods != null) {
+                advice.put(bean, methods);
             }
         }
         Set<Method> found = new LinkedHashSet<>();
@@ -59,12 +60,23 @@ final class CatchAllHandlers implements SmartInitializingSingleton {
             Class<?> bean = context.getType(name);
             if (bean != null) {
                 Class<?> controller = ClassUtils.getUserClass(bean);
-                if (!add(found, new ExceptionHandlerMethodResolver(controller))) {
+                ExceptionHandlerMethodResolver methods = methods(controller);
+                if (methods == null || !add(found, methods)) {
                     addAdvice(found, controller, advice);
                 }
             }
         }
         return found;
+    }
+
+    /** Null for handlers that cannot be meant: Spring reports them when it looks for one, and the start goes on. */
+    private static @Nullable ExceptionHandlerMethodResolver methods(Class<?> type) {
+        try {
+            return new ExceptionHandlerMethodResolver(type);
+        } catch (RuntimeException | LinkageError ex) {
+            LOG.debug("The exception handlers of " + type.getName() + " are not known", ex);
+            return null;
+        }
     }
 
     /** The first advice that handles refusals of a controller at all is the one that does. */

@@ -109,6 +109,13 @@ class CatchAllHandlersTest {
     }
 
     @Test
+    void handlersThatSpringHasNotReadYetDoNotStopTheStart() {
+        runner.withBean(Api.class)
+                .withBean(Ambiguous.class)
+                .run(context -> assertThat(context).hasNotFailed());
+    }
+
+    @Test
     void whereNothingIsLimitedNothingIsSaid(CapturedOutput output) {
         runner.withBean(Another.class)
                 .withBean(CatchAll.class)
@@ -155,6 +162,20 @@ class CatchAllHandlersTest {
         @ExceptionHandler
         ResponseEntity<String> failed(RuntimeException failure) {
             return ResponseEntity.internalServerError().body(failure.getMessage());
+        }
+    }
+
+    @RestController
+    static class Ambiguous {
+
+        @ExceptionHandler
+        String one(IllegalStateException failure) {
+            return "one";
+        }
+
+        @ExceptionHandler
+        String two(IllegalStateException failure) {
+            return "two";
         }
     }
 

@@ -7,6 +7,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
@@ -28,6 +29,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
 import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.security.web.authentication.UsernamePasswordAuthenticationFilter;
@@ -73,7 +75,7 @@ class RefusalPageTest {
     void aRefusalInAFilterOfSpringSecurityIsAnsweredAlike(CapturedOutput output) {
         try (RunningServer server =
                 Kind.TOMCAT.startSecured(List.of(App.class, Secured.class), "rate-limit.limits.logins.rate=1/m")) {
-            assertThat(server.get("/one").statusCode()).isEqualTo(200);
+            assertThat(server.get("/one").statusCode()).isEqualTo(302);
 
             HttpResponse<String> refused = server.get("/one");
             assertThat(refused.statusCode()).isEqualTo(429);
@@ -131,7 +133,11 @@ class RefusalPageTest {
 
         @Bean
         SecurityFilterChain everybody(HttpSecurity http, RateLimits limits) throws Exception {
-            return http.authorizeHttpRequests(requests -> requests.anyRequest().permitAll())
+            return http.authorizeHttpRequests(requests -> requests.dispatcherTypeMatchers(DispatcherType.ERROR)
+                            .permitAll()
+                            .anyRequest()
+                            .authenticated())
+                    .formLogin(Customizer.withDefaults())
                     .addFilterBefore(new Logins(limits), UsernamePasswordAuthenticationFilter.class)
                     .build();
         }
