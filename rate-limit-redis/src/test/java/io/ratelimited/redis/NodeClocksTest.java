@@ -137,7 +137,8 @@ class NodeClocksTest {
         for (int round = 0; round < 20; round++) {
             long left = nodes.get(1).peek("k", 1, 0).remaining();
             for (long call = 0; call < left; call++) {
-                assertThat(nodes.get(call == 0 ? 1 : 0).reserve("k", 1, 0).waitNanos()).isZero();
+                assertThat(nodes.get(call == 0 ? 1 : 0).reserve("k", 1, 0).waitNanos())
+                        .isZero();
                 assertThat(nodes.get(0).peek("k", 1, 0).remaining())
                         .isEqualTo(nodes.get(1).peek("k", 1, 0).remaining());
             }
