@@ -31,19 +31,19 @@ public final class AllOf implements Reservation {
         if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
             return of(joint.reserveTogether(claims));
         }
-        for (Claim claim : claims) {
-            Decision decision = claim.peek();
+        for (int i = 0; i < claims.size(); i++) {
+            Decision decision = claims.get(i).peek();
             if (!decision.admitted()) {
-                return new Refused(decision);
+                return new Refused(decision, i);
             }
         }
         List<Reservation> taken = new ArrayList<>(claims.size());
         try {
-            for (Claim claim : claims) {
-                Reservation reservation = claim.reserve();
+            for (int i = 0; i < claims.size(); i++) {
+                Reservation reservation = claims.get(i).reserve();
                 if (reservation.isRefused()) {
                     undo(taken);
-                    return reservation;
+                    return new Refused(reservation.decision(), i);
                 }
                 taken.add(reservation);
             }
@@ -82,11 +82,24 @@ public final class AllOf implements Reservation {
         return reserveAsync(List.of(claims.get(taken.size()))).thenCompose(reservation -> {
             if (reservation.isRefused()) {
                 undo(taken);
-                return CompletableFuture.completedFuture(reservation);
+                return CompletableFuture.completedFuture(new Refused(reservation.decision(), taken.size()));
             }
             taken.add(reservation);
             return takeAsync(claims, taken);
         });
+    }
+
+    /** The refusal of a {@link JointRateLimiter}, which says which of the claims was refused. */
+    public static Reservation refused(Decision decision, int claim) {
+        return new Refused(decision, claim);
+    }
+
+    /** Which claim a refused reservation was refused for, counted from 0: several may be claims on one limit. */
+    public static int refusedClaim(Reservation reservation) {
+        if (reservation instanceof Refused refused) {
+            return refused.claim;
+        }
+        return reservation instanceof AllOf all ? all.decisive() : 0;
     }
 
     /** The reservations of the single limits behind one, in the order of the claims. */
@@ -132,16 +145,20 @@ public final class AllOf implements Reservation {
     /** The decision of the first member that refused, else of the one that waits longest. */
     @Override
     public Decision decision() {
-        Reservation telling = members.get(0);
-        for (Reservation member : members) {
-            if (member.isRefused()) {
-                return member.decision();
+        return members.get(decisive()).decision();
+    }
+
+    private int decisive() {
+        int decisive = 0;
+        for (int i = 0; i < members.size(); i++) {
+            if (members.get(i).isRefused()) {
+                return i;
             }
-            if (member.waitNanos() > telling.waitNanos()) {
-                telling = member;
+            if (members.get(i).waitNanos() > members.get(decisive).waitNanos()) {
+                decisive = i;
             }
         }
-        return telling.decision();
+        return decisive;
     }
 
     @Override
@@ -188,8 +205,8 @@ public final class AllOf implements Reservation {
         members.forEach(Reservation::release);
     }
 
-    /** Refused before anything was taken. */
-    private record Refused(Decision decision) implements Reservation {
+    /** Refused, with nothing taken. */
+    private record Refused(Decision decision, int claim) implements Reservation {
 
         @Override
         public boolean isRefused() {

@@ -15,7 +15,7 @@ public interface JointRateLimiter extends RateLimiter {
     /**
      * Takes all claims or none.
      *
-     * @return the reservations in the order of the claims; or a single one, which is refused
+     * @return the reservations in the order of the claims; or a single one, made by {@link AllOf#refused}
      */
     List<Reservation> reserveTogether(List<Claim> claims);
 

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
 public record Rate(long permits, Duration period) {
 
     private static final long MAX_PERMITS = 1_000_000_000_000_000L;
+    private static final String TOO_MANY = "rate must be at most 10^15 permits, and at most 10 permits a nanosecond";
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
@@ -28,20 +29,22 @@ public record Rate(long permits, Duration period) {
      *     or above 3650 days, or there are more than 10 permits a nanosecond
      */
     public Rate {
-        if (permits < 0) {
-            throw new IllegalArgumentException("rate must be 0 (closed) or more permits: " + permits);
-        }
-        if (period.isNegative() || period.isZero() || period.compareTo(MAX_PERIOD) > 0) {
-            throw new IllegalArgumentException("the period of a rate must be from 1ns to 3650d: " + period);
-        }
-        if (permits != Long.MAX_VALUE && (permits > MAX_PERMITS || (permits - 1) / 10 >= period.toNanos())) {
-            throw tooMany(permits, period);
+        String flaw = flaw(permits, period);
+        if (flaw != null) {
+            throw new IllegalArgumentException(flaw + ": " + permits + " per " + period);
         }
     }
 
-    private static IllegalArgumentException tooMany(long permits, Duration period) {
-        return new IllegalArgumentException("rate must be at most 10^15 permits, and at most 10 permits a nanosecond: "
-                + permits + " per " + period);
+    private static @Nullable String flaw(long permits, Duration period) {
+        if (permits < 0) {
+            return "rate must be 0 (closed) or more permits";
+        }
+        if (period.isNegative() || period.isZero() || period.compareTo(MAX_PERIOD) > 0) {
+            return "rate must have a period from 1ns to 3650d";
+        }
+        return permits != Long.MAX_VALUE && (permits > MAX_PERMITS || (permits - 1) / 10 >= period.toNanos())
+                ? TOO_MANY
+                : null;
     }
 
     /**
@@ -59,12 +62,14 @@ public record Rate(long permits, Duration period) {
             throw unparsable(text, null);
         }
         try {
-            Rate rate = new Rate(Long.parseLong(matcher.group(1)), parsePeriod(matcher.group(2)));
-            if (rate.isUnlimited()) {
-                // No number means unlimited: that has to be written out.
-                throw tooMany(rate.permits, rate.period);
+            long permits = Long.parseLong(matcher.group(1));
+            Duration period = parsePeriod(matcher.group(2));
+            // No number means unlimited: that has to be written out.
+            String flaw = permits == Long.MAX_VALUE ? TOO_MANY : flaw(permits, period);
+            if (flaw != null) {
+                throw new IllegalArgumentException(flaw + ": \"" + text + "\"");
             }
-            return rate;
+            return new Rate(permits, period);
         } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
             throw unparsable(text, ex);
         }

@@ -29,9 +29,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("long")
 class LinearizabilityTest {
 
-    private static final int SCALE = Integer.getInteger("lincheck.scale", 1);
+    /** Random histories of each kind. */
+    int histories() {
+        return Integer.getInteger("lincheck.scale", 1);
+    }
 
-    static Stream<Class<?>> histories() {
+    static Stream<Class<?>> kinds() {
         return Stream.of(
                 TokenBucketHistory.class,
                 SmoothBurstyHistory.class,
@@ -47,10 +50,10 @@ class LinearizabilityTest {
     }
 
     @ParameterizedTest
-    @MethodSource("histories")
+    @MethodSource("kinds")
     void everyInterleavingEqualsSomeOrder(Class<?> history) {
         new ModelCheckingOptions()
-                .iterations(3 * SCALE)
+                .iterations(histories())
                 .invocationsPerIteration(History.class.isAssignableFrom(history) ? 40 : 15)
                 .threads(2)
                 .actorsBefore(1)
@@ -60,10 +63,10 @@ class LinearizabilityTest {
     }
 
     @ParameterizedTest
-    @MethodSource("histories")
+    @MethodSource("kinds")
     void whatThreeRealThreadsDoEqualsSomeOrder(Class<?> history) {
         new StressOptions()
-                .iterations(3 * SCALE)
+                .iterations(histories())
                 .invocationsPerIteration(200)
                 .threads(3)
                 .actorsBefore(1)

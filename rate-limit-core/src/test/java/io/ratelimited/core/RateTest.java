@@ -71,13 +71,13 @@ class RateTest {
 
     @ParameterizedTest
     @CsvSource({
-        "1/0s, the period of a rate must be from 1ns to 3650d: PT0S",
-        "1/PT-1S, the period of a rate must be from 1ns to 3650d: PT-1S",
-        "1/3651d, the period of a rate must be from 1ns to 3650d: PT87624H",
-        "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 1000000000000001 per PT24H'",
-        "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 10000000001 per PT1S'",
-        "9223372036854775807/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 9223372036854775807 per PT1S'",
-        "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: 11 per PT0.000000001S'",
+        "1/0s, 'rate must have a period from 1ns to 3650d: \"1/0s\"'",
+        "1/PT-1S, 'rate must have a period from 1ns to 3650d: \"1/PT-1S\"'",
+        "1/3651d, 'rate must have a period from 1ns to 3650d: \"1/3651d\"'",
+        "1000000000000001/d, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"1000000000000001/d\"'",
+        "10000000001/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"10000000001/s\"'",
+        "9223372036854775807/s, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"9223372036854775807/s\"'",
+        "11/ns, 'rate must be at most 10^15 permits, and at most 10 permits a nanosecond: \"11/ns\"'",
     })
     void aRateOutOfRangeIsRefusedWithTheRange(String text, String message) {
         assertThatThrownBy(() -> Rate.parse(text))
@@ -89,7 +89,7 @@ class RateTest {
     void negativePermitsAreRefused() {
         assertThatThrownBy(() -> new Rate(-1, Duration.ofSeconds(1)))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessage("rate must be 0 (closed) or more permits: -1");
+                .hasMessage("rate must be 0 (closed) or more permits: -1 per PT1S");
     }
 
     @Test

@@ -14,7 +14,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /** Every algorithm that counts over time, against its naive twin, on random timelines. */
 class TwinTest {
 
-    private static final int TIMELINES = Integer.getInteger("schedules", 20);
     private static final int CALLS = 120;
 
     /** Limits with how far, in nanoseconds, a cell may be from fractions: one unit of its time, which is at most 2 ns. */
@@ -74,10 +73,14 @@ class TwinTest {
         return new Subject(limit.build(), tolerance);
     }
 
+    int timelines() {
+        return Integer.getInteger("schedules", 8);
+    }
+
     @ParameterizedTest
     @MethodSource("limits")
     void aCellDecidesAsItsTwinDoes(Subject subject) {
-        for (int seed = 0; seed < TIMELINES; seed++) {
+        for (int seed = 0; seed < timelines(); seed++) {
             new Timeline(subject, seed).run();
         }
     }

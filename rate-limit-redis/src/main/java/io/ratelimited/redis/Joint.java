@@ -1,5 +1,6 @@
 package io.ratelimited.redis;
 
+import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
@@ -37,8 +38,7 @@ final class Joint {
             }
             Verdict known = limiters.get(i).inquiries().knownUnleased(names.get(i), permits, waits.get(i));
             if (known != null && !known.admitted()) {
-                return CompletableFuture.completedFuture(
-                        List.of(limiters.get(i).reservation(names.get(i), permits, known)));
+                return CompletableFuture.completedFuture(refused(i, known));
             }
         }
         long sentAt = backend.ticker().nanos();
@@ -75,8 +75,7 @@ final class Joint {
             }
         }
         if (refused >= 0) {
-            return List.of(limiters.get(refused)
-                    .reservation(names.get(refused), claims.get(refused).permits(), verdicts.get(refused)));
+            return refused(refused, verdicts.get(refused));
         }
         List<Reservation> taken = new ArrayList<>();
         for (int i = 0; i < claims.size(); i++) {
@@ -84,6 +83,12 @@ final class Joint {
             taken.add(limiters.get(i).reservation(names.get(i), claims.get(i).permits(), verdicts.get(i)));
         }
         return taken;
+    }
+
+    private List<Reservation> refused(int claim, Verdict verdict) {
+        Reservation refused = limiters.get(claim)
+                .reservation(names.get(claim), claims.get(claim).permits(), verdict);
+        return List.of(AllOf.refused(refused.decision(), claim));
     }
 
     /** Redis has not decided. */
@@ -97,7 +102,7 @@ final class Joint {
                         .reserve(RedisKeys.text(claim.key()), claim.permits(), waits.get(i), failure);
                 if (reservation.isRefused()) {
                     taken.forEach(Reservation::cancel);
-                    return List.of(reservation);
+                    return List.of(AllOf.refused(reservation.decision(), i));
                 }
                 taken.add(reservation);
             }

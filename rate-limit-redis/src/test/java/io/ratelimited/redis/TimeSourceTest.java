@@ -263,7 +263,9 @@ class TimeSourceTest {
                     Decision decision = limiter.reserve(key, 1, 0).decision();
                     long left = REDIS.server().ask(commands -> commands.pttl("rl:{" + key + "}:" + algorithm.name()));
                     assertThat(decision.source()).isEqualTo(Source.REDIS);
-                    assertThat(left).isLessThanOrEqualTo(decision.reset().toMillis() + 1001);
+                    // SMOOTH_BURSTY stores one second of its rate, here a part of a permit, which no reset counts.
+                    long stored = algorithm == Algorithm.SMOOTH_BURSTY ? 1000 : 0;
+                    assertThat(left).isLessThanOrEqualTo(decision.reset().toMillis() + stored + 1001);
                     return left > decision.reset().toMillis() + 100;
                 },
                 "outlives",

@@ -14,8 +14,15 @@ import org.jspecify.annotations.Nullable;
  * @param key whose budget; null for a limit without keys and for a missing key
  * @param permits at least 1
  * @param denied the key is missing, and the limit denies such calls
+ * @param once what a web request is charged for only once; null for a charge with every call
  */
-record Ask(NamedLimit limit, RateLimiter limiter, @Nullable Object key, long permits, boolean denied) {
+record Ask(
+        NamedLimit limit,
+        RateLimiter limiter,
+        @Nullable Object key,
+        long permits,
+        boolean denied,
+        @Nullable String once) {
 
     /** The budget as it is now. */
     Decision peek() {
@@ -29,5 +36,10 @@ record Ask(NamedLimit limit, RateLimiter limiter, @Nullable Object key, long per
 
     Claim claim() {
         return new Claim(limiter, key, permits, limit.maxWaitNanos());
+    }
+
+    /** The claim of a caller that must not wait. */
+    Claim claimAtOnce() {
+        return new Claim(limiter, key, permits, 0);
     }
 }

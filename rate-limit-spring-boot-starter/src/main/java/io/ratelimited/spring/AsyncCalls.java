@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -73,7 +74,7 @@ final class AsyncCalls {
                 pass.end();
             }
         }
-        return stage == null || !pass.countsInFlight() ? stage : new Result<T>().follow(stage, pass::end);
+        return stage == null || !pass.countsInFlight() ? stage : new Result<T>().follow(stage, pass::endWith);
     }
 
     private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
@@ -105,9 +106,9 @@ final class AsyncCalls {
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
         /** Ends with the stage, after what has to come before any reaction to its end. */
-        CompletableFuture<T> follow(CompletionStage<T> stage, Runnable before) {
+        CompletableFuture<T> follow(CompletionStage<T> stage, Consumer<? super T> before) {
             stage.whenComplete((value, failure) -> {
-                before.run();
+                before.accept(value);
                 if (failure != null) {
                     completeExceptionally(unwrap(failure));
                 } else {
@@ -166,7 +167,7 @@ final class AsyncCalls {
                 if (stage == null) {
                     complete(null);
                 } else {
-                    follow(stage, () -> {});
+                    follow(stage, value -> {});
                 }
             } catch (Throwable ex) {
                 completeExceptionally(ex);

@@ -10,7 +10,6 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
-import org.springframework.core.annotation.AnnotationUtils;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
@@ -26,9 +25,7 @@ final class BeanTypes {
         Map<String, Class<?>> types = new LinkedHashMap<>();
         for (String name : beans.getBeanNamesForType(Object.class, true, false)) {
             Class<?> type = type(name, beans);
-            if (type != null
-                    && !type.getName().startsWith("org.springframework.")
-                    && AnnotationUtils.isCandidateClass(type, RateLimited.class)) {
+            if (type != null && LimitedTypes.contains(type)) {
                 types.put(name, type);
             }
         }
@@ -38,11 +35,25 @@ final class BeanTypes {
     private static @Nullable Class<?> type(String name, ConfigurableListableBeanFactory beans) {
         try {
             Class<?> type = AutoProxyUtils.determineTargetClass(beans, name);
-            return type == null ? null : ClassUtils.getUserClass(type);
+            return type == null ? null : userClass(type);
         } catch (RuntimeException | LinkageError ex) {
             LOG.debug("The class of bean '" + name + "' is not known", ex);
             return null;
         }
+    }
+
+    /** The class or interface that somebody wrote, of a proxy and of a mock of Mockito's. */
+    static Class<?> userClass(Class<?> type) {
+        Class<?> user = ClassUtils.getUserClass(type);
+        if (user.getName().contains("$MockitoMock$")) {
+            for (Class<?> mocked : user.getInterfaces()) {
+                if (user.getName().startsWith(mocked.getName() + "$MockitoMock$")) {
+                    return mocked;
+                }
+            }
+            return user.getSuperclass();
+        }
+        return user;
     }
 
     /** The methods of a class by which calls may come in, inherited and not public ones too. */

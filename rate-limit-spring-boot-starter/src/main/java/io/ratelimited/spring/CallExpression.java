@@ -203,6 +203,11 @@ final class CallExpression {
         return false;
     }
 
+    /** Whether the expression may read a word of its root: it names the word, or hands on the root. */
+    boolean reads(String word) {
+        return text.contains(word) || text.contains("#root") || text.contains("#this");
+    }
+
     /** The parameter that is the whole expression, or -1. */
     int plainParameter() {
         return expression == null ? parameter : -1;

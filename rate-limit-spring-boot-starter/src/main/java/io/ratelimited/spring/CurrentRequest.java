@@ -2,7 +2,10 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import java.lang.reflect.Method;
+import java.util.List;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -40,6 +43,28 @@ public interface CurrentRequest {
      */
     default void applies(NamedLimit limit, Limit applied) {}
 
+    /**
+     * Remembers that the request has been charged by a use of a limit that charges every request only once.
+     *
+     * @param use which
+     */
+    default void charged(String use) {}
+
+    /** Whether the request has been {@link #charged} by a use of a limit. */
+    default boolean isCharged(String use) {
+        return false;
+    }
+
+    /**
+     * Runs an action when the response has ended, if a result is one that the response is made of after the method that
+     * returned it: streams, and what Spring MVC awaits.
+     *
+     * @return whether the action will be run, once or more
+     */
+    default boolean endsWith(Object result, Runnable action) {
+        return false;
+    }
+
     /** Finds the request of a call. */
     interface Source {
 
@@ -60,5 +85,19 @@ public interface CurrentRequest {
         default @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
             return current();
         }
+
+        /**
+         * Prepares for a limit, before its first call: what no limit needs costs nothing.
+         *
+         * @param reads whether an expression of the limit may read a word of requests, such as {@code principal}
+         */
+        default void prepare(Predicate<String> reads) {}
+
+        /**
+         * Prepares for a limited method whose calls block their thread.
+         *
+         * @param method of the class of the bean, not of an interface
+         */
+        default void prepareBlocking(Method method, List<NamedLimit> limits) {}
     }
 }

@@ -44,7 +44,7 @@ record Declaration(
 
     /**
      * The annotations that limit a method: its own, or else those of what it overrides or implements, or else those of
-     * its class, if it is public.
+     * its class, which are for public methods, and for the handler methods of a controller.
      *
      * @param method as called, perhaps of an interface
      * @throws InvalidRateLimitException when the method is limited and exempt at once
@@ -74,13 +74,13 @@ record Declaration(
         if (!own.isEmpty()) {
             return all(own, specific, userClass, false);
         }
-        if (!Modifier.isPublic(specific.getModifiers())
-                || Modifier.isStatic(specific.getModifiers())
+        if (Modifier.isStatic(specific.getModifiers())
                 || specific.getDeclaringClass() == Object.class
                 || ReflectionUtils.isObjectMethod(specific)) {
             return List.of();
         }
-        return ofClass(specific, userClass);
+        List<Declaration> ofClass = ofClass(specific, userClass);
+        return ofClass.isEmpty() || Controllers.isLimitedByClass(specific, userClass) ? ofClass : List.of();
     }
 
     /** The annotations of a class, for one of its methods. */
@@ -104,7 +104,16 @@ record Declaration(
             return all;
         }
         int nearest = all.get(0).getAggregateIndex();
-        return all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> found =
+                all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> written =
+                found.stream().filter(a -> !isOnBridge(a)).toList();
+        return written.isEmpty() ? found : written;
+    }
+
+    /** Whether the compiler has copied an annotation to the bridge of its method. */
+    private static boolean isOnBridge(MergedAnnotation<?> annotation) {
+        return annotation.getSource() instanceof Method method && method.isBridge();
     }
 
     private static List<Declaration> all(
@@ -161,6 +170,11 @@ record Declaration(
         return Stream.of(method.getParameterTypes())
                 .map(Class::getSimpleName)
                 .collect(Collectors.joining(",", "(", ")"));
+    }
+
+    /** Whether a web request is charged once, however many handler methods it comes through: by forwards, for one. */
+    boolean isOncePerRequest() {
+        return ofClass && Controllers.hasHandlers(owner);
     }
 
     /** Where the annotation applies, for messages. */

@@ -9,9 +9,11 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
@@ -29,12 +31,18 @@ final class Gate {
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
     private final LateStart lateStart;
+    /** Names of the limits under WAIT that have refused a call on an event loop. */
+    private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
 
     /** @param lateStart where calls go on that had to wait without a thread */
     Gate(List<DecisionObserver> observers, Ticker ticker, LateStart lateStart) {
         this.observers = List.copyOf(observers);
         this.ticker = ticker;
         this.lateStart = lateStart;
+    }
+
+    Ticker ticker() {
+        return ticker;
     }
 
     LateStart lateStart() {
@@ -47,7 +55,7 @@ final class Gate {
     }
 
     /**
-     * Returns when the call may go.
+     * Returns when the call may go. Never sleeps on an event loop: what would have to wait there is refused.
      *
      * @throws RateLimitExceededException when it is refused
      * @throws CancellationException when interrupted while it waits: the permits are given back, the flag is set
@@ -65,17 +73,21 @@ final class Gate {
 
     private void enter(Pass pass) {
         pass.requireKeys();
-        Reservation reservation = AllOf.reserve(pass.claims());
+        boolean maySleep = !pass.waits || !EventLoops.isCurrentThread();
+        Reservation reservation = AllOf.reserve(pass.claims(maySleep));
         long waited = 0;
         try {
             if (reservation.mayWait()) {
                 long before = ticker.nanos();
                 if (!reservation.await()) {
-                    throw pass.refused(reservation.decision());
+                    throw pass.refused(reservation);
                 }
                 waited = ticker.nanos() - before;
             } else if (reservation.isRefused()) {
-                throw pass.refused(reservation.decision());
+                if (!maySleep) {
+                    pass.warnOfEventLoop(reservation.decision());
+                }
+                throw pass.refused(reservation);
             }
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
@@ -107,7 +119,7 @@ final class Gate {
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(pass.claims()).whenComplete((reservation, failure) -> {
+        AllOf.reserveAsync(pass.claims(true)).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (reservation.mayWait()) {
@@ -117,6 +129,32 @@ final class Gate {
             }
         });
         return entered;
+    }
+
+    /** The refusal of a call that was decided elsewhere and has no request. */
+    RateLimitExceededException refused(Ask ask, Decision decision) {
+        tell(ask.limit(), Outcome.REJECTED, ask.key(), 0, () -> decision);
+        return new RateLimitExceededException(decision);
+    }
+
+    /** {@link #enterAsync} for a caller that makes something else of the pass. */
+    <T> CompletableFuture<T> enterAsync(
+            List<Ask> asks, @Nullable CurrentRequest request, Function<Pass, ? extends T> result) {
+        CompletableFuture<Pass> entered = enterAsync(asks, request);
+        CompletableFuture<T> mapped = new CompletableFuture<>();
+        entered.whenComplete((pass, refusal) -> {
+            if (refusal != null) {
+                mapped.completeExceptionally(refusal);
+            } else if (!mapped.complete(result.apply(pass))) {
+                pass.cancel();
+            }
+        });
+        mapped.whenComplete((ignored, cancellation) -> {
+            if (cancellation != null) {
+                entered.cancel(false);
+            }
+        });
+        return mapped;
     }
 
     /** Tells of a decision that was made elsewhere. An observer that fails is none of the call's business. */
@@ -141,30 +179,49 @@ final class Gate {
         private final List<Reservation> held = new ArrayList<>(1);
         private final @Nullable CurrentRequest request;
         private boolean countsInFlight;
+        private boolean waits;
 
         private Pass(List<Ask> asks, @Nullable CurrentRequest request) {
             this.request = request;
             for (Ask ask : asks) {
                 (ask.limit().policy() == Policy.SHADOW ? shadows : enforced).add(ask);
                 countsInFlight |= ask.limit().countsInFlight();
+                waits |= ask.limit().policy() == Policy.WAIT;
             }
         }
 
         /** Refuses a call without a key that a limit demands. */
         private void requireKeys() {
-            for (Ask ask : enforced) {
-                if (ask.denied()) {
-                    throw refused(ask.denial());
+            for (int i = 0; i < enforced.size(); i++) {
+                if (enforced.get(i).denied()) {
+                    throw refused(i, enforced.get(i).denial());
                 }
             }
         }
 
-        private List<Claim> claims() {
+        private List<Claim> claims(boolean maySleep) {
             List<Claim> claims = new ArrayList<>(enforced.size());
             for (Ask ask : enforced) {
-                claims.add(ask.claim());
+                claims.add(maySleep ? ask.claim() : ask.claimAtOnce());
             }
             return claims;
+        }
+
+        /** Reports, once a limit, that its policy cannot be kept where the call comes from. */
+        private void warnOfEventLoop(Decision decision) {
+            for (Ask ask : enforced) {
+                NamedLimit limit = ask.limit();
+                if (limit.name().equals(decision.limit())
+                        && limit.policy() == Policy.WAIT
+                        && refusedOnEventLoops.add(limit.name())) {
+                    LOG.warn(
+                            "Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
+                                    + Thread.currentThread().getName()
+                                    + " is an event loop and must not sleep: its calls over the limit are refused at once."
+                                    + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
+                                    + " Schedulers.boundedElastic(), or use the policy REJECT.");
+                }
+            }
         }
 
         private void await(Reservation reservation, CompletableFuture<Pass> entered) {
@@ -190,7 +247,7 @@ final class Gate {
             if (entered.isCancelled()) {
                 reservation.cancel();
             } else if (!admitted) {
-                entered.completeExceptionally(refused(reservation.decision()));
+                entered.completeExceptionally(refused(reservation));
             } else {
                 admitted(reservation, waitedNanos);
                 letIn(entered);
@@ -244,12 +301,16 @@ final class Gate {
             tellOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
         }
 
-        private RateLimitExceededException refused(Decision decision) {
-            boolean told = false;
-            for (Ask ask : enforced) {
-                if (!told && ask.limiter().limit().name().equals(decision.limit())) {
+        private RateLimitExceededException refused(Reservation reservation) {
+            return refused(AllOf.refusedClaim(reservation), reservation.decision());
+        }
+
+        /** @param position of the limit that refuses; a limit may be asked for several keys */
+        private RateLimitExceededException refused(int position, Decision decision) {
+            for (int i = 0; i < enforced.size(); i++) {
+                Ask ask = enforced.get(i);
+                if (i == position) {
                     tellOf(ask, Outcome.REJECTED, 0, () -> decision);
-                    told = true;
                 } else if (request != null) {
                     request.applies(ask.limit(), ask.limiter().limit());
                 }
@@ -261,6 +322,10 @@ final class Gate {
             tell(ask.limit(), outcome, ask.key(), waitedNanos, decision);
             if (request != null) {
                 request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+                String once = ask.once();
+                if (once != null && outcome != Outcome.REJECTED) {
+                    request.charged(once);
+                }
             }
         }
 
@@ -269,11 +334,13 @@ final class Gate {
             held.forEach(Reservation::release);
         }
 
-        /** The call has returned: it ends now, or with the stage that it returned. */
+        /** The call has returned: it ends now, or with the stage or the response that its result is for. */
         void endWith(@Nullable Object result) {
-            if (result instanceof CompletionStage<?> stage && countsInFlight) {
-                stage.whenComplete((value, failure) -> end());
-            } else {
+            if (!countsInFlight || result == null) {
+                end();
+            } else if (result instanceof CompletionStage<?> stage) {
+                stage.whenComplete((value, failure) -> endWith(value));
+            } else if (request == null || !request.endsWith(result, this::end)) {
                 end();
             }
         }

@@ -141,6 +141,11 @@ public record LimitProperties(
         });
     }
 
+    /** Whether the property of a name is set. */
+    boolean says(String name) {
+        return !equals(without(name::equals));
+    }
+
     /** These properties without what has no meaning for an algorithm that they were not written for. */
     LimitProperties suitedTo(Algorithm suited) {
         Set<String> foreign = Stream.of(Attribute.values())

@@ -7,6 +7,7 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 
 /** From what was said about a limit to the limit. */
 final class LimitSettings {
@@ -17,19 +18,31 @@ final class LimitSettings {
 
     private LimitSettings() {}
 
+    /** Where an attribute of a limit is said, for messages. */
+    interface Places {
+
+        /**
+         * The place of an attribute.
+         *
+         * @param attribute as the annotation names it; a word that is no attribute stands for the whole limit
+         */
+        String of(String attribute);
+    }
+
     /**
      * The limit that the properties describe.
      *
      * @throws InvalidRateLimitException when they cannot be meant
      */
-    static Limit limit(String name, String place, LimitProperties properties) {
+    static Limit limit(String name, Places places, LimitProperties properties) {
         try {
             return apply(properties, Limit.of(name, algorithm(properties))).build();
         } catch (IllegalArgumentException ex) {
+            String problem = String.valueOf(ex.getMessage());
             throw new InvalidRateLimitException(
                     name,
-                    place,
-                    String.valueOf(ex.getMessage()),
+                    places.of(problem.split(" ", 2)[0]), // what is wrong begins with the attribute
+                    problem,
                     "Correct it in the annotation or under " + property(name) + ".",
                     ex);
         }
@@ -58,38 +71,43 @@ final class LimitSettings {
     }
 
     /** Checks what the limit itself does not know of. */
-    static void check(String name, String place, LimitProperties all) {
+    static void check(String name, Places places, LimitProperties all) {
         Duration maxWait = all.maxWait();
         if (maxWait != null && (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0)) {
             throw new InvalidRateLimitException(
-                    name, place, "maxWait must be from 0s to 365d: " + maxWait, "Correct the duration.");
+                    name, places.of("maxWait"), "maxWait must be from 0s to 365d: " + maxWait, "Correct the duration.");
         }
         String overshoot = all.maxOvershoot();
         if (overshoot != null && !overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
             throw new InvalidRateLimitException(
-                    name, place, "maxOvershoot must be from 0% to 100%: \"" + overshoot + "\"", "Write it as in 5%.");
+                    name,
+                    places.of("maxOvershoot"),
+                    "maxOvershoot must be from 0% to 100%: \"" + overshoot + "\"",
+                    "Write it as in 5%.");
         }
         if (overshoot != null && !LimitProperties.canOvershoot(algorithm(all))) {
             throw new InvalidRateLimitException(
                     name,
-                    place,
+                    places.of("maxOvershoot"),
                     "maxOvershoot has no meaning for " + algorithm(all) + ", which is always exact: " + overshoot,
                     "Remove it, or use TOKEN_BUCKET, GCRA, FIXED_WINDOW or SLIDING_WINDOW.");
         }
     }
 
     /** Checks that a limit that is said to be in memory does not say in the same place what only Redis does. */
-    static void checkBackend(String name, String place, LimitProperties said) {
+    static void checkBackend(String name, LimitProperties said) {
         if (said.backend() != LimitProperties.Backend.MEMORY) {
             return;
         }
+        String attribute = said.onFailure() != null ? "onFailure" : "maxOvershoot";
         String foreign = said.onFailure() != null
                 ? "onFailure has no meaning for backend memory: " + kebab(said.onFailure())
                 : said.maxOvershoot() != null
                         ? "maxOvershoot has no meaning for backend memory: " + said.maxOvershoot()
                         : null;
         if (foreign != null) {
-            throw new InvalidRateLimitException(name, place, foreign, "Remove it, or set backend to redis.");
+            throw new InvalidRateLimitException(
+                    name, property(name, attribute), foreign, "Remove it, or set backend to redis.");
         }
     }
 
@@ -139,7 +157,17 @@ final class LimitSettings {
 
     /** The property of a limit: its name stands in brackets unless it is plain. */
     static String property(String limit) {
-        return "rate-limit.limits" + (limit.matches("[a-z0-9-]+") ? "." + limit : "[" + limit + "]");
+        return "rate-limit.limits" + element(limit);
+    }
+
+    /** A name in the path of a property. */
+    static String element(String name) {
+        return name.matches("[a-z0-9-]+") ? "." + name : "[" + name + "]";
+    }
+
+    /** The property of an attribute of a limit. */
+    static String property(String limit, String attribute) {
+        return property(limit) + "." + DataObjectPropertyName.toDashedForm(attribute);
     }
 
     /** A constant as it is written in a property. */

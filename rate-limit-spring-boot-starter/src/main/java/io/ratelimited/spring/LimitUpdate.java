@@ -35,7 +35,7 @@ final class LimitUpdate {
     private LimitUpdate(NamedLimit limit, LimitProperties next, @Nullable Limit adjusted) {
         this.limit = limit;
         this.next = next;
-        this.target = adjusted != null ? adjusted : LimitSettings.limit(limit.name(), place(limit), next);
+        this.target = adjusted != null ? adjusted : LimitSettings.limit(limit.name(), attribute -> place(limit), next);
         checkKind(limit.limiter(), target);
         check();
         tiers(next).forEach((tier, said) -> {
@@ -43,7 +43,7 @@ final class LimitUpdate {
             if (limiter != null) {
                 String tierPlace = place(limit) + ", tier '" + tier + "'";
                 LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), tierPlace, said, next);
-                Limit tierTarget = LimitSettings.limit(limit.name(), tierPlace, ofTier);
+                Limit tierTarget = LimitSettings.limit(limit.name(), attribute -> tierPlace, ofTier);
                 checkKind(limiter, tierTarget);
                 limit.requireRoom(tierTarget, " of tier '" + tier + "'", place(limit), CORRECT);
                 tierTargets.put(tier, tierTarget);
@@ -137,7 +137,7 @@ final class LimitUpdate {
 
     private void check() {
         limit.requireRoom(target, "", place(limit), CORRECT);
-        LimitSettings.check(limit.name(), place(limit), next);
+        LimitSettings.check(limit.name(), attribute -> place(limit), next);
         Duration maxWait = next.maxWait();
         Policy policy = next.policy() == null ? target.algorithm().defaultPolicy() : next.policy();
         if (policy != Policy.WAIT

@@ -1,5 +1,6 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import java.lang.reflect.InvocationTargetException;
@@ -26,6 +27,7 @@ final class LimitedMethod {
     private final CallStyle style;
     private final CurrentRequest.@Nullable Source requests;
     private final boolean suspending;
+    private final @Nullable UnattendedCalls unattended;
 
     LimitedMethod(
             Method method,
@@ -42,6 +44,7 @@ final class LimitedMethod {
         this.style = style;
         this.requests = requests;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
+        this.unattended = UnattendedCalls.of(method, gate.ticker());
     }
 
     Method method() {
@@ -83,27 +86,31 @@ final class LimitedMethod {
     }
 
     /**
-     * Whether no reservation is needed: the call does not wait, nothing ends with it, and no observer has to ask the
-     * limiter again to know who decided.
+     * Whether no reservation is needed: the call does not wait, nothing ends with it, and nobody has to ask the limiter
+     * again over a network to know who decided, or when a refused call may come again.
      */
-    private boolean mayTry(NamedLimit limit) {
+    private static boolean mayTry(NamedLimit limit) {
         return limit.policy() == Policy.REJECT
                 && !limit.countsInFlight()
-                && (gate.isUnobserved() || limit.limiter().source() != null);
+                && limit.limiter().source() != null;
     }
 
     /** A call that blocks its thread until it ends. */
     private @Nullable Object invokeBlocking(Call call) throws Throwable {
         CurrentRequest request = currentRequest();
         List<Ask> asks = asks(call, request);
-        if (asks.isEmpty() || (request == null && isAdmittedAtOnce(asks))) {
+        if (asks.isEmpty()) {
             return call.proceed();
         }
-        Gate.Pass pass;
+        Gate.@Nullable Pass pass;
         try {
-            pass = gate.enter(asks, request);
+            boolean admitted = request == null && asks.size() == 1 && isAdmittedAtOnce(asks.get(0));
+            pass = admitted ? null : gate.enter(asks, request);
         } catch (RateLimitExceededException refusal) {
-            return fallback(call, refusal);
+            return fallback == null && unattended != null && unattended.skip(refusal) ? null : fallback(call, refusal);
+        }
+        if (pass == null) {
+            return call.proceed();
         }
         Object result = null;
         try {
@@ -114,18 +121,28 @@ final class LimitedMethod {
         }
     }
 
-    private boolean isAdmittedAtOnce(List<Ask> asks) {
-        Ask ask = asks.get(0);
-        if (asks.size() > 1
-                || ask.denied()
-                || !mayTry(ask.limit())
-                || !ask.limiter().tryAcquire(ask.key(), ask.permits())) {
+    /**
+     * Whether a call without a request has been admitted; false decides nothing. A plain limit was tried before, by {@link
+     * #isAdmittedAtOnce()}, and is not tried again: each call is decided once.
+     *
+     * @throws RateLimitExceededException when it is refused
+     */
+    private boolean isAdmittedAtOnce(Ask ask) {
+        if (ask.denied() || !mayTry(ask.limit())) {
             return false;
         }
-        if (!gate.isUnobserved()) {
-            gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek);
+        boolean tried = only != null && only.isPlain();
+        if (!tried && ask.limiter().tryAcquire(ask.key(), ask.permits())) {
+            if (!gate.isUnobserved()) {
+                gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek);
+            }
+            return true;
         }
-        return true;
+        Decision refusal = ask.peek();
+        if (!refusal.admitted()) {
+            throw gate.refused(ask, refusal);
+        }
+        return false;
     }
 
     /** Asks the limits without blocking, as {@link Gate#enterAsync}; throws what evaluating their expressions throws. */

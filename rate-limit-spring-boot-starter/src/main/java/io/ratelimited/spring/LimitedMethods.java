@@ -134,7 +134,13 @@ final class LimitedMethods {
                 fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
             }
         }
-        return new LimitedMethod(specific, limits, fallback, rateLimits, CallStyles.of(specific), requests);
+        LimitedMethod.CallStyle style = CallStyles.of(specific);
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        if (requests != null && style == LimitedMethod.CallStyle.BLOCKING) {
+            requests.prepareBlocking(
+                    specific, limits.stream().map(MethodLimit::limit).toList());
+        }
+        return new LimitedMethod(specific, limits, fallback, rateLimits, style, requests);
     }
 
     /** Makes and checks the expressions of one limit on one method. */
@@ -143,12 +149,15 @@ final class LimitedMethods {
         private final NamedLimit limit;
         private final String place;
         private final Method method;
+        private final boolean once;
         private final Map<String, Integer> parameters = new HashMap<>();
 
         Expressions(NamedLimit limit, Declaration declaration, Method method) {
             this.limit = limit;
             this.place = declaration.place();
             this.method = method;
+            // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
+            this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
             for (int i = 0; i < method.getParameterCount(); i++) {
                 parameters.put("a" + i, i);
                 parameters.put("p" + i, i);
@@ -188,7 +197,8 @@ final class LimitedMethods {
                     fixed ? null : expression("permits", permits),
                     fixed ? limit.fixedPermits(permits, place) : 1,
                     expression("when", use.when()),
-                    expression("tier", use.tier()));
+                    expression("tier", use.tier()),
+                    once ? limit.name() + "\n" + use.key() : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
@@ -40,26 +41,35 @@ final class MethodLimit {
     private final long fixedPermits;
     private final @Nullable CallExpression when;
     private final @Nullable CallExpression tier;
+    private final @Nullable String once;
     private final Supplier<Decision> plainDecision;
 
+    /** @param once names this use of the limit if it charges a web request only once; null if it charges every call */
     MethodLimit(
             NamedLimit limit,
             @Nullable CallExpression key,
             @Nullable CallExpression permits,
             long fixedPermits,
             @Nullable CallExpression when,
-            @Nullable CallExpression tier) {
+            @Nullable CallExpression tier,
+            @Nullable String once) {
         this.limit = limit;
         this.key = key;
         this.permits = permits;
         this.fixedPermits = fixedPermits;
         this.when = when;
         this.tier = tier;
+        this.once = once;
         this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
     }
 
     NamedLimit limit() {
         return limit;
+    }
+
+    /** Whether an expression of the limit may read a word of requests. */
+    boolean reads(String word) {
+        return Stream.of(key, permits, when, tier).anyMatch(expression -> expression != null && expression.reads(word));
     }
 
     /** Whether the limit asks nothing about the call but whether it may go. */
@@ -85,22 +95,25 @@ final class MethodLimit {
      */
     @Nullable
     Ask ask(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+        if (once != null && request != null && request.isCharged(once)) {
+            return null;
+        }
         if (when != null && !condition(when, when.value(target, args, request))) {
             return null;
         }
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, request));
         long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, request));
         if (key == null) {
-            return new Ask(limit, limiter, null, weight, false);
+            return new Ask(limit, limiter, null, weight, false, once);
         }
         Object id = identity(key, key.value(target, args, request));
         if (id != null) {
-            return new Ask(limit, limiter, id, weight, false);
+            return new Ask(limit, limiter, id, weight, false, once);
         }
         return switch (limit.missingKey()) {
-            case SHARED -> new Ask(limit, limiter, null, weight, false);
+            case SHARED -> new Ask(limit, limiter, null, weight, false, once);
             case SKIP -> null;
-            case DENY -> new Ask(limit, limiter, null, weight, true);
+            case DENY -> new Ask(limit, limiter, null, weight, true, once);
         };
     }
 

@@ -11,6 +11,7 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 import org.springframework.util.ClassUtils;
 
 /** Makes limits from what annotations and properties say about them. */
@@ -18,8 +19,8 @@ final class NamedLimits {
 
     private static final Log LOG = LogFactory.getLog(NamedLimits.class);
 
-    private static final String REMEDY = "Add the dependencies io.ratelimited:rate-limit-redis and"
-            + " spring-boot-starter-data-redis, and set spring.data.redis; or set backend: memory.";
+    private static final String REMEDY = "Add the dependency io.ratelimited:rate-limit-redis, which brings"
+            + " Lettuce, and set rate-limit.redis.url, such as redis://localhost:6379; or set backend: memory.";
 
     private final Map<LimitProperties.Backend, LimiterFactory> factories = new EnumMap<>(LimitProperties.Backend.class);
 
@@ -66,19 +67,32 @@ final class NamedLimits {
                 : declaredAt + " with " + ownPlace;
         LimitProperties all = merged(properties, name, declared);
         requireDefined(name, place, all, properties, known);
-        LimitSettings.check(name, place, all);
-        LimitSettings.checkBackend(name, ownPlace, own);
-        LimitSettings.checkMaxWait(name, ownPlace, own, all);
+        LimitSettings.Places places = attribute -> {
+            if (own.says(attribute)) {
+                return LimitSettings.property(name, attribute);
+            }
+            return declared.says(attribute) || !properties.orDefaults().says(attribute)
+                    ? place
+                    : "rate-limit.defaults." + DataObjectPropertyName.toDashedForm(attribute);
+        };
+        LimitSettings.check(name, places, all);
+        LimitSettings.checkBackend(name, own);
+        LimitSettings.checkMaxWait(name, LimitSettings.property(name, "maxWait"), own, all);
         LimitSettings.checkMaxWait(
                 name, declaredAt, declared, all, merged(LimitProperties.NONE, properties.orDefaults(), declared));
-        RateLimiter limiter = limiter(name, place, LimitSettings.limit(name, place, all), "", all);
+        RateLimiter limiter = limiter(name, places.of("backend"), LimitSettings.limit(name, places, all), "", all);
         Map<String, RateLimiter> tiers = new TreeMap<>();
         if (all.tiers() != null) {
             all.tiers().forEach((tier, said) -> {
                 String tierPlace = place + ", tier '" + tier + "'";
+                LimitSettings.Places ofTierPlaces = attribute -> said.says(attribute)
+                        ? LimitSettings.property(name) + ".tiers" + LimitSettings.element(tier) + "."
+                                + DataObjectPropertyName.toDashedForm(attribute)
+                        : tierPlace;
                 LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
-                LimitSettings.check(name, tierPlace, ofTier);
-                tiers.put(tier, limiter(name, tierPlace, LimitSettings.limit(name, tierPlace, ofTier), tier, ofTier));
+                LimitSettings.check(name, ofTierPlaces, ofTier);
+                tiers.put(
+                        tier, limiter(name, tierPlace, LimitSettings.limit(name, ofTierPlaces, ofTier), tier, ofTier));
             });
         }
         if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)

@@ -2,22 +2,18 @@ package io.ratelimited.spring;
 
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
-import java.util.Collection;
+import java.lang.reflect.Proxy;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
-import org.springframework.aop.Advisor;
-import org.springframework.aop.aspectj.AbstractAspectJAdvice;
-import org.springframework.aop.framework.Advised;
+import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.aop.target.SingletonTargetSource;
-import org.springframework.beans.factory.FactoryBean;
-import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.annotation.Bean;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 
@@ -35,28 +31,29 @@ final class ProxyGaps {
     }
 
     /**
-     * Checks that a bean is called through a proxy; as far as it can be told without making the bean.
+     * Checks that proxies can see every call of the limited methods.
      *
+     * @param bean null if it is not made yet
      * @throws InvalidRateLimitException when no proxy can see a limited method
      */
-    void checkBean(String name, ConfigurableListableBeanFactory beans) {
-        Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
-        if (bean == null || !AopUtils.isJdkDynamicProxy(bean)) {
+    void check(@Nullable Object bean) {
+        if (!Proxy.isProxyClass(type) && (bean == null || !AopUtils.isJdkDynamicProxy(bean))) {
             limited.keySet().forEach(this::requireOverridable);
         }
         limited.forEach(this::requireUnlimitedFallback);
-        if (bean != null && !(bean instanceof FactoryBean) && !isLimited(bean)) {
-            warnOfUnlimited(name, limited.keySet());
-        }
     }
 
-    /** Warns of a bean whose methods no limit sees. */
-    static void warnOfUnlimited(String bean, Collection<Method> methods) {
-        LOG.warn("Bean '" + bean + "' is not limited: nothing stands before "
-                + methods.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
-                + ". It was made before Spring's proxies, or registered as an instance, or is itself part of the "
-                + "aspects, or spring.aop.auto is false: let a bean that is made later have the methods, or weave"
-                + " (rate-limit.aspect.mode: woven).");
+    /** Warns of a bean with methods that no limit sees. */
+    static void warnIfUnlimited(String name, Object bean) {
+        List<Method> unlimited = ProxyLayers.unlimited(bean);
+        if (!unlimited.isEmpty()) {
+            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
+                    + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
+                    + ". It was made before Spring's proxies, or registered as an instance, or is a proxy that was made"
+                    + " by hand around an object that is no bean, or is itself part of the aspects, or spring.aop.auto"
+                    + " is false: let a bean that is made later have the methods, or weave"
+                    + " (rate-limit.aspect.mode: woven).");
+        }
     }
 
     /** A fallback is called on the object itself, behind the proxy: limits of its own would not be asked. */
@@ -113,41 +110,28 @@ final class ProxyGaps {
         return found;
     }
 
-    /** Whether a limit stands before a bean. */
-    static boolean isLimited(Object bean) {
-        if (!AopUtils.isAopProxy(bean)) {
-            return false;
-        }
-        if (!(bean instanceof Advised proxy)) {
-            return true; // an opaque proxy, whose advice is not to be seen
-        }
-        for (Advisor advisor : proxy.getAdvisors()) {
-            if (advisor instanceof RateLimitAdvisor
-                    || (advisor.getAdvice() instanceof AbstractAspectJAdvice advice
-                            && advice.getAspectJAdviceMethod().getDeclaringClass() == RateLimitAspect.class)) {
-                return true;
-            }
-        }
-        Object target = proxy.getTargetSource() instanceof SingletonTargetSource source ? source.getTarget() : null;
-        return target != null && isLimited(target);
-    }
-
     /** Warns of methods that an annotation on their class does not reach. */
     void warnOfHiddenMethods() {
         Set<Method> fallbacks = limited.values().stream()
                 .flatMap(method -> Stream.ofNullable(method.fallback()))
                 .collect(Collectors.toSet());
+        boolean controller = Controllers.hasHandlers(type);
         List<String> hidden = Stream.of(type.getDeclaredMethods())
                 .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
-                .filter(method -> (method.getModifiers() & (Modifier.PUBLIC | Modifier.PRIVATE | Modifier.STATIC)) == 0)
+                .filter(method -> (method.getModifiers() & (Modifier.PRIVATE | Modifier.STATIC)) == 0)
+                .filter(method ->
+                        controller ? !Controllers.isCalledAlong(method) : !Modifier.isPublic(method.getModifiers()))
                 .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
                 .map(Method::getName)
                 .distinct()
                 .sorted()
                 .toList();
         if (!hidden.isEmpty()) {
-            LOG.warn("@RateLimited on " + type.getName() + " limits public methods only, and not " + hidden
-                    + ": make them public, annotate them, or exempt them with @RateLimitExempt.");
+            LOG.warn("@RateLimited on " + type.getName()
+                    + (controller
+                            ? " limits the handler methods of the controller only, and not " + hidden + ": annotate"
+                            : " limits public methods only, and not " + hidden + ": make them public, annotate")
+                    + " them, or exempt them with @RateLimitExempt.");
         }
     }
 
@@ -155,14 +139,20 @@ final class ProxyGaps {
     void warnOfSelfCalls() {
         SelfCalls.of(type, limited.keySet()).forEach((caller, callees) -> {
             Set<String> before = limits(caller);
-            callees.stream()
-                    .filter(callee -> !before.containsAll(limits(callee)))
-                    .map(Method::getName)
-                    .distinct()
-                    .forEach(callee -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
-                            + " of the same object, which Spring's proxy does not see: this call is not limited. Call it"
-                            + " from another bean, let the class be injected into itself, or weave"
-                            + " (rate-limit.aspect.mode: woven)."));
+            Map<String, Set<String>> unseen = new TreeMap<>();
+            callees.forEach(callee -> {
+                Set<String> limits = limits(callee);
+                limits.removeAll(before);
+                if (!limits.isEmpty()) {
+                    unseen.computeIfAbsent(callee.getName(), name -> new TreeSet<>())
+                            .addAll(limits);
+                }
+            });
+            unseen.forEach((callee, limits) -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
+                    + " of the same object, which Spring's proxy does not see: rate limit '"
+                    + String.join("', '", limits)
+                    + "' does not limit this call. Call it from another bean, let the class"
+                    + " be injected into itself, or weave (rate-limit.aspect.mode: woven)."));
         });
     }
 

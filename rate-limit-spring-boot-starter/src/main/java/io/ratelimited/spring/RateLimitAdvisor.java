@@ -26,6 +26,7 @@ final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
     RateLimitAdvisor(Supplier<LimitedMethods> methods, int order, boolean woven) {
         this.woven = woven;
         setAdvice(new Advice(methods));
+        setClassFilter(LimitedTypes::contains);
         setOrder(order);
     }
 

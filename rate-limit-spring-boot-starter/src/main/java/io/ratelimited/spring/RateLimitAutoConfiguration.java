@@ -22,7 +22,8 @@ import org.springframework.core.env.Environment;
 import org.springframework.util.function.SingletonSupplier;
 
 /** Wires limits, their aspect, and limits in memory. */
-@AutoConfiguration
+@AutoConfiguration(
+        beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
 @Conditional(OnEnabledCondition.class)
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
@@ -70,9 +71,8 @@ public final class RateLimitAutoConfiguration {
             ConfigurableListableBeanFactory beanFactory,
             LimitedMethods methods,
             RateLimits rateLimits,
-            RateLimitProperties properties) {
-        return new StartupCheck(
-                beanFactory, methods, rateLimits, properties.aspect().mode() == RateLimitProperties.Mode.PROXY);
+            ObjectProvider<MadeBeans> madeBeans) {
+        return new StartupCheck(beanFactory, methods, rateLimits, madeBeans.getIfAvailable());
     }
 
     @Bean
@@ -93,8 +93,8 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static LaterBeans rateLimitLaterBeans(ConfigurableListableBeanFactory beanFactory) {
-        return new LaterBeans(beanFactory);
+    static MadeBeans rateLimitMadeBeans(Environment environment) {
+        return new MadeBeans(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
     @Bean

@@ -65,12 +65,22 @@ public record RateLimitProperties(
      * @param methods HTTP methods, such as GET (which includes HEAD) and POST; all if empty.
      * @param limits Names of limits under rate-limit.limits; all of them must agree.
      * @param key SpEL expression for whose budget a request uses: clientIp, principal, session, header('X-Api-Key'); defaults to the key of each limit.
+     * @param order Where the route stands; by default before Spring Security on a path that it answers itself, such as that of its form login, and after it on all others.
      */
     public record Route(
             @Nullable String path,
             @Nullable List<String> methods,
             @Nullable List<String> limits,
-            @Nullable String key) {}
+            @Nullable String key,
+            @Nullable RouteOrder order) {}
+
+    /** Where a route stands. */
+    public enum RouteOrder {
+        /** Every request is counted, whoever sends it; its principal is not known yet. */
+        BEFORE_SECURITY,
+        /** Only what Spring Security lets through is counted, and its principal is known. */
+        AFTER_SECURITY
+    }
 
     /** Which rate limit headers responses have. */
     public enum Headers {
@@ -85,6 +95,7 @@ public record RateLimitProperties(
     /**
      * Limits on Redis.
      *
+     * @param url Address of Redis for the limits alone, such as redis://localhost:6379, redis-sentinel://one,two#primary, or redis://one,two for a cluster; without it, what the application connects with.
      * @param timeout Longest wait for an answer; after it the failure policy decides.
      * @param onFailure What decides when Redis does not answer.
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
@@ -92,6 +103,7 @@ public record RateLimitProperties(
      * @param timeSource Whose time scripts are told; the same on all instances.
      */
     public record Redis(
+            @Nullable String url,
             @DefaultValue("50ms") Duration timeout,
             @DefaultValue("local") LimitProperties.OnFailure onFailure,
             @Nullable Integer expectedNodes,
@@ -110,15 +122,18 @@ public record RateLimitProperties(
     /**
      * The aspect.
      *
-     * @param order Order among other advice; the default is outside transactions and caching, and inside retries.
+     * @param order Order among other advice; the default is outside transactions, caching and circuit breakers, and inside retries.
      * @param mode How the aspect reaches methods.
      */
     public record Aspect(
             @DefaultValue("" + DEFAULT_ORDER) int order,
             @DefaultValue("proxy") Mode mode) {
 
-        /** Just before advice of the lowest precedence, which transactions and caching have. */
-        static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 100;
+        /**
+         * Outside transactions and caching, which have the lowest precedence, and inside Resilience4j's retry, which has
+         * 5 more. Its circuit breaker has the same order as this, and comes after it because its auto-configuration does.
+         */
+        static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 4;
     }
 
     /**

@@ -13,6 +13,7 @@ import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.apache.commons.logging.Log;
@@ -99,8 +100,7 @@ public final class RateLimits {
         if (!enabled) {
             return call.get();
         }
-        NamedLimit limit = get(name);
-        Gate.Pass pass = gate.enter(List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest());
+        Gate.Pass pass = gate.enter(asks(name, key, 1), currentRequest());
         try {
             return call.get();
         } finally {
@@ -120,9 +120,39 @@ public final class RateLimits {
         if (!enabled) {
             return AsyncCalls.call(gate, List.of(), null, call::get);
         }
+        return AsyncCalls.call(gate, asks(name, key, 1), currentRequest(), call::get);
+    }
+
+    /**
+     * Takes permits for a call that may turn out to cost nothing, such as a login with the right password: {@link
+     * ReservedPermits#cancel} gives them back. Refuses, waits or counts as the policy of the limit says, and tells the
+     * web request of this thread, if there is one.
+     *
+     * @param permits at least 1
+     * @return to be closed when the call has ended
+     * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
+     */
+    public ReservedPermits reserve(String name, @Nullable Object key, long permits) {
+        return enabled
+                ? new ReservedPermits(gate.enter(asks(name, key, permits), currentRequest()))
+                : new ReservedPermits(null);
+    }
+
+    /**
+     * {@link #reserve} without blocking the caller.
+     *
+     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} when the call is refused; cancelling it
+     *     gives the permits back
+     */
+    public CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits) {
+        return enabled
+                ? gate.enterAsync(asks(name, key, permits), currentRequest(), ReservedPermits::new)
+                : CompletableFuture.completedFuture(new ReservedPermits(null));
+    }
+
+    private List<Ask> asks(String name, @Nullable Object key, long permits) {
         NamedLimit limit = get(name);
-        return AsyncCalls.call(
-                gate, List.of(new Ask(limit, limit.limiter(), key, 1, false)), currentRequest(), call::get);
+        return List.of(new Ask(limit, limit.limiter(), key, permits, false, null));
     }
 
     private @Nullable CurrentRequest currentRequest() {
@@ -223,6 +253,11 @@ public final class RateLimits {
         return NamedLimits.merged(properties, name, declared);
     }
 
+    /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
+    boolean isEmpty() {
+        return limits.isEmpty();
+    }
+
     /**
      * The limit of a name, made by the first who asks for it.
      *
@@ -233,6 +268,7 @@ public final class RateLimits {
     NamedLimit register(String name, String place, LimitProperties declared) {
         NamedLimit limit =
                 limits.computeIfAbsent(name, n -> maker.create(n, place, declared, properties, limits.keySet()));
+        prepare(word -> false);
         LimitProperties definition = declared.definition();
         if (!definition.equals(LimitProperties.NONE) && !definition.equals(limit.definition())) {
             throw new InvalidRateLimitException(
@@ -243,6 +279,13 @@ public final class RateLimits {
                             + ".");
         }
         return limit;
+    }
+
+    /** Prepares requests for a limit, whose expressions may read some words of theirs. */
+    void prepare(Predicate<String> reads) {
+        if (requests != null) {
+            requests.prepare(reads);
+        }
     }
 
     /** Makes the limits that only the properties name. */

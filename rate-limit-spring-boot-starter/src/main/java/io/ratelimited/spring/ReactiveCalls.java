@@ -72,6 +72,11 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
         return Coroutines.invoke(function, target, arguments);
     }
 
+    /** Whether Reactor forbids the calling thread to block. */
+    static boolean isNonBlockingThread() {
+        return Schedulers.isInNonBlockingThread();
+    }
+
     private static Publisher<?> publisher(@Nullable Object value) {
         ReactiveAdapter adapter = value == null ? null : REGISTRY.getAdapter(null, value);
         return adapter == null ? Mono.justOrEmpty(value) : adapter.toPublisher(value);

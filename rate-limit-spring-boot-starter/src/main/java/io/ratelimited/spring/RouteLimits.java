@@ -16,11 +16,13 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 public final class RouteLimits {
 
     private final List<Route> routes;
+    private final RateLimits rateLimits;
     private final Gate gate;
 
-    private RouteLimits(List<Route> routes, Gate gate) {
+    private RouteLimits(List<Route> routes, RateLimits rateLimits) {
         this.routes = List.copyOf(routes);
-        this.gate = gate;
+        this.rateLimits = rateLimits;
+        this.gate = rateLimits.gate();
     }
 
     /**
@@ -38,7 +40,12 @@ public final class RouteLimits {
                 IntStream.range(0, all.size())
                         .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
                         .toList(),
-                rateLimits.gate());
+                rateLimits);
+    }
+
+    /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */
+    public boolean isIdle() {
+        return rateLimits.isEmpty();
     }
 
     /** All routes, in the order of the properties. */
@@ -61,21 +68,7 @@ public final class RouteLimits {
      * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
-        CompletableFuture<Gate.Pass> entered = gate.enterAsync(asks(matching, request), request);
-        CompletableFuture<Admission> admission = new CompletableFuture<>();
-        entered.whenComplete((pass, refusal) -> {
-            if (refusal != null) {
-                admission.completeExceptionally(refusal);
-            } else if (!admission.complete(pass::end)) {
-                pass.cancel();
-            }
-        });
-        admission.whenComplete((ignored, cancellation) -> {
-            if (cancellation != null) {
-                entered.cancel(false);
-            }
-        });
-        return admission;
+        return gate.enterAsync(asks(matching, request), request, pass -> pass::end);
     }
 
     private static List<Ask> asks(List<Route> matching, CurrentRequest request) {
@@ -98,19 +91,63 @@ public final class RouteLimits {
         void end();
     }
 
-    /** Some requests, and the limits on them. Immutable. */
+    /** Some requests, and the limits on them. Immutable, but for where it stands. */
     public static final class Route {
 
         private final String place;
         private final String path;
         private final Set<String> methods;
         private final List<MethodLimit> limits;
+        private final boolean orderStated;
+        private volatile boolean beforeSecurity;
 
-        Route(String place, String path, Set<String> methods, List<MethodLimit> limits) {
+        Route(
+                String place,
+                String path,
+                Set<String> methods,
+                List<MethodLimit> limits,
+                RateLimitProperties.@Nullable RouteOrder order) {
             this.place = place;
             this.path = path;
             this.methods = methods;
             this.limits = limits;
+            this.orderStated = order != null;
+            this.beforeSecurity = order == RateLimitProperties.RouteOrder.BEFORE_SECURITY;
+        }
+
+        /** Where the route is declared, for messages. */
+        public String place() {
+            return place;
+        }
+
+        /** Whether the properties say where the route stands. */
+        public boolean isOrderStated() {
+            return orderStated;
+        }
+
+        /** Whether requests are counted before Spring Security sees them. */
+        public boolean isBeforeSecurity() {
+            return beforeSecurity;
+        }
+
+        /** Whether a limit of the route needs to know who has been authenticated. */
+        public boolean readsPrincipal() {
+            return limits.stream().anyMatch(limit -> limit.reads("principal"));
+        }
+
+        /** Counts requests before Spring Security sees them, from now on. */
+        public void standBeforeSecurity() {
+            beforeSecurity = true;
+        }
+
+        void requireNoPrincipal() {
+            if (readsPrincipal()) {
+                throw new InvalidRateLimitException(
+                        limits.get(0).limit().name(),
+                        place + ".order",
+                        "a route that stands before-security cannot read principal, which is not known there",
+                        "Use another key, such as clientIp, for the route; or set its order to after-security.");
+            }
         }
 
         /** Path pattern within the application. */

@@ -36,7 +36,12 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
         for (int i = 0; i < names.size(); i++) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
-        return new RouteLimits.Route(place, path, methods(route), limits);
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        RouteLimits.Route read = new RouteLimits.Route(place, path, methods(route), limits, route.order());
+        if (read.isBeforeSecurity()) {
+            read.requireNoPrincipal();
+        }
+        return read;
     }
 
     /** Who answers GET answers HEAD. */
@@ -75,7 +80,8 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
                 fixed ? null : expression("permits", permits, limit, property),
                 fixed ? limit.fixedPermits(permits, property) : 1,
                 expression("when", use.when(), limit, property),
-                expression("tier", use.tier(), limit, property));
+                expression("tier", use.tier(), limit, property),
+                null);
     }
 
     private @Nullable CallExpression expression(

@@ -37,7 +37,7 @@ final class SelfCalls {
         Map<String, Method> wantedBySignature = new HashMap<>();
         wanted.forEach(method -> wantedBySignature.put(signature(method), method));
         Map<Method, Set<Method>> calls = new LinkedHashMap<>();
-        for (Class<?> c = type; c != null && isApplication(c); c = c.getSuperclass()) {
+        for (Class<?> c = type; isWithBodies(c); c = c.getSuperclass()) {
             Reader reader = read(c, wantedBySignature.keySet());
             for (Method method : c.getDeclaredMethods()) {
                 if (method.isSynthetic()) {
@@ -55,10 +55,8 @@ final class SelfCalls {
         return calls;
     }
 
-    private static boolean isApplication(Class<?> type) {
-        return !type.isInterface()
-                && !type.getName().startsWith("java.")
-                && !type.getName().startsWith("org.springframework.");
+    private static boolean isWithBodies(@Nullable Class<?> type) {
+        return type != null && type != Object.class && !type.isInterface();
     }
 
     private static Reader read(Class<?> type, Set<String> wanted) {
@@ -76,7 +74,7 @@ final class SelfCalls {
     /** The names that a class and those it extends have in class files. */
     private static Set<String> types(Class<?> type) {
         Set<String> names = new HashSet<>();
-        for (Class<?> c = type; c != null && isApplication(c); c = c.getSuperclass()) {
+        for (Class<?> c = type; isWithBodies(c); c = c.getSuperclass()) {
             names.add(Type.getInternalName(c));
         }
         return names;

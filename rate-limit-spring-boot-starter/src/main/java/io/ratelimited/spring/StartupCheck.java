@@ -3,9 +3,9 @@ package io.ratelimited.spring;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.regex.Pattern;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
@@ -15,43 +15,66 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
  */
 final class StartupCheck implements SmartInitializingSingleton {
 
-    private static final Log LOG = LogFactory.getLog(StartupCheck.class);
-
-    /** What Spring MVC takes for a result that comes later, in a {@code ResponseEntity} too, beside futures. */
-    private static final Pattern ENDS_LATER = Pattern.compile(
-            "[.](Callable|DeferredResult|WebAsyncTask|ResponseBodyEmitter|SseEmitter|StreamingResponseBody)\\b");
-
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
     private final RateLimits rateLimits;
-    private final boolean proxied;
+    private final @Nullable MadeBeans made;
+    private final Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new ConcurrentHashMap<>();
 
-    /** @param proxied whether calls are limited by Spring's proxies, not by woven classes */
+    /** @param made the beans that Spring's proxies limit; null where classes are woven */
     StartupCheck(
-            ConfigurableListableBeanFactory beans, LimitedMethods methods, RateLimits rateLimits, boolean proxied) {
+            ConfigurableListableBeanFactory beans,
+            LimitedMethods methods,
+            RateLimits rateLimits,
+            @Nullable MadeBeans made) {
         this.beans = beans;
         this.methods = methods;
         this.rateLimits = rateLimits;
-        this.proxied = proxied;
+        this.made = made;
     }
 
     @Override
     public void afterSingletonsInstantiated() {
         methods.declareAll();
-        Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new LinkedHashMap<>();
-        BeanTypes.of(beans).forEach((bean, type) -> {
-            boolean known = limitedByType.containsKey(type);
-            Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
-            if (proxied && !limited.isEmpty()) {
-                ProxyGaps gaps = new ProxyGaps(type, limited);
-                if (!known) {
-                    gaps.warnOfHiddenMethods();
-                    gaps.warnOfSelfCalls();
+        Map<String, Class<?>> types = BeanTypes.of(beans);
+        if (made != null) {
+            made.checkWith(this::check);
+            made.types().forEach((name, type) -> {
+                if (LimitedTypes.contains(type)) {
+                    types.put(name, type);
                 }
-                gaps.checkBean(bean, beans);
+            });
+        }
+        types.forEach((name, type) -> {
+            Object bean = object(name);
+            check(type, bean);
+            if (made != null && bean != null && !made.types().containsKey(name)) {
+                ProxyGaps.warnIfUnlimited(name, bean);
             }
         });
         rateLimits.registerConfigured();
+    }
+
+    private void check(Class<?> type, @Nullable Object bean) {
+        boolean known = limitedByType.containsKey(type);
+        Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
+        if (made != null && !limited.isEmpty()) {
+            ProxyGaps gaps = new ProxyGaps(type, limited);
+            if (!known) {
+                gaps.warnOfHiddenMethods();
+                gaps.warnOfSelfCalls();
+            }
+            gaps.check(bean);
+        }
+    }
+
+    /** The bean of a name; null if it is not made yet, or if a factory bean makes it and it was looked at then. */
+    private @Nullable Object object(String name) {
+        Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
+        if (!(bean instanceof FactoryBean)) {
+            return bean;
+        }
+        return made != null && made.isEarly(name) && beans.isSingleton(name) ? beans.getBean(name) : null;
     }
 
     private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {
@@ -59,23 +82,9 @@ final class StartupCheck implements SmartInitializingSingleton {
         for (Method method : BeanTypes.methods(type)) {
             LimitedMethod found = methods.find(method, type);
             if (found != null) {
-                warnOfLateEnd(method, found);
                 limited.put(method, found);
             }
         }
         return limited;
-    }
-
-    /** Warns of calls in flight that Spring MVC ends after the method, which nothing here sees. */
-    private static void warnOfLateEnd(Method method, LimitedMethod limited) {
-        boolean endsLater =
-                ENDS_LATER.matcher(method.getGenericReturnType().getTypeName()).find();
-        for (MethodLimit limit : limited.limits()) {
-            if (endsLater && limit.limit().countsInFlight()) {
-                LOG.warn("Rate limit '" + limit.limit().name() + "': a call of " + method.toGenericString()
-                        + " is in flight until the method returns, not until its result is there. Return a"
-                        + " CompletableFuture, Mono or Flux instead, or limit its route under rate-limit.routes.");
-            }
-        }
     }
 }

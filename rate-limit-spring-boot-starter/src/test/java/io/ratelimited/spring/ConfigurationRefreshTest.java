@@ -36,14 +36,14 @@ class ConfigurationRefreshTest {
                     .addFirst(new MapPropertySource("changing", configuration)));
 
     @Test
-    void aChangedLimitIsInForceAndKeepsTheSpentShare() {
+    void aChangedLimitIsInForceAndAddsNoPermits() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
             assertThat(limits.tryAcquire("search", null, 75)).isTrue();
 
             refresh(context, Map.of("rate-limit.limits.search.rate", "200/s"));
 
             assertThat(limits.get("search").limit().rate()).hasToString("200/s");
-            assertThat(limits.peek("search", null).remaining()).isEqualTo(50);
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(25);
         });
     }
 

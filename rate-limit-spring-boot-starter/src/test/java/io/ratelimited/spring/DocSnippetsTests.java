@@ -41,19 +41,7 @@ final class DocSnippetsTests {
     private static final Path GUIDE = Path.of("../docs/annotation.md");
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
     private static final Pattern SNIPPET = Pattern.compile("(?ms)^```(\\w+)\\n(.*?)^```$");
-    private static final String IMPORTS = """
-            package guide;
-            import io.ratelimited.core.*;
-            import io.ratelimited.spring.*;
-            import static io.ratelimited.core.Algorithm.*;
-            import static io.ratelimited.core.Policy.*;
-            import java.lang.annotation.*;
-            import java.util.List;
-            import java.util.concurrent.*;
-            import org.springframework.core.annotation.AliasFor;
-            import org.springframework.stereotype.Service;
-            import reactor.core.publisher.*;
-            """;
+    private static final String PACKAGE = "package guide;\n";
 
     @TempDir
     private Path directory;
@@ -107,7 +95,7 @@ final class DocSnippetsTests {
                 new ArrayList<>(List.of("-parameters", "-proc:none", "-d", classes.toString(), "-cp", classPath()));
         for (int i = 0; i < snippets.size(); i++) {
             Path source = classes.resolve("Snippet" + i + ".java");
-            arguments.add(Files.writeString(source, IMPORTS + snippets.get(i)).toString());
+            arguments.add(Files.writeString(source, PACKAGE + snippets.get(i)).toString());
         }
         if (!snippets.isEmpty()) {
             var messages = new java.io.ByteArrayOutputStream();

@@ -15,6 +15,9 @@ import java.util.stream.Stream;
 /** Applications in a process of their own, for what the class path or an agent decides. */
 final class Fork {
 
+    /** For a process that lives for seconds: the second compiler would never earn its time. */
+    static final String SHORT = "-XX:TieredStopAtLevel=1";
+
     private Fork() {}
 
     /** The jar of the class path whose name begins so. */

@@ -21,7 +21,8 @@ final class OptionalDependenciesTests {
                         Fork.classPath(entry -> !OPTIONAL.matcher(
                                         Path.of(entry).getFileName().toString())
                                 .matches()),
-                        BareApplication.class))
+                        BareApplication.class,
+                        Fork.SHORT))
                 .containsExactly("blocking 2", "waited 1");
     }
 }

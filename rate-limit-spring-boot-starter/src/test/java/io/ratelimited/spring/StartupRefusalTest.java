@@ -71,6 +71,19 @@ class StartupRefusalTest {
     static Stream<Mistake> mistakesStopTheStart() {
         String here = StartupRefusalTest.class.getName();
         return Stream.of(
+                // Properties
+                Mistake.of("a rate in a property")
+                        .with("rate-limit.limits.good.rate=5/0s")
+                        .tells("'good' (rate-limit.limits.good.rate): rate must have a period", "\"5/0s\""),
+                Mistake.of("a burst in a property of an annotated limit", Partly.class)
+                        .with("rate-limit.limits[Partly.call].burst=-3")
+                        .tells("(rate-limit.limits[Partly.call].burst): burst must be", ": -3"),
+                Mistake.of("a waiting line in the defaults")
+                        .with("rate-limit.limits.good.rate=5/s", "rate-limit.defaults.max-waiting=-1")
+                        .tells("'good' (rate-limit.defaults.max-waiting): maxWaiting must be", ": -1"),
+                Mistake.of("a rate of a tier")
+                        .with("rate-limit.limits.good.rate=5/s", "rate-limit.limits.good.tiers.gold.rate=x")
+                        .tells("'good' (rate-limit.limits.good.tiers.gold.rate): rate must be", "\"x\""),
                 // Names
                 Mistake.of("a misspelt name", Misspelt.class)
                         .with("rate-limit.limits.search.rate=5/s")
@@ -215,7 +228,7 @@ class StartupRefusalTest {
                         .tells("tier 'gold'", "a tier cannot say policy: WAIT"),
                 Mistake.of("an unparsable rate of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.rate=fast")
-                        .tells("'tiered'", "tier 'gold'", "\"fast\""),
+                        .tells("'tiered'", "tiers.gold.rate", "\"fast\""),
 
                 // What proxies cannot limit
                 Mistake.of("a private method", PrivateMethod.class)
@@ -367,6 +380,11 @@ class StartupRefusalTest {
     }
 
     static class Good {
+        @RateLimited(rate = "5/s")
+        public void call() {}
+    }
+
+    static class Partly {
         @RateLimited(rate = "5/s")
         public void call() {}
     }

@@ -44,6 +44,7 @@ final class WovenModeTests {
                         directory,
                         Fork.classPath(entry -> true),
                         WovenApplication.class,
+                        Fork.SHORT,
                         "-javaagent:" + Fork.jar("aspectjweaver")))
                 .containsExactly(FACTS);
     }
@@ -52,7 +53,10 @@ final class WovenModeTests {
     void classesWovenAtCompileTimeAreLimitedHoweverTheyAreCalledAndNeverTwice() throws Exception {
         Path woven = weave(WovenApplication.class);
         assertThat(Fork.run(
-                        directory, woven + File.pathSeparator + Fork.classPath(entry -> true), WovenApplication.class))
+                        directory,
+                        woven + File.pathSeparator + Fork.classPath(entry -> true),
+                        WovenApplication.class,
+                        Fork.SHORT))
                 .containsExactly(FACTS);
     }
 
@@ -122,6 +126,7 @@ final class WovenModeTests {
                         directory,
                         Fork.classPath(entry -> true),
                         WovenApplication.class,
+                        Fork.SHORT,
                         "-javaagent:" + Fork.jar("aspectjweaver"),
                         "-Dorg.aspectj.weaver.loadtime.configuration=" + aspects.toUri()))
                 .hasMessageContaining(WovenApplication.Service.class.getName() + ".meta was not woven");

@@ -17,14 +17,16 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.boot.SpringApplicationAotProcessor;
 
 /**
  * The sample processed ahead of time, as {@code spring-boot:process-aot} does it, starts in a process of its own and
- * still limits.
+ * still limits. The test of this name in the starter does the same with a small application.
  */
+@Tag("proof")
 class AheadOfTimeTests {
 
     private static final Pattern PORT = Pattern.compile("Tomcat started on port (\\d+)");
@@ -99,6 +101,7 @@ class AheadOfTimeTests {
                 directory.resolve(name + ".arguments"), "-cp \"" + classPath.replace("\\", "\\\\") + "\"");
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add("-XX:TieredStopAtLevel=1");
         command.add("@" + options);
         command.addAll(Arrays.asList(arguments));
         return new ProcessBuilder(command)

@@ -2,8 +2,8 @@ package io.ratelimited.sample;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.StringWriter;
 import java.net.URL;
 import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
@@ -12,50 +12,42 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
+import javax.tools.JavaCompiler;
+import javax.tools.StandardJavaFileManager;
+import javax.tools.StandardLocation;
 import javax.tools.ToolProvider;
 
-/** Compiles what the guide and the live page show, with the imports that an editor would add. */
+/** Compiles what the guide and the live page show, as they stand: a snippet has the imports that it needs. */
 public final class SnippetCompiler {
 
-    private static final String IMPORTS = """
-            package guide;
-            import static io.ratelimited.core.Algorithm.*;
-            import static io.ratelimited.core.Policy.*;
-            import static org.assertj.core.api.Assertions.*;
-            import io.ratelimited.core.*;
-            import io.ratelimited.core.testing.ManualTicker;
-            import io.ratelimited.spring.*;
-            import java.lang.annotation.*;
-            import java.time.Duration;
-            import java.util.List;
-            import org.junit.jupiter.api.Test;
-            import org.springframework.beans.factory.annotation.Autowired;
-            import org.springframework.boot.autoconfigure.SpringBootApplication;
-            import org.springframework.boot.test.context.SpringBootTest;
-            import org.springframework.boot.test.context.TestConfiguration;
-            import org.springframework.context.annotation.*;
-            import org.springframework.core.annotation.AliasFor;
-            import org.springframework.http.*;
-            import org.springframework.stereotype.*;
-            import org.springframework.web.bind.annotation.*;
-            import org.springframework.web.servlet.config.annotation.*;
-            """;
+    private static final String PACKAGE = "package guide;\n";
+
+    private static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
+    /** One for all snippets, so that the archives of the class path are opened once. */
+    private static final StandardJavaFileManager FILES =
+            COMPILER.getStandardFileManager(null, null, StandardCharsets.UTF_8);
 
     private SnippetCompiler() {}
 
     /** The classes that the snippets declare, in a loader of their own. */
     public static List<Class<?>> compile(List<String> snippets, Path directory) throws Exception {
         Path classes = Files.createDirectories(directory.resolve("classes"));
-        List<String> arguments = new ArrayList<>(List.of(
-                "-parameters", "-proc:none", "-d", classes.toString(), "-cp", System.getProperty("java.class.path")));
+        List<Path> sources = new ArrayList<>();
         for (int i = 0; i < snippets.size(); i++) {
             Path source = directory.resolve("Snippet" + i + ".java");
-            arguments.add(Files.writeString(source, IMPORTS + snippets.get(i)).toString());
+            sources.add(Files.writeString(source, PACKAGE + snippets.get(i)));
         }
-        ByteArrayOutputStream messages = new ByteArrayOutputStream();
-        int status =
-                ToolProvider.getSystemJavaCompiler().run(null, messages, messages, arguments.toArray(String[]::new));
-        assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
+        FILES.setLocation(StandardLocation.CLASS_OUTPUT, List.of(classes.toFile()));
+        StringWriter messages = new StringWriter();
+        boolean compiled = COMPILER.getTask(
+                        messages,
+                        FILES,
+                        null,
+                        List.of("-parameters", "-proc:none"),
+                        null,
+                        FILES.getJavaFileObjectsFromPaths(sources))
+                .call();
+        assertThat(compiled).as(messages::toString).isTrue();
         // Left open: the classes are used until the test is over, and only memory holds them then.
         @SuppressWarnings("resource")
         URLClassLoader loader =

@@ -48,7 +48,7 @@ class TwoInstancesTests {
                 .profiles("redis")
                 .run(
                         "--server.port=0",
-                        "--spring.data.redis.port=" + server.port(),
+                        "--rate-limit.redis.url=redis://127.0.0.1:" + server.port(),
                         "--rate-limit.redis.timeout=20s",
                         "--rate-limit.limits.demo-token-bucket.rate=1/d",
                         "--rate-limit.limits.demo-sliding-log.rate=10/d");

@@ -17,6 +17,9 @@ import org.springframework.boot.actuate.endpoint.web.annotation.EndpointWebExten
  * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for a value that cannot be meant, 503
  * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse
  * or drop, is given as {@code ?key=}.
+ *
+ * <p>Spring Boot has members of a body and parameters of a query in the place of path variables of the same name: {@code
+ * {"name": …}} would change another limit than the path names. Therefore path variables have names of their own.
  */
 @EndpointWebExtension(endpoint = RateLimitsEndpoint.class)
 public final class RateLimitsEndpointWebExtension {
@@ -33,21 +36,21 @@ public final class RateLimitsEndpointWebExtension {
 
     /** {@code GET /{name}} and {@code GET /{name}?key=…}. */
     @ReadOperation
-    public WebEndpointResponse<Map<String, Object>> limit(@Selector String name, @Nullable String key) {
-        return answer(name, () -> endpoint.limit(name, key));
+    public WebEndpointResponse<Map<String, Object>> limit(@Selector String nameInPath, @Nullable String key) {
+        return answer(nameInPath, () -> endpoint.limit(nameInPath, key));
     }
 
     /** {@code GET /{name}/{key}}. */
     @ReadOperation
     public WebEndpointResponse<Map<String, Object>> key(
-            @Selector String name, @Selector(match = Selector.Match.ALL_REMAINING) String... key) {
-        return answer(name, () -> endpoint.limit(name, joined(name, key)));
+            @Selector String nameInPath, @Selector(match = Selector.Match.ALL_REMAINING) String... keyInPath) {
+        return answer(nameInPath, () -> endpoint.limit(nameInPath, joined(nameInPath, keyInPath)));
     }
 
     /** {@code POST /{name}}. */
     @WriteOperation
     public WebEndpointResponse<Map<String, Object>> update(
-            @Selector String name,
+            @Selector String nameInPath,
             @Nullable String tier,
             @Nullable String rate,
             @Nullable String burst,
@@ -62,9 +65,9 @@ public final class RateLimitsEndpointWebExtension {
             @Nullable String maxWaiting,
             @Nullable String missingKey) {
         return answer(
-                name,
+                nameInPath,
                 () -> endpoint.update(
-                        name,
+                        nameInPath,
                         tier,
                         rate,
                         burst,
@@ -82,9 +85,9 @@ public final class RateLimitsEndpointWebExtension {
 
     /** {@code DELETE /{name}} and {@code DELETE /{name}?key=…}. */
     @DeleteOperation
-    public WebEndpointResponse<Map<String, Object>> forget(@Selector String name, @Nullable String key) {
+    public WebEndpointResponse<Map<String, Object>> forget(@Selector String nameInPath, @Nullable String key) {
         try {
-            return answer(name, () -> endpoint.forget(name, key));
+            return answer(nameInPath, () -> endpoint.forget(nameInPath, key));
         } catch (RuntimeException ex) {
             // Whatever backend it is, its exception is not known here.
             return failure(
@@ -96,8 +99,8 @@ public final class RateLimitsEndpointWebExtension {
     /** {@code DELETE /{name}/{key}}. */
     @DeleteOperation
     public WebEndpointResponse<Map<String, Object>> forgetKey(
-            @Selector String name, @Selector(match = Selector.Match.ALL_REMAINING) String... key) {
-        return forget(name, joined(name, key));
+            @Selector String nameInPath, @Selector(match = Selector.Match.ALL_REMAINING) String... keyInPath) {
+        return forget(nameInPath, joined(nameInPath, keyInPath));
     }
 
     /** On WebFlux, Spring Boot has every variable of the path in the remaining segments, not only those behind it. */

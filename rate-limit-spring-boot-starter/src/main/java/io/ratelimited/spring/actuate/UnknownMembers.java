@@ -17,8 +17,8 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 final class UnknownMembers implements OperationInvokerAdvisor {
 
     private static final EndpointId ENDPOINT = EndpointId.of("ratelimits");
-    /** Stands in the path. */
-    private static final String NAME = "name";
+    /** The name of the limit, which is no member of it. */
+    private static final Set<String> SELECTORS = Set.of("name", "nameInPath");
 
     @Override
     public OperationInvoker apply(
@@ -26,19 +26,19 @@ final class UnknownMembers implements OperationInvokerAdvisor {
         if (!endpoint.equals(ENDPOINT) || operation != OperationType.WRITE) {
             return invoker;
         }
-        Set<String> known = new TreeSet<>();
-        parameters.forEach(parameter -> known.add(parameter.getName()));
-        known.remove(NAME);
+        Set<String> declared = new TreeSet<>();
+        parameters.forEach(parameter -> declared.add(parameter.getName()));
+        Set<String> members = new TreeSet<>(declared);
+        members.removeAll(SELECTORS);
         return context -> {
             Set<String> unknown = new TreeSet<>(context.getArguments().keySet());
-            unknown.removeAll(known);
-            unknown.remove(NAME);
+            unknown.removeAll(declared);
             return unknown.isEmpty()
                     ? invoker.invoke(context)
                     : new WebEndpointResponse<>(
                             Map.of(
                                     "error",
-                                    "a limit has no " + unknown + "; use some of " + known + "; nothing was changed"),
+                                    "a limit has no " + unknown + "; use some of " + members + "; nothing was changed"),
                             WebEndpointResponse.STATUS_BAD_REQUEST);
         };
     }

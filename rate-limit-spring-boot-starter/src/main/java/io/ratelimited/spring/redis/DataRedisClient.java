@@ -1,10 +1,6 @@
 package io.ratelimited.spring.redis;
 
 import io.lettuce.core.AbstractRedisClient;
-import io.lettuce.core.ClientOptions;
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.cluster.ClusterClientOptions;
-import io.lettuce.core.cluster.RedisClusterClient;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.springframework.data.redis.connection.RedisConfiguration;
@@ -25,7 +21,7 @@ final class DataRedisClient {
         own.afterPropertiesSet();
         own.start();
         AbstractRedisClient client = own.getRequiredNativeClient();
-        atMostOnce(client);
+        RedisUrlClient.atMostOnce(client);
         return new LimitsClient(client, own::destroy);
     }
 
@@ -38,16 +34,5 @@ final class DataRedisClient {
                 .filter(Objects::nonNull)
                 .findFirst()
                 .orElseThrow();
-    }
-
-    /** A command that was under way when a connection broke may have run: it is not sent again. */
-    private static void atMostOnce(AbstractRedisClient client) {
-        ClientOptions options =
-                client.getOptions().mutate().replayFilter(command -> true).build();
-        if (client instanceof RedisClusterClient cluster) {
-            cluster.setOptions((ClusterClientOptions) options);
-        } else {
-            ((RedisClient) client).setOptions(options);
-        }
     }
 }

@@ -30,6 +30,7 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+import org.springframework.util.StringUtils;
 
 /**
  * Wires limits on Redis. Everything is made by the first limit that needs it, so that a bean of the application which
@@ -68,7 +69,18 @@ public final class RedisRateLimitAutoConfiguration {
                 : RedisBackend.of((RedisClient) client.lettuce(), options);
     }
 
-    /** With Spring Data: a client of the application, or else one that is set up as its connection factory is. */
+    /** The client of the property, or else one of the application; null if there is neither. */
+    private static @Nullable LimitsClient chosen(
+            RateLimitProperties properties, ObjectProvider<AbstractRedisClient> clients) {
+        String url = properties.redis().url();
+        if (StringUtils.hasText(url)) {
+            return RedisUrlClient.of(url);
+        }
+        AbstractRedisClient client = clients.getIfAvailable();
+        return client == null ? null : LimitsClient.borrowed(client);
+    }
+
+    /** With Spring Data: the chosen client, or else one that is set up as the application's connection factory is. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnClass(LettuceConnectionFactory.class)
     static class DataRedisConfiguration {
@@ -76,18 +88,19 @@ public final class RedisRateLimitAutoConfiguration {
         @Bean
         @Lazy
         LimitsClient rateLimitRedisClient(
+                RateLimitProperties properties,
                 ObjectProvider<AbstractRedisClient> clients,
                 ObjectProvider<LettuceConnectionFactory> factories,
                 Environment environment) {
-            AbstractRedisClient client = clients.getIfAvailable();
+            LimitsClient client = chosen(properties, clients);
             if (client != null) {
-                return LimitsClient.borrowed(client);
+                return client;
             }
             LettuceConnectionFactory factory = factories.getIfAvailable();
             if (factory == null) {
                 throw new InvalidRateLimitException(
                         "A property says backend: redis, but there is no connection factory of Lettuce",
-                        "Add spring-boot-starter-data-redis and leave spring.data.redis.client-type at lettuce, or "
+                        "Set rate-limit.redis.url; or leave spring.data.redis.client-type at lettuce; or "
                                 + OWN_CLIENT);
             }
             String nodes = environment.getProperty(
@@ -97,27 +110,28 @@ public final class RedisRateLimitAutoConfiguration {
                 throw new InvalidRateLimitException(
                         "Property spring.data.redis.masterreplica.nodes is " + nodes
                                 + ", but limits find their primary by Sentinel or in a cluster only",
-                        "Use spring.data.redis.sentinel or spring.data.redis.cluster, or " + OWN_CLIENT);
+                        "Use spring.data.redis.sentinel or spring.data.redis.cluster; or set rate-limit.redis.url; or "
+                                + OWN_CLIENT);
             }
             return DataRedisClient.like(factory);
         }
     }
 
-    /** Without Spring Data: a client of the application. */
+    /** Without Spring Data: the chosen client. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
     static class LettuceConfiguration {
 
         @Bean
         @Lazy
-        LimitsClient rateLimitRedisClient(ObjectProvider<AbstractRedisClient> clients) {
-            AbstractRedisClient client = clients.getIfAvailable();
+        LimitsClient rateLimitRedisClient(RateLimitProperties properties, ObjectProvider<AbstractRedisClient> clients) {
+            LimitsClient client = chosen(properties, clients);
             if (client == null) {
                 throw new InvalidRateLimitException(
                         "A property says backend: redis, but nothing says how to connect",
-                        "Add spring-boot-starter-data-redis and set spring.data.redis, or " + OWN_CLIENT);
+                        "Set rate-limit.redis.url, such as redis://localhost:6379; or " + OWN_CLIENT);
             }
-            return LimitsClient.borrowed(client);
+            return client;
         }
     }
 

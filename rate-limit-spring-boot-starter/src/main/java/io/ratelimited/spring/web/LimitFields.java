@@ -4,53 +4,58 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.RateLimitProperties.Headers;
-import java.math.BigInteger;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Comparator;
-import java.util.LinkedHashMap;
-import java.util.Map;
-import java.util.StringJoiner;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The limits that a response tells of, each once, with its last decision: {@code RateLimit-Policy} and {@code RateLimit}
- * of draft-ietf-httpapi-ratelimit-headers-10, which are Lists of RFC 9651, or the older {@code X-RateLimit} fields.
- * Thread-safe.
- *
- * <p>The quota {@code q} is the burst of a bucket or queue and the permits of a window; of SMOOTH_BURSTY the permits it
- * stores, at least 1; of WARM_UP the permits of the rate. The window {@code w} is how long the rate takes for them.
+ * The limits that a response names, each once, with its last decision: {@code RateLimit-Policy} and {@code RateLimit} of
+ * draft-ietf-httpapi-ratelimit-headers-10, which are Lists of RFC 9651, or the older {@code X-RateLimit} fields.
+ * Thread-safe. Written for every decision: no streams, and one text a field.
  */
 final class LimitFields {
 
-    /** The largest Integer of RFC 9651. */
-    private static final long MOST = 999_999_999_999_999L;
-
-    private static final BigInteger NANOS = BigInteger.valueOf(1_000_000_000);
-
-    private final Map<String, Told> limits = new LinkedHashMap<>();
+    /** In the order in which they came. */
+    private final List<Entry> entries = new ArrayList<>(1);
 
     /** A limit has decided. */
     synchronized void decided(Limit limit, Decision decision) {
-        if (isTold(limit)) {
-            limits.put(limit.name(), new Told(limit, decision));
+        if (!isShown(limit)) {
+            return;
+        }
+        Entry entry = find(limit.name());
+        if (entry == null) {
+            entries.add(new Entry(QuotaPolicy.of(limit), decision));
+        } else {
+            entry.policy = QuotaPolicy.of(limit);
+            entry.decision = decision;
         }
     }
 
     /** A limit applies, but nothing more is known of it than before. */
     synchronized void applies(Limit limit) {
-        if (isTold(limit)) {
-            limits.putIfAbsent(limit.name(), new Told(limit, null));
+        if (isShown(limit) && find(limit.name()) == null) {
+            entries.add(new Entry(QuotaPolicy.of(limit), null));
         }
     }
 
     synchronized boolean knows(String limit) {
-        return limits.containsKey(limit);
+        return find(limit) != null;
     }
 
-    /** A limit that limits nothing is not told of. */
-    private static boolean isTold(Limit limit) {
+    private @Nullable Entry find(String limit) {
+        for (Entry entry : entries) {
+            if (entry.policy.limit().name().equals(limit)) {
+                return entry;
+            }
+        }
+        return null;
+    }
+
+    /** A limit that limits nothing is left out. */
+    private static boolean isShown(Limit limit) {
         return limit.algorithm() == Algorithm.CONCURRENCY || !limit.rate().isUnlimited();
     }
 
@@ -60,7 +65,7 @@ final class LimitFields {
      * @param setter takes name and value, and replaces what the field held
      */
     synchronized void write(Headers style, BiConsumer<String, String> setter) {
-        if (limits.isEmpty()) {
+        if (entries.isEmpty()) {
             return;
         }
         switch (style) {
@@ -71,132 +76,108 @@ final class LimitFields {
     }
 
     private void writeStandard(BiConsumer<String, String> setter) {
-        StringJoiner policies = new StringJoiner(", ");
-        StringJoiner states = new StringJoiner(", ");
         Long retryAfter = retryAfter();
-        for (Told told : limits.values()) {
-            String name = string(told.limit.name());
-            policies.add(name + told.policy());
-            if (told.decision != null) {
-                Long reset = reset(told.decision, retryAfter);
-                states.add(name + ";r=" + told.remaining() + (reset == null ? "" : ";t=" + reset));
+        String policies = null;
+        String states = null;
+        for (Entry entry : entries) {
+            policies = append(policies, entry.policy.text());
+            if (entry.decision != null) {
+                states = append(states, state(entry, entry.decision, retryAfter));
             }
         }
-        setter.accept("RateLimit-Policy", policies.toString());
-        if (states.length() > 0) {
-            setter.accept("RateLimit", states.toString());
+        if (policies != null) {
+            setter.accept("RateLimit-Policy", policies);
+        }
+        if (states != null) {
+            setter.accept("RateLimit", states);
         }
     }
 
-    /** One limit only: one that refused, else the one with the least remaining. */
+    private static String append(@Nullable String list, String item) {
+        return list == null ? item : list + ", " + item;
+    }
+
+    private static String state(Entry entry, Decision decision, @Nullable Long retryAfter) {
+        long reset = reset(decision, retryAfter);
+        String state = entry.policy.name() + ";r=" + entry.remaining();
+        return reset == 0 ? state : state + ";t=" + reset;
+    }
+
+    /** One limit only: one that refused, else the one with the least remaining, else the one with the least quota. */
     private void writeLegacy(BiConsumer<String, String> setter) {
-        limits.values().stream()
-                .filter(told -> told.decision != null)
-                .min(Comparator.comparing((Told told) -> told.isAdmitted())
-                        .thenComparing(Told::remaining)
-                        .thenComparing(Told::quota))
-                .ifPresent(told -> {
-                    setter.accept("X-RateLimit-Limit", String.valueOf(told.quota()));
-                    setter.accept("X-RateLimit-Remaining", String.valueOf(told.remaining()));
-                    Long reset = told.decision == null ? null : reset(told.decision, retryAfter());
-                    if (reset != null) {
-                        setter.accept("X-RateLimit-Reset", String.valueOf(reset));
-                    }
-                });
+        Entry tightest = null;
+        for (Entry entry : entries) {
+            if (entry.decision != null && (tightest == null || entry.isTighterThan(tightest))) {
+                tightest = entry;
+            }
+        }
+        if (tightest == null || tightest.decision == null) {
+            return;
+        }
+        setter.accept("X-RateLimit-Limit", String.valueOf(tightest.policy.quota()));
+        setter.accept("X-RateLimit-Remaining", String.valueOf(tightest.remaining()));
+        long reset = reset(tightest.decision, retryAfter());
+        if (reset > 0) {
+            setter.accept("X-RateLimit-Reset", String.valueOf(reset));
+        }
     }
 
     /** The soonest retry of all that refused. */
     private @Nullable Long retryAfter() {
-        return limits.values().stream()
-                .map(told -> told.decision == null ? null : retryAfter(told.decision))
-                .filter(seconds -> seconds != null)
-                .min(Comparator.naturalOrder())
-                .orElse(null);
+        Long soonest = null;
+        for (Entry entry : entries) {
+            Long seconds = entry.decision == null ? null : retryAfter(entry.decision);
+            if (seconds != null && (soonest == null || seconds < soonest)) {
+                soonest = seconds;
+            }
+        }
+        return soonest;
     }
 
     /** The value of {@code Retry-After}: whole seconds, at least 1; null when admitted, for ever, or unknown. */
     static @Nullable Long retryAfter(Decision decision) {
         Duration retryAfter = decision.retryAfter();
-        return retryAfter == null || decision.never() ? null : Long.valueOf(Math.max(1, seconds(retryAfter)));
+        return retryAfter == null || decision.never()
+                ? null
+                : Long.valueOf(Math.max(1, QuotaPolicy.seconds(retryAfter)));
     }
 
     /**
-     * Seconds until there is more. Retry-After must not point before it, so what would be later is cut to it for the
-     * limit that refused, and left out for the others.
+     * Seconds until there is more, 0 if that is not said. Retry-After must not point before it, so what would be later is
+     * cut to it for the limit that refused, and left out for the others.
      */
-    private static @Nullable Long reset(Decision decision, @Nullable Long retryAfter) {
-        long reset = seconds(decision.reset());
+    private static long reset(Decision decision, @Nullable Long retryAfter) {
+        long reset = QuotaPolicy.seconds(decision.reset());
         if (retryAfter == null || reset <= retryAfter) {
-            return reset == 0 ? null : Long.valueOf(reset);
+            return reset;
         }
-        return decision.admitted() ? null : retryAfter;
-    }
-
-    private static long seconds(Duration duration) {
-        return Math.min(MOST, duration.getSeconds() + (duration.getNano() > 0 ? 1 : 0));
-    }
-
-    /**
-     * A String of RFC 9651, which is ASCII: other characters of a name are percent-encoded UTF-8, and so is the percent
-     * sign, so that two names never become one.
-     */
-    static String string(String name) {
-        StringBuilder text = new StringBuilder(name.length() + 2).append('"');
-        for (byte unit : name.getBytes(StandardCharsets.UTF_8)) {
-            if (unit == '"' || unit == '\\') {
-                text.append('\\').append((char) unit);
-            } else if (unit < ' ' || unit == 0x7F || unit == '%') {
-                text.append(String.format("%%%02X", unit));
-            } else {
-                text.append((char) unit);
-            }
-        }
-        return text.append('"').toString();
+        return decision.admitted() ? 0 : retryAfter;
     }
 
     /** A limit and its last decision; null if it has not decided. */
-    private record Told(Limit limit, @Nullable Decision decision) {
+    private static final class Entry {
 
-        private boolean isAdmitted() {
-            return decision != null && decision.admitted();
+        private QuotaPolicy policy;
+        private @Nullable Decision decision;
+
+        private Entry(QuotaPolicy policy, @Nullable Decision decision) {
+            this.policy = policy;
+            this.decision = decision;
         }
 
         private long remaining() {
-            return decision == null ? 0 : Math.min(quota(), decision.remaining());
+            return decision == null ? 0 : Math.min(policy.quota(), decision.remaining());
         }
 
-        private String policy() {
-            long quota = quota();
-            if (limit.algorithm() == Algorithm.CONCURRENCY) {
-                return ";q=" + quota + ";qu=\"concurrent-requests\"";
+        private boolean isTighterThan(Entry other) {
+            boolean admitted = decision != null && decision.admitted();
+            boolean otherAdmitted = other.decision != null && other.decision.admitted();
+            if (admitted != otherAdmitted) {
+                return otherAdmitted;
             }
-            return ";q=" + quota + (quota == 0 ? "" : ";w=" + window(quota));
-        }
-
-        private long quota() {
-            if (limit.algorithm() != Algorithm.CONCURRENCY && limit.rate().isClosed()) {
-                return 0;
-            }
-            long quota = switch (limit.algorithm()) {
-                case TOKEN_BUCKET, GCRA, LEAKY_BUCKET -> limit.burst();
-                case SMOOTH_BURSTY -> Math.max(1, limit.burst());
-                case WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
-                    limit.rate().permits();
-                case CONCURRENCY -> limit.maxConcurrent();
-            };
-            return Math.min(MOST, quota);
-        }
-
-        /** Seconds in which the rate gives the quota, rounded up. */
-        private long window(long quota) {
-            Duration period = limit.rate().period();
-            long permits = limit.rate().permits();
-            if (quota == permits) {
-                return seconds(period);
-            }
-            BigInteger nanos = BigInteger.valueOf(quota).multiply(BigInteger.valueOf(period.toNanos()));
-            BigInteger[] seconds = nanos.divideAndRemainder(NANOS.multiply(BigInteger.valueOf(permits)));
-            return Math.min(MOST, seconds[0].longValueExact() + seconds[1].signum());
+            return remaining() != other.remaining()
+                    ? remaining() < other.remaining()
+                    : policy.quota() < other.policy.quota();
         }
     }
 }

@@ -21,21 +21,27 @@ import org.springframework.http.server.RequestPath;
 import org.springframework.web.cors.CorsUtils;
 
 /**
- * Limits requests by route, and knows when a request has ended. Placed after the filters of Spring Security, so that a
- * route can be limited by principal and what is not authorized is not counted; once a request, not on its further
- * dispatches.
+ * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
+ * two: after the filters of Spring Security, so that a route can be limited by principal and what is not authorized is
+ * not counted; and before them, for routes that count every request.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
-    /** Where the filter stands; Spring Security's stands at -100. */
+    /** Where the filter of most routes stands; Spring Security's stands at -100. */
     public static final int ORDER = -90;
 
+    /** Where the filter of the routes before Spring Security stands. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final int order;
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ServletRequests requests;
     private final ServletRefusals refusals;
 
-    RateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
+    RateLimitFilter(int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        this.order = order;
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
         this.requests = requests;
@@ -44,39 +50,46 @@ public final class RateLimitFilter implements Filter, Ordered {
 
     @Override
     public int getOrder() {
-        return ORDER;
+        return order;
     }
 
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (request instanceof HttpServletRequest httpRequest && response instanceof HttpServletResponse httpResponse) {
-            ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
-            Admission admission;
-            try {
-                admission = enter(httpRequest, call);
-            } catch (RateLimitExceededException refusal) {
-                refusals.answer(httpRequest, httpResponse, refusal);
-                return;
-            }
-            proceed(httpRequest, httpResponse, chain, new End(call, admission));
-        } else {
+        if (limits.isIdle()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
             chain.doFilter(request, response);
+            return;
         }
+        List<Route> matching = matching(httpRequest);
+        if (order == BEFORE_SECURITY && matching.isEmpty()) {
+            chain.doFilter(request, response);
+            return;
+        }
+        ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        Admission admission;
+        try {
+            admission = matching.isEmpty() ? null : limits.enter(matching, call);
+        } catch (RateLimitExceededException refusal) {
+            refusals.answer(httpRequest, httpResponse, refusal);
+            return;
+        }
+        proceed(httpRequest, httpResponse, chain, new End(call, admission));
     }
 
-    private @Nullable Admission enter(HttpServletRequest request, ServletCurrentRequest call) {
+    private List<Route> matching(HttpServletRequest request) {
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
-            return null;
+            return List.of();
         }
         RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        List<Route> matching = routes.matching(request.getMethod(), path.pathWithinApplication());
-        return matching.isEmpty() ? null : limits.enter(matching, call);
+        return routes.matching(request.getMethod(), path.pathWithinApplication(), order == BEFORE_SECURITY);
     }
 
     private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
             throws IOException, ServletException {
         boolean async = false;
+        end.call.begin();
         try {
             chain.doFilter(request, response);
             async = request.isAsyncStarted() && end.follow(request);

@@ -17,20 +17,27 @@ import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
 /**
- * Puts the request where reactive calls find it, and limits requests by route, without blocking. Placed after the filter
- * of Spring Security, so that the principal is known and what is not authorized is not counted.
+ * Puts the request where reactive calls find it, and limits requests by route, without blocking. There are two: after
+ * the filter of Spring Security, so that the principal is known and what is not authorized is not counted; and before
+ * it, for routes that count every request.
  */
 public final class RateLimitWebFilter implements WebFilter, Ordered {
 
-    /** Where the filter stands; Spring Security's stands at -100. */
+    /** Where the filter of most routes stands; Spring Security's stands at -100. */
     public static final int ORDER = -90;
 
+    /** Where the filter of the routes before Spring Security stands. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final int order;
     private final RoutePatterns routes;
     private final RouteLimits limits;
     private final ReactiveRequests requests;
     private final ReactiveRefusals refusals;
 
-    RateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+    /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
+    RateLimitWebFilter(int order, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        this.order = order;
         this.routes = new RoutePatterns(limits);
         this.limits = limits;
         this.requests = requests;
@@ -39,14 +46,16 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     @Override
     public int getOrder() {
-        return ORDER;
+        return order;
     }
 
     @Override
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
-        return requests.of(exchange)
-                .flatMap(call ->
-                        enter(exchange, chain, call).contextWrite(context -> context.put(ReactiveRequests.KEY, call)));
+        return requests.areNeeded()
+                ? requests.of(exchange)
+                        .flatMap(call -> ReactiveRequests.scoped(enter(exchange, chain, call), call)
+                                .contextWrite(context -> context.put(ReactiveRequests.KEY, call)))
+                : chain.filter(exchange);
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
@@ -54,8 +63,8 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
             return chain.filter(exchange);
         }
-        List<Route> matching =
-                routes.matching(request.getMethod().name(), request.getPath().pathWithinApplication());
+        List<Route> matching = routes.matching(
+                request.getMethod().name(), request.getPath().pathWithinApplication(), order == BEFORE_SECURITY);
         return matching.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, matching, call);
     }
 

@@ -11,9 +11,13 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.HandlerAdapter;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
@@ -29,8 +33,11 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
     ReactiveRefusals rateLimitReactiveRefusals(
-            RateLimitProperties properties, RateLimits limits, ObjectProvider<DispatcherHandler> dispatcher) {
-        return new ReactiveRefusals(properties.http().status(), limits, dispatcher::getObject);
+            RateLimitProperties properties,
+            ReactiveRequests requests,
+            RateLimits limits,
+            ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals(properties.http().status(), requests, limits, dispatcher::getObject);
     }
 
     @Bean
@@ -39,8 +46,38 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ObjectProvider<HandlerAdapter> adapters) {
+        return new LimitedHandlers(requests, adapters::orderedStream);
+    }
+
+    @Bean
+    @Lazy(false)
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+        return new CatchAllHandlers(context, limits);
+    }
+
+    @Bean
     RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(limits, requests, refusals);
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, limits, requests, refusals);
+    }
+
+    @Bean
+    RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
+            RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(SecurityWebFilterChain.class)
+    static class Security {
+
+        @Bean
+        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<SecurityWebFilterChain> security) {
+            return new SecuredRoutes(
+                    limits,
+                    () -> security.stream()
+                            .flatMap(chain -> chain.getWebFilters().toStream()));
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

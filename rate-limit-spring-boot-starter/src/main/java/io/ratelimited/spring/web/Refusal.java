@@ -3,7 +3,12 @@ package io.ratelimited.spring.web;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.InvalidMediaTypeException;
+import org.springframework.http.MediaType;
+import org.springframework.util.InvalidMimeTypeException;
+import org.springframework.util.MimeTypeUtils;
 
 /**
  * The answer to a refused request: a problem detail of RFC 9457, of the type {@code quota-exceeded} that
@@ -24,6 +29,33 @@ record Refusal(RateLimitExceededException exception) {
             }
         }
         return null;
+    }
+
+    /**
+     * Whether a client wants to read a page rather than a problem detail: it accepts HTML, and no JSON before it. Browsers
+     * do where they show a page; programs and scripts do not.
+     *
+     * @param accept the {@code Accept} field of the request
+     */
+    static boolean isPageWanted(@Nullable String accept) {
+        if (accept == null || !accept.contains("text/")) {
+            return false;
+        }
+        try {
+            List<MediaType> ranges = MediaType.parseMediaTypes(accept);
+            MimeTypeUtils.sortBySpecificity(ranges);
+            for (MediaType range : ranges) {
+                if (range.includes(MediaType.APPLICATION_PROBLEM_JSON) || range.includes(MediaType.APPLICATION_JSON)) {
+                    return false;
+                }
+                if (range.includes(MediaType.TEXT_HTML)) {
+                    return range.getQualityValue() > 0;
+                }
+            }
+        } catch (InvalidMediaTypeException | InvalidMimeTypeException ex) {
+            // Whoever sends this is no browser.
+        }
+        return false;
     }
 
     /** The value of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */

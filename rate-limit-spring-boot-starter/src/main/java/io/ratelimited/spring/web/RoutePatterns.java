@@ -27,7 +27,7 @@ final class RoutePatterns {
         }
     }
 
-    private static String slashed(String path) {
+    static String slashed(String path) {
         return path.startsWith("/") ? path : "/" + path;
     }
 
@@ -35,11 +35,17 @@ final class RoutePatterns {
         return routes.isEmpty();
     }
 
-    /** The routes of a request, in the order of the properties. */
-    List<Route> matching(String method, PathContainer path) {
+    /**
+     * The routes of a request, in the order of the properties.
+     *
+     * @param beforeSecurity which ones: those before or those after Spring Security
+     */
+    List<Route> matching(String method, PathContainer path, boolean beforeSecurity) {
         List<Route> matching = new ArrayList<>();
         for (PathRoute candidate : routes) {
-            if (candidate.route.hasMethod(method) && candidate.pattern.matches(path)) {
+            if (candidate.route.isBeforeSecurity() == beforeSecurity
+                    && candidate.route.hasMethod(method)
+                    && candidate.pattern.matches(path)) {
                 matching.add(candidate.route);
             }
         }

@@ -11,8 +11,18 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
 import java.security.Principal;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpEntity;
+import org.springframework.web.context.request.async.DeferredResult;
+import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
+import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
 
 /**
  * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
@@ -62,13 +72,17 @@ final class ServletCurrentRequest implements CurrentRequest {
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
         if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
-            decided(applied, decision.get());
+            told.fields.decided(applied, decision.get());
+            write();
         }
     }
 
-    void decided(Limit limit, Decision decision) {
-        told.fields.decided(limit, decision);
-        write();
+    /** The refusal of this request is being answered, perhaps behind its filters. */
+    void refused(Limit limit, Decision refusal) {
+        told.fields.decided(limit, refusal);
+        if (response != null) {
+            told.fields.write(style, response::setHeader);
+        }
     }
 
     @Override
@@ -81,11 +95,38 @@ final class ServletCurrentRequest implements CurrentRequest {
         return told.fields.knows(limit);
     }
 
+    @Override
+    public void charged(String use) {
+        told.charge(use);
+    }
+
+    @Override
+    public boolean isCharged(String use) {
+        return told.isCharged(use);
+    }
+
+    @Override
+    public boolean endsWith(Object result, Runnable action) {
+        return isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) && told.atEnd(action);
+    }
+
+    /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
+    private static boolean isAwaited(@Nullable Object result) {
+        return result instanceof Callable
+                || result instanceof DeferredResult
+                || result instanceof WebAsyncTask
+                || result instanceof StreamingResponseBody
+                || result instanceof ResponseBodyEmitter;
+    }
+
+    /** The caller will {@link #end} the request. */
+    void begin() {
+        told.begin();
+    }
+
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
-        synchronized (told) {
-            told.ended = true;
-        }
+        told.end();
     }
 
     private void write() {
@@ -96,10 +137,13 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** What the response tells, kept with the request through all its dispatches. */
+    /** What is known of the request, kept with it through all its dispatches. */
     private static final class Told {
 
         private final LimitFields fields = new LimitFields();
+        private Set<String> charged = Set.of();
+        private List<Runnable> atEnd = List.of();
+        private boolean followed;
         private boolean ended;
 
         private static Told of(HttpServletRequest request) {
@@ -109,6 +153,43 @@ final class ServletCurrentRequest implements CurrentRequest {
             Told told = new Told();
             request.setAttribute(ATTRIBUTE, told);
             return told;
+        }
+
+        private synchronized void charge(String use) {
+            if (charged.isEmpty()) {
+                charged = new HashSet<>();
+            }
+            charged.add(use);
+        }
+
+        private synchronized boolean isCharged(String use) {
+            return charged.contains(use);
+        }
+
+        private synchronized void begin() {
+            followed = true;
+        }
+
+        /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
+        private synchronized boolean atEnd(Runnable action) {
+            if (!followed || ended) {
+                return false;
+            }
+            if (atEnd.isEmpty()) {
+                atEnd = new ArrayList<>(1);
+            }
+            atEnd.add(action);
+            return true;
+        }
+
+        private void end() {
+            List<Runnable> actions;
+            synchronized (this) {
+                ended = true;
+                actions = atEnd;
+                atEnd = List.of();
+            }
+            actions.forEach(Runnable::run);
         }
     }
 }

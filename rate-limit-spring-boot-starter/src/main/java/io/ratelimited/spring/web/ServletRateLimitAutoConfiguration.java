@@ -4,12 +4,18 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.RouteLimits;
+import jakarta.servlet.DispatcherType;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.security.web.FilterChainProxy;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 
@@ -35,7 +41,46 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean
+    ServletRefusals.RetryAfter rateLimitRetryAfter() {
+        return new ServletRefusals.RetryAfter();
+    }
+
+    @Bean
+    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(ServletRefusals refusals) {
+        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals));
+        filter.setOrder(RefusalFilter.ORDER);
+        filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        return filter;
+    }
+
+    @Bean
+    @Lazy(false)
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+        return new CatchAllHandlers(context, limits);
+    }
+
+    @Bean
     RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
-        return new RateLimitFilter(limits, requests, refusals);
+        return new RateLimitFilter(RateLimitFilter.ORDER, limits, requests, refusals);
+    }
+
+    @Bean
+    RateLimitFilter rateLimitBeforeSecurityFilter(
+            RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        return new RateLimitFilter(RateLimitFilter.BEFORE_SECURITY, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(FilterChainProxy.class)
+    static class Security {
+
+        @Bean
+        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<FilterChainProxy> security) {
+            return new SecuredRoutes(
+                    limits,
+                    () -> security.stream()
+                            .flatMap(proxy -> proxy.getFilterChains().stream())
+                            .flatMap(chain -> chain.getFilters().stream()));
+        }
     }
 }

@@ -2,7 +2,7 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimits;
-import jakarta.servlet.ServletException;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
@@ -60,7 +60,7 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
 
     /** Answers in a filter as the dispatcher servlet would; an answer that is a view cannot be shown there. */
     void answer(HttpServletRequest request, HttpServletResponse response, RateLimitExceededException refusal)
-            throws IOException, ServletException {
+            throws IOException {
         boolean answered = resolvers
                 .get()
                 .map(resolver -> resolver.resolveException(request, response, null, refusal))
@@ -75,15 +75,25 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
 
     private void write(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
         tellOf(refusal.exception(), requests.of(request, response));
+        setRetryAfter(response, refusal);
+        // An error page that is refused itself has no other one.
+        if (request.getDispatcherType() != DispatcherType.ERROR
+                && Refusal.isPageWanted(request.getHeader(HttpHeaders.ACCEPT))) {
+            response.sendError(status);
+            return;
+        }
         byte[] body = refusal.body(status);
         response.setStatus(status);
+        response.setContentType(Refusal.CONTENT_TYPE);
+        response.setContentLength(body.length);
+        response.getOutputStream().write(body);
+    }
+
+    private static void setRetryAfter(HttpServletResponse response, Refusal refusal) {
         String retryAfter = refusal.retryAfter();
         if (retryAfter != null) {
             response.setHeader(HttpHeaders.RETRY_AFTER, retryAfter);
         }
-        response.setContentType(Refusal.CONTENT_TYPE);
-        response.setContentLength(body.length);
-        response.getOutputStream().write(body);
     }
 
     /** A refusal on another thread has not told the request. */
@@ -91,7 +101,26 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
         if (!call.knows(refusal.limit())) {
             limits.all().stream()
                     .filter(limit -> limit.name().equals(refusal.limit()))
-                    .forEach(limit -> call.decided(limit.limit(), refusal.decision()));
+                    .forEach(limit -> call.refused(limit.limit(), refusal.decision()));
+        }
+    }
+
+    /** The first of the exception resolvers: the answer of the application has {@code Retry-After}, or its own. */
+    static final class RetryAfter implements HandlerExceptionResolver, Ordered {
+
+        @Override
+        public int getOrder() {
+            return HIGHEST_PRECEDENCE;
+        }
+
+        @Override
+        public @Nullable ModelAndView resolveException(
+                HttpServletRequest request, HttpServletResponse response, @Nullable Object handler, Exception failure) {
+            Refusal refusal = Refusal.in(failure);
+            if (refusal != null && !response.isCommitted()) {
+                setRetryAfter(response, refusal);
+            }
+            return null;
         }
     }
 }

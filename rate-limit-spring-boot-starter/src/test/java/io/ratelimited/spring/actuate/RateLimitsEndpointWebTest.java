@@ -12,7 +12,11 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -46,18 +50,30 @@ class RateLimitsEndpointWebTest {
             Map.entry("rate-limit.limits.report.max-concurrent", "3"),
             Map.entry("rate-limit.limits[Orders.place(String,int)].rate", "5/m"));
 
+    /** Applications whose limits no test changes. */
+    private static final Map<WebApplicationType, ConfigurableApplicationContext> SHARED =
+            new EnumMap<>(WebApplicationType.class);
+
     private final HttpClient client = HttpClient.newHttpClient();
     private ConfigurableApplicationContext context;
     private RateLimits limits;
 
     @AfterEach
     void close() {
-        context.close();
+        if (!SHARED.containsValue(context)) {
+            context.close();
+        }
+    }
+
+    @AfterAll
+    static void closeShared() {
+        SHARED.values().forEach(ConfigurableApplicationContext::close);
+        SHARED.clear();
     }
 
     @Test
     void limitsAreListedByName() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
 
         HttpResponse<String> answer = get("");
 
@@ -121,7 +137,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void aKeyShowsWhatIsLeft(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "alice", 200);
 
         Map<String, Object> key = JsonPath.read(get("/search/alice").body(), "$");
@@ -137,7 +153,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void keysWithSlashesSpacesAndUmlautsAreFound(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "/a/b", 200);
         limits.tryAcquire("search", "a/b c", 199);
         limits.tryAcquire("search", "https://a//b?c=d&e", 198);
@@ -156,7 +172,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void aKeyThatIsNoStringIsFoundByItsText(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         record Customer(long id, String country) {}
         limits.tryAcquire("search", 42L, 200);
         limits.tryAcquire("search", new Customer(7, "de"), 199);
@@ -236,7 +252,7 @@ class RateLimitsEndpointWebTest {
 
     @Test
     void whatCannotBeMeantIsAnswered400AndChangesNothing() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
         String before = get("/search").body();
 
         assertThat(error("{\"rate\": \"200/x\"}")).contains("'search'", "rate", "200/x", "100/s");
@@ -263,8 +279,31 @@ class RateLimitsEndpointWebTest {
 
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
-    void anUnknownLimitIsAnswered404(WebApplicationType type) throws Exception {
+    void onlyTheLimitInThePathIsShownChangedAndForgotten(WebApplicationType type) {
         start(type, Map.of());
+        limits.tryAcquire("search", "alice", 200);
+        limits.tryAcquire("search", "bob", 200);
+
+        for (String other : List.of("name", "key")) {
+            HttpResponse<String> answer = post("/search", "{\"" + other + "\": \"mail\", \"rate\": \"1/s\"}");
+            assertThat(answer.statusCode()).isEqualTo(400);
+            assertThat(answer.body()).contains("a limit has no [" + other + "]");
+            assertThat(post("/search?" + other + "=mail", "{\"rate\": \"1/s\"}").statusCode())
+                    .isEqualTo(400);
+        }
+        assertThat(limits.get("mail").limit().rate()).hasToString("10/s");
+        assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+
+        assertThat(get("/search?name=mail").body()).contains("\"name\":\"search\"");
+        assertThat(delete("/search/alice?name=mail&key=bob").statusCode()).isEqualTo(204);
+        assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
+        assertThat(limits.peek("search", "bob").remaining()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void anUnknownLimitIsAnswered404(WebApplicationType type) throws Exception {
+        share(type);
 
         assertThat(get("/serch").statusCode()).isEqualTo(404);
         assertThat(get("/serch").body()).contains("there is no rate limit named 'serch'", "search");
@@ -276,7 +315,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void theBudgetWithoutAKeyIsForgottenUnderTheNameOfTheLimit(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("Orders.place(String,int)", null, 5);
         limits.tryAcquire("search", "alice", 200);
 
@@ -290,7 +329,7 @@ class RateLimitsEndpointWebTest {
 
     @Test
     void aStuckCallIsSeen() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
 
         limits.execute(
                 "report",
@@ -306,6 +345,17 @@ class RateLimitsEndpointWebTest {
                     return null;
                 }));
         assertThat(JsonPath.<Integer>read(get("/report").body(), "$.inFlight")).isZero();
+    }
+
+    /** An application in which every budget is whole. */
+    private void share(WebApplicationType type) {
+        context = SHARED.get(type);
+        if (context == null) {
+            start(type, Map.of());
+            SHARED.put(type, context);
+        }
+        limits = context.getBean(RateLimits.class);
+        ((ManualTicker) context.getBean(Ticker.class)).advance(Duration.ofDays(1));
     }
 
     private void start(WebApplicationType type, Map<String, Object> more) {

@@ -168,6 +168,50 @@ class RedisWiringTest {
                 });
     }
 
+    @Test
+    void theUrlGoesBeforeWhatTheApplicationConnectsWith() {
+        runner.withBean(RedisClient.class, () -> RedisClient.create(RedisURI.create("127.0.0.1", 1)))
+                .withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.redis.url=redis://127.0.0.1:" + server.port() + "/1",
+                        "rate-limit.limits.search.rate=5/h")
+                .run(context -> {
+                    assertThat(limiter(context).tryAcquire("dan", 1)).isTrue();
+                    assertThat(server.<String>ask(commands -> commands.info("keyspace")))
+                            .contains("db1:");
+                });
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "redis://127.0.0.1:6379/2 | io.lettuce.core.RedisClient",
+                "rediss://me:secret@127.0.0.1 | io.lettuce.core.RedisClient",
+                "redis-sentinel://127.0.0.1,127.0.0.2/0#primary | io.lettuce.core.RedisClient",
+                "redis://me:secret@127.0.0.1:7000,127.0.0.2:7000 | io.lettuce.core.cluster.RedisClusterClient",
+                "rediss://127.0.0.1,127.0.0.2 | io.lettuce.core.cluster.RedisClusterClient"
+            })
+    void theUrlSaysWhichKindOfClientLimitsHave(String url, Class<?> kind) {
+        LimitsClient client = RedisUrlClient.of(url);
+        client.destroy();
+        assertThat(client.lettuce()).isInstanceOf(kind);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"127.0.0.1:6379", "http://me:secret@127.0.0.1", "redis://me:sec ret@127.0.0.1", "redis:"})
+    void aUrlThatIsNoneOfRedisFailsTheStartWithoutItsPassword(String url) {
+        withoutData
+                .withPropertyValues(
+                        "rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h", "rate-limit.redis.url=" + url)
+                .run(context -> {
+                    assertRefused(context, "Property rate-limit.redis.url is ", "redis://host:6379");
+                    for (Throwable at = context.getStartupFailure(); at != null; at = at.getCause()) {
+                        assertThat(at.toString()).doesNotContain("secret", "sec ret");
+                    }
+                });
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"memory", "redis"})
     void aTierHasBudgetsOfItsOwn(String backend) {
@@ -281,7 +325,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.limits.search.rate=5/h", "rate-limit.limits.search.backend=redis")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search): backend is redis, but the module rate-limit-redis",
+                        "Limit 'search' (rate-limit.limits.search.backend): backend is redis, but the module rate-limit-redis",
                         "set backend: memory"));
     }
 
@@ -293,7 +337,7 @@ class RedisWiringTest {
                 .run(context -> assertRefused(
                         context,
                         "Property rate-limit.backend is redis, but its client Lettuce (io.lettuce:lettuce-core)",
-                        "spring-boot-starter-data-redis"));
+                        "set rate-limit.redis.url"));
     }
 
     @Test
@@ -304,7 +348,7 @@ class RedisWiringTest {
                 .run(context -> assertRefused(
                         context,
                         "A property says backend: redis, but nothing says how to connect",
-                        "Add spring-boot-starter-data-redis"));
+                        "Set rate-limit.redis.url"));
     }
 
     @Test
@@ -358,7 +402,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.on-failure=deny")
                 .run(context -> assertRefused(
                         context,
-                        "Limit 'search' (rate-limit.limits.search): onFailure has no meaning for backend memory: deny",
+                        "Limit 'search' (rate-limit.limits.search.on-failure): onFailure has no meaning for backend memory: deny",
                         "set backend to redis"));
     }
 
@@ -395,8 +439,11 @@ class RedisWiringTest {
         List<PropertySource<?>> page = new YamlPropertySourceLoader()
                 .load("page", new ByteArrayResource(yaml.group(1).getBytes(StandardCharsets.UTF_8)));
 
-        runner.withInitializer(context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
-                .withPropertyValues("spring.data.redis.host=127.0.0.1")
+        withoutData
+                .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
+                .withInitializer(
+                        context -> page.forEach(context.getEnvironment().getPropertySources()::addLast))
+                .withPropertyValues("rate-limit.redis.url=redis://127.0.0.1:" + server.port())
                 .run(context -> {
                     assertThat(context).hasNotFailed();
                     RateLimits limits = context.getBean(RateLimits.class);

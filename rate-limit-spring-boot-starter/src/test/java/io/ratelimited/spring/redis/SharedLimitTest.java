@@ -48,16 +48,21 @@ class SharedLimitTest {
 
     private static RedisProcess server;
 
+    /** Two applications of which nothing but keys of its own is used by a test. */
+    private static List<ConfigurableApplicationContext> pair;
+
     private final List<ConfigurableApplicationContext> started = new ArrayList<>();
     private final List<RedisProcess> servers = new ArrayList<>();
 
     @BeforeAll
     static void startServer() {
         server = RedisProcess.start();
+        pair = List.of(run(), run());
     }
 
     @AfterAll
     static void stopServer() {
+        pair.forEach(ConfigurableApplicationContext::close);
         server.close();
     }
 
@@ -75,10 +80,8 @@ class SharedLimitTest {
     @ParameterizedTest
     @ValueSource(strings = {"blocking", "future", "mono", "code"})
     void whatBothAdmitIsTheLimit(String style) throws Exception {
-        List<ConfigurableApplicationContext> both = List.of(start(), start());
-
-        assertThat(admitted(both, style, "ann")).isEqualTo(5);
-        assertThat(admitted(both, style, "bob")).isEqualTo(5);
+        assertThat(admitted(pair, style, "ann of " + style)).isEqualTo(5);
+        assertThat(admitted(pair, style, "bob of " + style)).isEqualTo(5);
     }
 
     @Test
@@ -99,15 +102,13 @@ class SharedLimitTest {
 
     @Test
     void severalLimitsOfOneCallAreAllOrNothing() {
-        List<ConfigurableApplicationContext> both = List.of(start(), start());
-
         for (int i = 0; i < 6; i++) {
-            attempt(() -> shop(both.get(0)).both("ann"));
-            attempt(() -> shop(both.get(1)).both("ann"));
+            attempt(() -> shop(pair.get(0)).both("cleo"));
+            attempt(() -> shop(pair.get(1)).both("cleo"));
         }
 
-        assertThat(limits(both.get(0)).peek("search", "ann").remaining()).isEqualTo(2);
-        assertThat(limits(both.get(1)).peek("daily", null).remaining()).isZero();
+        assertThat(limits(pair.get(0)).peek("search", "cleo").remaining()).isEqualTo(2);
+        assertThat(limits(pair.get(1)).peek("daily", null).remaining()).isZero();
     }
 
     @Test
@@ -133,26 +134,25 @@ class SharedLimitTest {
         context.publishEvent(new EnvironmentChangeEvent(context, Set.of("rate-limit.limits.search.burst")));
 
         assertThat(limits(context).get("search").limit().burst()).isEqualTo(50);
-        assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(20);
+        assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2);
     }
 
     @Test
     void aResetReachesTheOther() {
-        List<ConfigurableApplicationContext> both = List.of(start(), start());
-        assertThat(limits(both.get(0)).tryAcquire("search", "ann", 5)).isTrue();
+        assertThat(limits(pair.get(0)).tryAcquire("search", "dora", 5)).isTrue();
 
-        limits(both.get(1)).reset("search", "ann");
+        limits(pair.get(1)).reset("search", "dora");
 
-        assertThat(limits(both.get(0)).tryAcquire("search", "ann", 5)).isTrue();
+        assertThat(limits(pair.get(0)).tryAcquire("search", "dora", 5)).isTrue();
     }
 
     @Test
     void redisSaysWhoDecides() {
-        RateLimiter limiter = limits(start()).get("search").limiter();
+        RateLimiter limiter = limits(pair.get(0)).get("search").limiter();
 
-        assertThat(limiter.reserve("ann", 5, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
-        assertThat(limiter.reserve("ann", 1, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
-        assertThat(limiter.reserve("ann", 1, 0).decision().source()).isEqualTo(Decision.Source.DENY_CACHE);
+        assertThat(limiter.reserve("emil", 5, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
+        assertThat(limiter.reserve("emil", 1, 0).decision().source()).isEqualTo(Decision.Source.REDIS);
+        assertThat(limiter.reserve("emil", 1, 0).decision().source()).isEqualTo(Decision.Source.DENY_CACHE);
     }
 
     @Test
@@ -246,6 +246,12 @@ class SharedLimitTest {
 
     /** An application with a limit of five an hour; it waits long for Redis, so that a slow machine is no outage. */
     private ConfigurableApplicationContext start(String... more) {
+        ConfigurableApplicationContext context = run(more);
+        started.add(context);
+        return context;
+    }
+
+    private static ConfigurableApplicationContext run(String... more) {
         ConfigurableApplicationContext context = new SpringApplicationBuilder(Application.class)
                 .web(WebApplicationType.NONE)
                 .properties(
@@ -258,7 +264,6 @@ class SharedLimitTest {
                         "rate-limit.limits.daily.rate=3/d")
                 .properties(more)
                 .run();
-        started.add(context);
         await().atMost(PATIENCE)
                 .until(() -> context.getBean(RedisBackend.class).health().state() == RedisHealth.State.UP);
         return context;

@@ -46,8 +46,10 @@ abstract class HttpFacts {
         server = kind.start(
                 List.of(app),
                 "rate-limit.limits.plan.tiers.gold.rate=50/m",
+                "rate-limit.limits.plan.tiers.internal.rate=unlimited",
                 "rate-limit.limits.routed.rate=2/m",
                 "rate-limit.limits.routed.key=header('Key')",
+                "rate-limit.limits.filtered.rate=1/m",
                 "rate-limit.limits.slow.rate=1/s",
                 "rate-limit.limits.slow.policy=wait",
                 "rate-limit.limits.slow.max-wait=5s",
@@ -241,6 +243,80 @@ abstract class HttpFacts {
         assertThat(response.statusCode()).isEqualTo(503);
         assertThat(response.body()).isEqualTo("own answer to own");
         assertThat(states(response)).containsOnlyKeys("own");
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("86400");
+    }
+
+    @Test
+    void anExceptionHandlerOfTheApplicationMaySayWhenToRetry() {
+        server.get("/own/later");
+        assertThat(server.get("/own/later").headers().allValues("Retry-After")).containsExactly("7");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"/filter/early, filtered", "/filter/late, filtered", "/filter/wrapped, filtered", "/filter/bean, orders"
+    })
+    void aRefusalInAFilterIsAnsweredAlike(String path, String limit, CapturedOutput output) {
+        assertThat(server.get(path).statusCode()).isEqualTo(200);
+
+        HttpResponse<String> response = server.get(path);
+
+        assertThat(response.statusCode()).isEqualTo(429);
+        assertThat(response.headers().firstValue("Content-Type")).contains("application/problem+json");
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
+        assertThat(states(response)).isEqualTo(Map.of(limit, Map.of("r", 0L, "t", 60L)));
+        assertThat(response.body()).contains("\"violated-policies\":[\"" + limit + "\"]");
+        assertThat(output).doesNotContain("ERROR");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "/one, one",
+        "/service, orders",
+        "/callable, orders",
+        "/future, later",
+        "/routed/user, users",
+        "/filter/early, filtered",
+        "/filter/late, filtered"
+    })
+    void aBrowserGetsTheErrorPageOfTheApplication(String path, String limit, CapturedOutput output) {
+        String browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8";
+        assertThat(server.get(path, "Accept", browser).statusCode()).isEqualTo(200);
+
+        HttpResponse<String> response = server.get(path, "Accept", browser);
+
+        assertThat(response.statusCode()).isEqualTo(429);
+        assertThat(response.headers().firstValue("Content-Type").orElseThrow()).startsWith("text/html");
+        assertThat(response.body()).contains("Whitelabel Error Page", "429");
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
+        assertThat(states(response)).isEqualTo(Map.of(limit, Map.of("r", 0L, "t", 60L)));
+        assertThat(output).doesNotContain("ERROR");
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "text/html | text/html",
+                "text/* | text/html",
+                "image/png, text/html | text/html",
+                "application/json;q=0.5, text/html | text/html",
+                "text/html, application/json | text/html",
+                "application/json, text/html | application/problem+json",
+                "text/html;q=0.9, application/json | application/problem+json",
+                "text/html;q=0.9, application/problem+json | application/problem+json",
+                "application/*, text/html;q=0.9 | application/problem+json",
+                "*/* | application/problem+json",
+                "text/plain | application/problem+json",
+                "image/avif, */*;q=0.8 | application/problem+json"
+            })
+    void whoAcceptsNoPageFirstGetsAProblem(String accept, String type) {
+        server.get("/one");
+
+        HttpResponse<String> response = server.get("/one", "Accept", accept);
+
+        assertThat(response.statusCode()).isEqualTo(429);
+        assertThat(response.headers().firstValue("Content-Type").orElseThrow()).startsWith(type);
+        assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
     }
 
     @Test

@@ -66,6 +66,7 @@ class HttpSettingsTests {
         try (RunningServer server = kind.start(
                 List.of(app(kind), AdviceOfTheApplication.class),
                 "rate-limit.limits.routed.rate=1/m",
+                "rate-limit.limits.filtered.rate=1/m",
                 "rate-limit.routes[0].path=/routed/**",
                 "rate-limit.routes[0].limits=routed")) {
             server.get("/routed/get");
@@ -74,9 +75,15 @@ class HttpSettingsTests {
             assertThat(response.statusCode()).isEqualTo(418);
             assertThat(response.body()).isEqualTo("advice on routed");
             assertThat(states(response)).containsOnlyKeys("routed");
+            assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
             server.get("/functional");
             assertThat(server.get("/one").statusCode()).isEqualTo(200);
             assertThat(server.get("/one").statusCode()).isEqualTo(418);
+            for (String path : new String[] {"/filter/early", "/filter/late", "/filter/wrapped"}) {
+                assertThat(server.get(path).statusCode()).isEqualTo(200);
+                assertThat(server.get(path).statusCode()).isEqualTo(418);
+                server.ticker().advance(Duration.ofMinutes(1));
+            }
         }
     }
 

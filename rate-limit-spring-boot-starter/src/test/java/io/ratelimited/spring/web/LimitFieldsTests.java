@@ -2,12 +2,14 @@ package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
+import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.Map;
 import java.util.TreeMap;
@@ -16,6 +18,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 class LimitFieldsTests {
+
+    private static final long BYTES = 320;
 
     private final LimitFields fields = new LimitFields();
 
@@ -171,6 +175,25 @@ class LimitFieldsTests {
         ticker.advance(Duration.ofSeconds(seconds == null ? 0 : seconds));
 
         assertThat(limiter.tryAcquire(null, 3)).isTrue();
+    }
+
+    /** Of a response with one limit: its entry, and one text a field. What is the same in every response is kept. */
+    @Test
+    void theFieldsOfADecisionAllocateLittle() {
+        Limit limit = bucket("search");
+        Decision decision = admitted("search", 4, Duration.ofSeconds(3));
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long fewest = Long.MAX_VALUE;
+        for (int round = 0; round < 10; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < 1_000; i++) {
+                LimitFields response = new LimitFields();
+                response.decided(limit, decision);
+                response.write(Headers.STANDARD, (name, value) -> {});
+            }
+            fewest = Math.min(fewest, (threads.getCurrentThreadAllocatedBytes() - before) / 1_000);
+        }
+        assertThat(fewest).isLessThanOrEqualTo(BYTES);
     }
 
     private static Limit bucket(String name) {

@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.security.Principal;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -54,6 +55,36 @@ class ReactiveApp {
             return chain.filter(exchange.mutate()
                     .principal(Mono.fromFuture(() -> CompletableFuture.supplyAsync(() -> principal)))
                     .build());
+        };
+    }
+
+    /** A filter before that of Spring Security, and one behind all that Spring Boot has. */
+    @Bean
+    @Order(-1000)
+    WebFilter early(RateLimits limits) {
+        return (exchange, chain) -> {
+            if (exchange.getRequest().getPath().value().equals("/filter/early")) {
+                limits.execute("filtered", -1000, () -> "admitted");
+            }
+            return chain.filter(exchange);
+        };
+    }
+
+    @Bean
+    @Order(10)
+    WebFilter late(RateLimits limits, Orders orders) {
+        return (exchange, chain) -> {
+            String path = exchange.getRequest().getPath().value();
+            if (path.equals("/filter/bean")) {
+                return orders.place().then(chain.filter(exchange));
+            }
+            if (path.equals("/filter/late")) {
+                limits.execute("filtered", 10, () -> "admitted");
+            }
+            Mono<Void> admission = path.equals("/filter/wrapped")
+                    ? Mono.fromRunnable(() -> limits.execute("filtered", null, () -> "admitted"))
+                    : Mono.empty();
+            return admission.onErrorMap(CompletionException::new).then(chain.filter(exchange));
         };
     }
 
@@ -206,6 +237,11 @@ class ReactiveApp {
             return Mono.just(session.getId());
         }
 
+        @GetMapping("/filter/{id}")
+        Mono<String> filtered() {
+            return Mono.just("filtered");
+        }
+
         @GetMapping("/routed/{id}")
         Mono<String> routed() {
             return Mono.just("routed");
@@ -227,9 +263,19 @@ class ReactiveApp {
             return Mono.just("own");
         }
 
+        @GetMapping("/own/later")
+        @RateLimited(name = "own-later", rate = "1/d")
+        Mono<String> later() {
+            return Mono.just("later");
+        }
+
         @ExceptionHandler
         ResponseEntity<String> refused(RateLimitExceededException refusal) {
-            return ResponseEntity.status(503).body("own answer to " + refusal.limit());
+            ResponseEntity.BodyBuilder answer = ResponseEntity.status(503);
+            if (refusal.limit().equals("own-later")) {
+                answer.header("Retry-After", "7");
+            }
+            return answer.body("own answer to " + refusal.limit());
         }
     }
 }

@@ -31,4 +31,12 @@ class RefusalTests {
             Locale.setDefault(machine);
         }
     }
+
+    @Test
+    void whoSendsNoListOfMediaTypesIsNoBrowser() {
+        assertThat(Refusal.isPageWanted("text/html;q=x")).isFalse();
+        assertThat(Refusal.isPageWanted("text/html" + ",a/b".repeat(60))).isFalse();
+        assertThat(Refusal.isPageWanted("text/html;q=0")).isFalse();
+        assertThat(Refusal.isPageWanted(null)).isFalse();
+    }
 }

@@ -3,13 +3,14 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import java.io.IOException;
+import java.net.Socket;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -63,9 +64,7 @@ public final class RunningServer implements AutoCloseable {
         }
 
         RunningServer start(List<Class<?>> sources, String... properties) {
-            String[] all = Arrays.copyOf(properties, properties.length + 1);
-            all[properties.length] = "rate-limit.limits.plan.tiers.internal.rate=unlimited";
-            return start(excluded + "," + SECURITY, sources, all);
+            return start(excluded + "," + SECURITY, sources, properties);
         }
 
         /** With Spring Security as Spring Boot wires it. */
@@ -107,6 +106,10 @@ public final class RunningServer implements AutoCloseable {
 
     CompletableFuture<HttpResponse<String>> getAsync(String path) {
         return client().sendAsync(HttpRequest.newBuilder(uri(path)).build(), BodyHandlers.ofString());
+    }
+
+    Socket connect() throws IOException {
+        return new Socket("localhost", port);
     }
 
     /** One for each request: a connection used before now and then gets no answer of Reactor Netty, limits or not. */

@@ -4,9 +4,12 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import jakarta.servlet.Filter;
+import jakarta.servlet.ServletException;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletRequestWrapper;
+import java.lang.reflect.UndeclaredThrowableException;
 import java.nio.charset.StandardCharsets;
 import java.security.Principal;
 import java.util.concurrent.Callable;
@@ -50,6 +53,37 @@ class ServletApp {
             chain.doFilter(user == null ? request : new LoggedIn((HttpServletRequest) request, user), response);
         });
         filter.setOrder(-100);
+        return filter;
+    }
+
+    /** A filter before that of Spring Security, and one behind all that Spring Boot has. */
+    @Bean
+    FilterRegistrationBean<Filter> early(RateLimits limits, Orders orders) {
+        return asking("/filter/early", -1000, limits, orders);
+    }
+
+    @Bean
+    FilterRegistrationBean<Filter> late(RateLimits limits, Orders orders) {
+        return asking("/filter/*", 10, limits, orders);
+    }
+
+    private static FilterRegistrationBean<Filter> asking(String path, int order, RateLimits limits, Orders orders) {
+        FilterRegistrationBean<Filter> filter = new FilterRegistrationBean<>((request, response, chain) -> {
+            switch (((HttpServletRequest) request).getServletPath()) {
+                case "/filter/bean" -> orders.place();
+                case "/filter/wrapped" -> {
+                    try {
+                        limits.execute("filtered", null, () -> "admitted");
+                    } catch (RateLimitExceededException ex) {
+                        throw new ServletException(new UndeclaredThrowableException(new CompletionException(ex)));
+                    }
+                }
+                default -> limits.execute("filtered", order, () -> "admitted");
+            }
+            chain.doFilter(request, response);
+        });
+        filter.addUrlPatterns(path);
+        filter.setOrder(order);
         return filter;
     }
 
@@ -237,6 +271,11 @@ class ServletApp {
             return request.getSession().getId();
         }
 
+        @GetMapping("/filter/{id}")
+        String filtered() {
+            return "filtered";
+        }
+
         @GetMapping("/routed/{id}")
         String routed() {
             return "routed";
@@ -252,9 +291,19 @@ class ServletApp {
             return "own";
         }
 
+        @GetMapping("/own/later")
+        @RateLimited(name = "own-later", rate = "1/d")
+        String later() {
+            return "later";
+        }
+
         @ExceptionHandler
         ResponseEntity<String> refused(RateLimitExceededException refusal) {
-            return ResponseEntity.status(503).body("own answer to " + refusal.limit());
+            ResponseEntity.BodyBuilder answer = ResponseEntity.status(503);
+            if (refusal.limit().equals("own-later")) {
+                answer.header("Retry-After", "7");
+            }
+            return answer.body("own answer to " + refusal.limit());
         }
     }
 }

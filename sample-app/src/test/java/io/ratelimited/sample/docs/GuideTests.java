@@ -37,8 +37,12 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
 class GuideTests {
 
     private static final Path ROOT = Pages.ROOT;
-    /** The first needs Reactor, which the sample does not use: DocSnippetsTests of the starter. The second needs a Redis. */
-    private static final Set<String> ELSEWHERE = Set.of("docs/annotation.md", "docs/cluster.md");
+    /**
+     * The first needs Reactor, which the sample does not use: DocSnippetsTests of the starter. The second needs a Redis,
+     * and the third Spring Security: PasswordGuessingTest of the starter.
+     */
+    private static final Set<String> ELSEWHERE =
+            Set.of("docs/annotation.md", "docs/cluster.md", "docs/stop-guessing-passwords.md");
     /** What a test knows how to check; "theirs" is code of other libraries, http, json and plain text show output. */
     private static final Set<String> KINDS =
             Set.of("java", "yaml", "xml", "console", "shell", "http", "json", "java theirs", "yaml theirs", "");
@@ -132,6 +136,17 @@ class GuideTests {
                 .extracting(failure -> failure.getException())
                 .isEmpty();
         assertThat(summary.getSummary().getTestsSucceededCount()).isPositive();
+    }
+
+    /** RedisWiringTest of the starter runs what the page of the cluster shows in YAML. */
+    @Test
+    void theJavaOfTheClusterPageCompiles() throws Exception {
+        List<String> java = SNIPPET.matcher(Files.readString(ROOT.resolve("docs/cluster.md")))
+                .results()
+                .filter(snippet -> snippet.group(1).equals("java"))
+                .map(snippet -> snippet.group(2))
+                .toList();
+        assertThat(SnippetCompiler.compile(java, directory)).isNotEmpty();
     }
 
     @Test

@@ -1,0 +1,100 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import java.math.BigInteger;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.Locale;
+
+/**
+ * What the rate limit fields say about a limit whatever it decides: worked out once, because every response repeats it.
+ *
+ * @param limit which limit; one that changes is another object
+ * @param name its name as a String of RFC 9651
+ * @param quota the burst of a bucket or queue and the permits of a window; of SMOOTH_BURSTY the permits it stores, at least
+ *     1; of WARM_UP the permits of the rate
+ * @param text its item of {@code RateLimit-Policy}
+ */
+record QuotaPolicy(Limit limit, String name, long quota, String text) {
+
+    /** The largest Integer of RFC 9651. */
+    private static final long MOST = 999_999_999_999_999L;
+
+    private static final BigInteger NANOS = BigInteger.valueOf(1_000_000_000);
+
+    /** By the identity of their limit. Two limits may share a place: then the one that comes next works it out again. */
+    private static final QuotaPolicy[] CACHE = new QuotaPolicy[256];
+
+    @SuppressWarnings("ReferenceEquality") // To compare all that a limit has would cost more than to look it up.
+    static QuotaPolicy of(Limit limit) {
+        int place = System.identityHashCode(limit) & (CACHE.length - 1);
+        QuotaPolicy cached = CACHE[place];
+        if (cached == null || cached.limit != limit) {
+            cached = create(limit);
+            CACHE[place] = cached;
+        }
+        return cached;
+    }
+
+    private static QuotaPolicy create(Limit limit) {
+        String name = string(limit.name());
+        long quota = quota(limit);
+        String text = name + ";q=" + quota;
+        if (limit.algorithm() == Algorithm.CONCURRENCY) {
+            text += ";qu=\"concurrent-requests\"";
+        } else if (quota > 0) {
+            text += ";w=" + window(limit, quota);
+        }
+        return new QuotaPolicy(limit, name, quota, text);
+    }
+
+    private static long quota(Limit limit) {
+        if (limit.algorithm() != Algorithm.CONCURRENCY && limit.rate().isClosed()) {
+            return 0;
+        }
+        long quota = switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, LEAKY_BUCKET -> limit.burst();
+            case SMOOTH_BURSTY -> Math.max(1, limit.burst());
+            case WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
+                limit.rate().permits();
+            case CONCURRENCY -> limit.maxConcurrent();
+        };
+        return Math.min(MOST, quota);
+    }
+
+    /** Seconds in which the rate gives the quota, rounded up. */
+    private static long window(Limit limit, long quota) {
+        Duration period = limit.rate().period();
+        long permits = limit.rate().permits();
+        if (quota == permits) {
+            return seconds(period);
+        }
+        BigInteger nanos = BigInteger.valueOf(quota).multiply(BigInteger.valueOf(period.toNanos()));
+        BigInteger[] seconds = nanos.divideAndRemainder(NANOS.multiply(BigInteger.valueOf(permits)));
+        return Math.min(MOST, seconds[0].longValueExact() + seconds[1].signum());
+    }
+
+    /** Whole seconds, rounded up. */
+    static long seconds(Duration duration) {
+        return Math.min(MOST, duration.getSeconds() + (duration.getNano() > 0 ? 1 : 0));
+    }
+
+    /**
+     * A String of RFC 9651, which is ASCII: other characters of a name are percent-encoded UTF-8, and so is the percent
+     * sign, so that two names never become one.
+     */
+    private static String string(String name) {
+        StringBuilder text = new StringBuilder(name.length() + 2).append('"');
+        for (byte unit : name.getBytes(StandardCharsets.UTF_8)) {
+            if (unit == '"' || unit == '\\') {
+                text.append('\\').append((char) unit);
+            } else if (unit < ' ' || unit == 0x7F || unit == '%') {
+                text.append(String.format(Locale.ROOT, "%%%02X", unit));
+            } else {
+                text.append((char) unit);
+            }
+        }
+        return text.append('"').toString();
+    }
+}

@@ -1,0 +1,327 @@
+package io.ratelimited.spring;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
+import java.util.function.Consumer;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.beans.factory.BeanFactory;
+import org.springframework.beans.factory.BeanFactoryAware;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Primary;
+import org.springframework.context.annotation.Scope;
+import org.springframework.context.annotation.ScopedProxyMode;
+import org.springframework.context.support.SimpleThreadScope;
+import org.springframework.core.PriorityOrdered;
+import org.springframework.mock.http.client.MockClientHttpResponse;
+import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.client.support.RestClientAdapter;
+import org.springframework.web.client.support.RestClientHttpServiceGroupConfigurer;
+import org.springframework.web.service.annotation.GetExchange;
+import org.springframework.web.service.invoker.HttpServiceProxyFactory;
+import org.springframework.web.service.registry.ImportHttpServices;
+
+/**
+ * Whatever makes the object that is called, and whenever: a call of it counts once, or the start says that no limit sees
+ * it.
+ */
+@ExtendWith(OutputCaptureExtension.class)
+final class ProxyShapesTest {
+
+    private final ApplicationContextRunner runner = Contexts.runner(new ManualTicker())
+            .withInitializer(context -> context.getBeanFactory().registerScope("short", new SimpleThreadScope()));
+
+    /** When the bean is made: for another one at the start, when somebody asks for it, or both. */
+    enum Made {
+        FOR_ANOTHER_BEAN,
+        WHEN_ASKED_FOR,
+        EACH_TIME
+    }
+
+    static Stream<Arguments> limitedShapes() {
+        return Stream.of(
+                        OfHttpClient.class,
+                        OfImportedHttpClient.class,
+                        OfFactory.class,
+                        HandMadeOfInterface.class,
+                        HandMadeByClass.class,
+                        AroundLimitedBean.class,
+                        SameBeanAgain.class,
+                        ScopedByClass.class,
+                        ScopedByInterface.class)
+                .flatMap(shape -> Stream.of(Made.values()).map(made -> Arguments.of(shape, made)));
+    }
+
+    @ParameterizedTest(name = "{0}, made {1}")
+    @MethodSource("limitedShapes")
+    void callCountsOnce(Class<?> shape, Made made, CapturedOutput output) {
+        application(shape, made).run(context -> {
+            assertThat(context).hasNotFailed();
+            Contacts contacts = context.getBean(Contacts.class);
+            RateLimits limits = context.getBean(RateLimits.class);
+            assertThat(limits.all()).extracting(NamedLimit::name).containsExactly("once");
+            contacts.findByName("Ada");
+            assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
+            assertThat(output).doesNotContain("is not limited");
+        });
+    }
+
+    static Stream<Arguments> unlimitedShapes() {
+        return Stream.of(HandMadeOfClass.class, HandMadeBySpring.class)
+                .flatMap(shape -> Stream.of(Made.values()).map(made -> Arguments.of(shape, made)));
+    }
+
+    @ParameterizedTest(name = "{0}, made {1}")
+    @MethodSource("unlimitedShapes")
+    void whatNoLimitSeesIsWarnedOf(Class<?> shape, Made made, CapturedOutput output) {
+        application(shape, made).run(context -> {
+            assertThat(context).hasNotFailed();
+            context.getBean(Contacts.class).findByName("Ada");
+            context.getBean(Contacts.class).findByName("Ada");
+            assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before");
+        });
+    }
+
+    @Test
+    void productOfFactoryThatNamesNoTypeIsLimitedWhenItIsMade(CapturedOutput output) {
+        runner.withBean("contacts", SilentFactory.class).run(context -> {
+            Contacts contacts = (Contacts) context.getBean("contacts");
+            RateLimits limits = context.getBean(RateLimits.class);
+            assertThat(limits.all()).extracting(NamedLimit::name).containsExactly("once");
+            contacts.findByName("Ada");
+            assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
+            assertThat(output).doesNotContain("is not limited");
+        });
+    }
+
+    @Test
+    void productMadeBeforeTheProxiesIsWarnedOf(CapturedOutput output) {
+        runner.withUserConfiguration(OfFactory.class)
+                .withBean(EarlyProcessor.class)
+                .run(context ->
+                        assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before"));
+    }
+
+    private ApplicationContextRunner application(Class<?> shape, Made made) {
+        ApplicationContextRunner application = runner.withUserConfiguration(shape);
+        return switch (made) {
+            case FOR_ANOTHER_BEAN -> application.withUserConfiguration(Caller.class);
+            case WHEN_ASKED_FOR -> changed(application, definition -> definition.setLazyInit(true));
+            case EACH_TIME -> changed(application, definition -> definition.setScope("prototype"));
+        };
+    }
+
+    private static ApplicationContextRunner changed(
+            ApplicationContextRunner application, Consumer<BeanDefinition> change) {
+        return application.withInitializer(context -> context.addBeanFactoryPostProcessor(
+                beans -> Stream.of(beans.getBeanNamesForType(Contacts.class, true, false))
+                        .filter(name -> !name.startsWith("scopedTarget."))
+                        .forEach(name -> change.accept(beans.getBeanDefinition(name)))));
+    }
+
+    interface Contacts {
+        @Nullable
+        Object findByName(String name);
+    }
+
+    interface LimitedContacts extends Contacts {
+        @Override
+        @RateLimited(name = "once", rate = "10/s")
+        @Nullable
+        Object findByName(String name);
+    }
+
+    interface HttpClient extends Contacts {
+        @Override
+        @GetExchange("/contacts")
+        @RateLimited(name = "once", rate = "10/s")
+        String findByName(@RequestParam String name);
+    }
+
+    static class AnnotatedContacts implements Contacts {
+        @Override
+        @RateLimited(name = "once", rate = "10/s")
+        public Object findByName(String name) {
+            return name;
+        }
+    }
+
+    static class Caller {
+        Caller(Contacts contacts) {}
+    }
+
+    private static <T> T jdkProxy(Class<T> type, InvocationHandler handler) {
+        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, handler));
+    }
+
+    /** As Feign's: the product is a JDK proxy. */
+    static class ClientFactory implements FactoryBean<LimitedContacts> {
+
+        @Override
+        public LimitedContacts getObject() {
+            return jdkProxy(LimitedContacts.class, (proxy, method, args) -> "found");
+        }
+
+        @Override
+        public @Nullable Class<?> getObjectType() {
+            return LimitedContacts.class;
+        }
+    }
+
+    static class SilentFactory extends ClientFactory {
+
+        @Override
+        public @Nullable Class<?> getObjectType() {
+            return null;
+        }
+    }
+
+    static class EarlyProcessor implements BeanPostProcessor, PriorityOrdered, BeanFactoryAware {
+
+        @Override
+        public void setBeanFactory(BeanFactory beans) {
+            beans.getBean("contacts", Contacts.class).findByName("Ada");
+        }
+
+        @Override
+        public int getOrder() {
+            return 0;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class OfFactory {
+        @Bean
+        static ClientFactory contacts() {
+            return new ClientFactory();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class OfHttpClient {
+        @Bean
+        HttpClient contacts() {
+            return HttpServiceProxyFactory.builderFor(RestClientAdapter.create(answering()))
+                    .build()
+                    .createClient(HttpClient.class);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ImportHttpServices(types = HttpClient.class)
+    static class OfImportedHttpClient {
+        @Bean
+        RestClientHttpServiceGroupConfigurer answers() {
+            return groups -> groups.forEachClient((group, client) -> answer(client));
+        }
+    }
+
+    private static RestClient answering() {
+        return answer(RestClient.builder()).build();
+    }
+
+    private static RestClient.Builder answer(RestClient.Builder client) {
+        return client.baseUrl("http://nobody.invalid")
+                .requestInterceptor(
+                        (request, body, execution) -> new MockClientHttpResponse("found".getBytes(UTF_8), 200));
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class HandMadeOfInterface {
+        @Bean
+        Contacts contacts() {
+            return jdkProxy(LimitedContacts.class, (proxy, method, args) -> "found");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class HandMadeByClass {
+        @Bean
+        Contacts contacts() {
+            ProxyFactory factory = new ProxyFactory(new AnnotatedContacts());
+            factory.setProxyTargetClass(true);
+            return (Contacts) factory.getProxy();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class AroundLimitedBean {
+        @Bean
+        AnnotatedContacts inner() {
+            return new AnnotatedContacts();
+        }
+
+        @Bean
+        @Primary
+        Contacts contacts(AnnotatedContacts inner) {
+            return jdkProxy(Contacts.class, (proxy, method, args) -> method.invoke(inner, args));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class SameBeanAgain {
+        @Bean
+        AnnotatedContacts inner() {
+            return new AnnotatedContacts();
+        }
+
+        @Bean
+        @Primary
+        Contacts contacts(AnnotatedContacts inner) {
+            return inner;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ScopedByClass {
+        @Bean
+        @Scope(scopeName = "short", proxyMode = ScopedProxyMode.TARGET_CLASS)
+        AnnotatedContacts contacts() {
+            return new AnnotatedContacts();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ScopedByInterface {
+        @Bean
+        @Scope(scopeName = "short", proxyMode = ScopedProxyMode.INTERFACES)
+        LimitedContacts contacts() {
+            return name -> name;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class HandMadeOfClass {
+        @Bean
+        Contacts contacts() {
+            AnnotatedContacts hidden = new AnnotatedContacts();
+            return jdkProxy(Contacts.class, (proxy, method, args) -> method.invoke(hidden, args));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class HandMadeBySpring {
+        @Bean
+        Contacts contacts() {
+            return (Contacts) new ProxyFactory(new AnnotatedContacts()).getProxy();
+        }
+    }
+}
