@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * P12: whatever small number of threads do to a cell at once, there is an order in which one thread could have done it.
@@ -49,9 +50,14 @@ class LinearizabilityTest {
                 ChangeOfConcurrencyHistory.class);
     }
 
+    /** A cell of one word, one of an immutable state, one with a guard. The proofs do it for every kind. */
     @ParameterizedTest
-    @MethodSource("kinds")
+    @ValueSource(classes = {TokenBucketHistory.class, WarmUpHistory.class, SlidingLogHistory.class})
     void everyInterleavingEqualsSomeOrder(Class<?> history) {
+        checkEveryInterleaving(history);
+    }
+
+    void checkEveryInterleaving(Class<?> history) {
         new ModelCheckingOptions()
                 .iterations(histories())
                 .invocationsPerIteration(History.class.isAssignableFrom(history) ? 40 : 15)
