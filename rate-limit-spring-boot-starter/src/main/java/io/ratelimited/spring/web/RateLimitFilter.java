@@ -42,11 +42,7 @@ public final class RateLimitFilter implements Filter, Ordered {
 
     /** @param beforeSecurity which routes: those before or those after Spring Security */
     RateLimitFilter(
-            boolean beforeSecurity,
-            int order,
-            RouteLimits limits,
-            ServletRequests requests,
-            ServletRefusals refusals) {
+            boolean beforeSecurity, int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
         this.beforeSecurity = beforeSecurity;
         this.order = order;
         this.routes = new RoutePatterns(limits);
