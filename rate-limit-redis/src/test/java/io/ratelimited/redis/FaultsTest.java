@@ -11,6 +11,7 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.redis.connection.RedisConnector;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -206,12 +207,14 @@ class FaultsTest {
 
     /** A backend whose Redis cannot be reached. */
     private static RedisBackend unreachable(RedisBackendOptions options) {
-        return REDIS.closeLater(RedisBackend.of(
-                () -> {
+        RedisConnector refusing = (RedisConnector) java.lang.reflect.Proxy.newProxyInstance(
+                FaultsTest.class.getClassLoader(), new Class<?>[] {RedisConnector.class}, (proxy, method, args) -> {
+                    if (method.getName().equals("close")) {
+                        return null;
+                    }
                     throw new IllegalStateException("refused");
-                },
-                options,
-                UnaryOperator.identity()));
+                });
+        return REDIS.closeLater(RedisBackend.of(refusing, options, UnaryOperator.identity()));
     }
 
     @ParameterizedTest

@@ -217,7 +217,8 @@ class NodesTest {
         long calls = evals() - before;
         long decisions = meters.stream().mapToLong(meter -> meter.decisions).sum();
         long admitted = meters.stream().mapToLong(meter -> meter.admitted).sum();
-        long lease = Leases.length(limit, maxOvershoot);
+        // The tolerated share of a period; all limits here are in permits a second.
+        long lease = (long) (1e9 * maxOvershoot);
         double worst = worstExcess(meters.stream().flatMap(Meter::grants).toList(), burst, perNano, lease);
         double allowed = burst + perNano * 1e9 * seconds;
         System.out.printf(

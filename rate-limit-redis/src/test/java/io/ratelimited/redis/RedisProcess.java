@@ -188,7 +188,7 @@ public final class RedisProcess implements AutoCloseable {
         }
     }
 
-    static void until(BooleanSupplier condition, String what, Duration patience) {
+    public static void until(BooleanSupplier condition, String what, Duration patience) {
         long end = System.nanoTime() + patience.toNanos();
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() - end > 0) {
@@ -313,7 +313,7 @@ public final class RedisProcess implements AutoCloseable {
     }
 
     /** The binary that tests use unless they say otherwise. */
-    static String binary() {
+    public static String binary() {
         String named = System.getProperty("redis.server", System.getenv().getOrDefault("REDIS_SERVER", ""));
         if (named.equals("embedded")) {
             return embedded();
@@ -330,7 +330,7 @@ public final class RedisProcess implements AutoCloseable {
     }
 
     /** Unpacked once. */
-    static synchronized String embedded() {
+    public static synchronized String embedded() {
         if (unpacked == null) {
             try {
                 unpacked = ExecutableProvider.newJarResourceProvider().get().getAbsolutePath();
