@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -17,7 +16,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     private final SteadyClock clock;
     private final long maximumKeys;
-    private final AtomicInteger waiting = new AtomicInteger();
+    private final WaitingRoom waitingRoom;
     /** While they change a call may find a cell of older or of newer terms, which has its own time: {@link #nowOf}. */
     private volatile Terms terms;
 
@@ -42,6 +41,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.clock = new SteadyClock(ticker);
+        this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
         if (empty) {
@@ -83,7 +83,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
-        long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         while (true) {
             Terms current = terms;
@@ -223,7 +223,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public int waiting() {
-        return waiting.get();
+        return waitingRoom.size();
     }
 
     @Override
@@ -237,14 +237,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return Decision.Source.MEMORY;
     }
 
-    /** Takes a place among the sleepers; false when there is none. */
-    boolean enter() {
-        int most = limit().maxWaiting();
-        return waiting.getAndUpdate(sleepers -> sleepers < most ? sleepers + 1 : sleepers) < most;
-    }
-
-    void leave() {
-        waiting.decrementAndGet();
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
     }
 
     Ticker ticker() {
