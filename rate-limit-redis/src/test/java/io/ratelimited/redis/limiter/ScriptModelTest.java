@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -37,8 +38,6 @@ import org.junit.jupiter.params.provider.MethodSource;
  * that nothing evicts.
  */
 class ScriptModelTest {
-
-    private static final int STEPS = 400;
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
@@ -101,18 +100,26 @@ class ScriptModelTest {
     @ParameterizedTest
     @MethodSource("limits")
     void decidesAsInMemory(Limit limit) {
-        for (long seed = 1; seed <= 3; seed++) {
-            new Run(REDIS, limit, seed).go();
+        new Run(REDIS, limit, 1).go(150);
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    @Tag("proof")
+    void decidesAsInMemoryOnManySchedules(Limit limit) {
+        for (long seed = 1; seed <= 10; seed++) {
+            new Run(REDIS, limit, seed).go(400);
         }
     }
 
-    /** On the other version of the server, if there is one. */
+    /** On the other version of the server, if there is one. Its short form is {@link EmbeddedRedisContractTest}. */
     @ParameterizedTest
     @MethodSource("limits")
+    @Tag("proof")
     void decidesAsInMemoryOnTheServerOfTheJar(Limit limit) {
         assumeFalse(RedisProcess.binary().equals(RedisProcess.embedded()), "the other tests use this server");
         for (long seed = 4; seed <= 5; seed++) {
-            new Run(EMBEDDED, limit, seed).go();
+            new Run(EMBEDDED, limit, seed).go(400);
         }
     }
 
@@ -151,10 +158,21 @@ class ScriptModelTest {
     @ParameterizedTest
     @MethodSource("awkwardLimits")
     void callsDecidedTogetherAreDecidedAsOneAfterAnother(Limit limit) {
+        decidedTogether(limit, 15);
+    }
+
+    @ParameterizedTest
+    @MethodSource("awkwardLimits")
+    @Tag("proof")
+    void callsDecidedTogetherAreDecidedAsOneAfterAnotherAtLength(Limit limit) {
+        decidedTogether(limit, 200);
+    }
+
+    private static void decidedTogether(Limit limit, int steps) {
         Pair pair = new Pair(limit);
         Random random = new Random(limit.name().charAt(0));
         long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
-        for (int step = 0; step < 60; step++) {
+        for (int step = 0; step < steps; step++) {
             pair.ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 2));
             if (random.nextInt(15) == 0) {
                 long back = 1000 * (long) (random.nextDouble() * period / 2);
@@ -358,9 +376,9 @@ class ScriptModelTest {
             this.redis = servers.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
         }
 
-        private void go() {
+        private void go(int steps) {
             long period = limit.rate().period().toNanos() / 1000;
-            for (int step = 0; step < STEPS; step++) {
+            for (int step = 0; step < steps; step++) {
                 String where = limit.name() + " seed " + seed + " step " + step;
                 switch (random.nextInt(8)) {
                     case 0 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period * 2));
