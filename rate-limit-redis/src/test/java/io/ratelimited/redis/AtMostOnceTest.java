@@ -49,7 +49,7 @@ class AtMostOnceTest {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "LEAKY_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     @Tag("proof")
     void noneOfTwentyQuestionsWhoseRepliesAreLostIsAskedAgain(Algorithm algorithm) {
         loseReplies(20, algorithm);

@@ -71,9 +71,9 @@ class OutageInFlightTest {
         cancelAll(takeAll(limiter, PLACES));
         until(() -> free(limit) == PLACES, "given back without an outage", FarNode.PATIENCE);
         List<Reservation> taken = takeAll(limiter, PLACES);
-        far.network().cut(true);
+        far.cut();
+        // A give-back that was sent and has no reply is not sent again: it could give back twice.
         cancelAll(taken);
-        far.awaitOutage();
         far.healAndSee("permits of cancelled calls under " + algorithm, () -> free(limit) == PLACES);
     }
 

@@ -83,13 +83,11 @@ class RepliesTest {
     private RedisLink link(RedisLink link) {
         return (RedisLink) Proxy.newProxyInstance(
                 getClass().getClassLoader(), new Class<?>[] {RedisLink.class}, (proxy, method, arguments) -> {
-                    switch (method.getName()) {
-                        case "hashCode":
-                            return System.identityHashCode(proxy);
-                        case "equals":
-                            return proxy == arguments[0];
-                        default:
-                            break;
+                    if (method.getName().equals("hashCode")) {
+                        return System.identityHashCode(proxy);
+                    }
+                    if (method.getName().equals("equals")) {
+                        return proxy == arguments[0];
                     }
                     boolean probe = method.getName().equals("eval") && arguments[0] == Script.PROBE;
                     if (probe && cannotProbe.getAndSet(false)) {
