@@ -21,6 +21,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** What a silent server costs: nothing is sent while the breaker is open, and until then little is under way. */
 class OpenBreakerTest {
@@ -158,10 +159,11 @@ class OpenBreakerTest {
     }
 
     /** Who does not block could ask without end before the first timeout. */
-    @Test
-    void whatIsUnderWayIsBoundedAndWhoComesThenIsDecidedAsInAnOutage() {
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void whatIsUnderWayIsBoundedAndWhoComesThenIsDecidedAsInAnOutage(boolean inFlight) {
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT.timeout(Duration.ofSeconds(30)));
-        RateLimiter limiter = claims(far, 1, false).get(0).limiter();
+        RateLimiter limiter = claims(far, 1, inFlight).get(0).limiter();
         far.awaitRedis();
         far.network().silence(true);
         int callers = 60_000;
