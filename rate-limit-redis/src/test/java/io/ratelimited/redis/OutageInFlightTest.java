@@ -42,12 +42,20 @@ class OutageInFlightTest {
     /** Takes all that the limit has. */
     private static List<Reservation> takeAll(RateLimiter limiter, long permits) {
         List<Reservation> taken = new ArrayList<>();
-        for (long i = 0; i < permits; i++) {
-            Reservation reservation = limiter.reserve("k", 1, 0);
-            assertThat(reservation.isRefused()).isFalse();
-            assertThat(reservation.decision().source()).isEqualTo(Source.REDIS);
-            taken.add(reservation);
-        }
+        until(
+                () -> {
+                    Reservation reservation = limiter.reserve("k", 1, 0);
+                    if (reservation.decision().source() == Source.REDIS) {
+                        assertThat(reservation.isRefused()).isFalse();
+                        taken.add(reservation);
+                    } else {
+                        // A busy machine has kept a reply for longer than the timeout.
+                        reservation.cancel();
+                    }
+                    return taken.size() == permits;
+                },
+                "all are taken",
+                FarNode.PATIENCE);
         return taken;
     }
 
@@ -152,7 +160,7 @@ class OutageInFlightTest {
                 Thread.sleep(3000);
                 int calls = admitted.get() - recovered;
                 System.out.printf("PLACES %.1f of %d in use from 1 to 4 s after recovery%n", calls / 30.0, PLACES);
-                assertThat(calls).isGreaterThan(60);
+                assertThat(calls).isGreaterThan(PLACES);
             }
         } finally {
             callers.forEach(Thread::interrupt);

@@ -30,6 +30,7 @@ class CommandsTests {
     /** The commands that neither this test runs nor the step of {@code .ci/run} that takes them from the pages, and what does. */
     private static final Map<String, String> BUILD = Map.ofEntries(
             Map.entry("mvn verify", "the first step of .ci/run"),
+            Map.entry("mvn -Pproofs test", "the step Proofs of .ci/run"),
             Map.entry("mvn -DskipTests install", "the step newcomer of .ci/run"),
             Map.entry("mvn -pl sample-app -am spring-boot:run", "the step newcomer of .ci/run"),
             Map.entry(
