@@ -195,7 +195,12 @@ class FrozenPrimaryTest {
         assertThat(givenAway).isZero();
     }
 
+    /** Whether Redis has admitted a call, which then goes on. */
     private static boolean holds(Reservation reservation) {
-        return !reservation.isRefused() && reservation.decision().source() == Source.REDIS;
+        boolean holds = !reservation.isRefused() && reservation.decision().source() == Source.REDIS;
+        if (!holds) {
+            reservation.release();
+        }
+        return holds;
     }
 }

@@ -39,7 +39,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     private static final int MOST_REDIRECTIONS = 5;
     private static final long DISCOVERY_MILLIS = 3_000;
-    private static final int MOST_DISCOVERIES = 6;
+    private static final int MOST_DISCOVERIES = 12;
     private static final long DISCOVERY_PAUSE_NANOS = 200_000_000;
     private static final long DISCOVER_AGAIN_MILLIS = 400;
     private static final long DELIVER_AGAIN_MILLIS = 200;
@@ -100,7 +100,35 @@ public final class GuardedConnection implements AutoCloseable {
         this.deadlines = new Deadlines(timeoutNanos);
         this.time = new ServerTime(ticker, timeoutNanos, timeOfNode, this::plainTime, threads, log);
         connected.thenRun(time::ask);
+        rehearse();
         discover();
+    }
+
+    /** Lets a reply that never comes expire, which loads the classes that the first callers of an outage would wait for. */
+    private void rehearse() {
+        Server silent = new Server("", connector, this::probe, timeoutNanos, threads, new Server.Listener() {
+            @Override
+            public void away(Server server, Throwable reason) {
+                deadlines.giveUp(server, reason);
+                Replies.text(reason);
+            }
+
+            @Override
+            public void stillAway(Server server) {}
+
+            @Override
+            public void refused(Throwable reason) {}
+
+            @Override
+            public void recovering(Server server) {}
+
+            @Override
+            public void back(Server server) {}
+        });
+        long now = System.nanoTime();
+        PendingReply<Object> reply = new PendingReply<>(silent, now, () -> silent.timedOut(now, "", timeout()));
+        deadlines.add(reply);
+        silent.retire();
     }
 
     /** Completes when this node has been connected for the first time, and knows the time if it has to. */

@@ -104,8 +104,14 @@ public final class KeyNames {
     private static String escape(String text) {
         for (int i = 0; i < text.length(); i++) {
             char next = text.charAt(i);
-            if (next == '{' || next == '}' || next == '%' || next == '~') {
-                return text.replace("%", "%25")
+            if (next == '{'
+                    || next == '}'
+                    || next == '%'
+                    || next == '~'
+                    || next == LONE_HALF
+                    || Character.isSurrogate(next)) {
+                return encodable(text)
+                        .replace("%", "%25")
                         .replace("{", "%7B")
                         .replace("}", "%7D")
                         .replace("~", "%7E");

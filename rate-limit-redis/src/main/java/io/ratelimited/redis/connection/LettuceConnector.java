@@ -34,10 +34,10 @@ public final class LettuceConnector implements RedisConnector {
     private static final String SINGLE = "";
 
     /** The longest time for a step of connecting, such as the first reply of a server. */
-    private static final Duration STEP = Duration.ofSeconds(2);
+    private static final Duration STEP = Duration.ofSeconds(4);
 
     /** The same for those who only name the primaries: others of them can be asked. */
-    private static final Duration DISCOVERY = Duration.ofMillis(400);
+    private static final Duration DISCOVERY = Duration.ofMillis(600);
 
     private final RedisClient client;
     private final @Nullable RedisClusterClient cluster;

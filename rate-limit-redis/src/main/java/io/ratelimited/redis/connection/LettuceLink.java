@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_UNDER_WAY} script calls are unanswered at a time, those included that nobody waits for any more.
+ * {@value #MOST_UNDER_WAY} keys are being asked about, including those that nobody waits for any more.
  */
 final class LettuceLink implements RedisLink {
 
@@ -71,10 +71,11 @@ final class LettuceLink implements RedisLink {
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
         if (underWay.get() >= MOST_UNDER_WAY) {
             return CompletableFuture.failedFuture(
-                    new NotSentException(MOST_UNDER_WAY + " commands are under way already"));
+                    new NotSentException(MOST_UNDER_WAY + " questions are under way already"));
         }
         if (!cluster && keys.length == 1 && args.question() != null) {
             KeyGroup shared = new KeyGroup(script, keys[0], args);
+            underWay.incrementAndGet();
             write(shared);
             return shared;
         }
@@ -184,8 +185,13 @@ final class LettuceLink implements RedisLink {
     private Evaluation ask(List<KeyGroup> same) {
         KeyGroup first = same.get(0);
         String[] keys = same.stream().map(KeyGroup::key).toArray(String[]::new);
+        // Each key has been counted when it was asked about.
+        underWay.addAndGet(-keys.length);
         Evaluation evaluation = new Evaluation(CommandType.EVALSHA, first.script(), keys, first.args(), false);
-        KeyGroup.ask(same, evaluation, alone -> write(new Whole(ask(List.of(alone)))));
+        KeyGroup.ask(same, evaluation, alone -> {
+            underWay.incrementAndGet();
+            write(new Whole(ask(List.of(alone))));
+        });
         return evaluation;
     }
 
@@ -194,8 +200,10 @@ final class LettuceLink implements RedisLink {
                 CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
     }
 
-    private static void drop(Unsent given) {
-        if (given instanceof Whole whole && whole.command instanceof Evaluation evaluation) {
+    private void drop(Unsent given) {
+        if (given instanceof KeyGroup) {
+            underWay.decrementAndGet();
+        } else if (given instanceof Whole whole && whole.command instanceof Evaluation evaluation) {
             evaluation.answered();
         }
     }
@@ -248,12 +256,12 @@ final class LettuceLink implements RedisLink {
             this.keys = keys;
             this.arguments = arguments;
             this.asking = asking;
-            underWay.incrementAndGet();
+            underWay.addAndGet(keys.length);
         }
 
         private void answered() {
             if (!answered.getAndSet(true)) {
-                underWay.decrementAndGet();
+                underWay.addAndGet(-keys.length);
             }
         }
 

@@ -20,10 +20,10 @@ import org.jspecify.annotations.Nullable;
 final class Server {
 
     private static final long FIRST_PAUSE_MILLIS = 100;
-    private static final long LONGEST_PAUSE_MILLIS = 400;
-    private static final long CONNECT_MILLIS = 4_000;
+    private static final long LONGEST_PAUSE_MILLIS = 250;
+    private static final long CONNECT_MILLIS = 5_000;
     /** Attempts to connect that may be under way at the same time, so that one which hangs does not hold up the next. */
-    private static final int MOST_ATTEMPTS = 6;
+    private static final int MOST_ATTEMPTS = 20;
 
     /** Hears of the changes of a server, in the order in which they happen. */
     interface Listener {

@@ -1,24 +1,34 @@
 package io.ratelimited.redis.limiter;
 
+import java.util.ArrayDeque;
+import java.util.Queue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
-import java.util.concurrent.LinkedBlockingQueue;
-import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Runs what callers have attached to asynchronous decisions on an executor that may block or throw, without holding up
- * the threads of the connection: only a fork-join pool is given tasks by them, any other executor by a thread of its own.
- * What an executor rejects runs in the common pool, so that every caller is answered.
+ * the threads of the connection: only a fork-join pool is given tasks by them, any other executor by a thread of its own,
+ * or by another one while that is stuck in the executor. What an executor rejects runs in the common pool, so that every
+ * caller is answered. Thread-safe.
  */
 public final class CallersExecutor implements Executor {
 
+    private static final long STUCK_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    private static final long IDLE_MILLIS = 1_000;
+    private static final int MOST_THREADS = 16;
+
     private final Executor executor;
-    private final Executor handOver;
+    /** What waits to be given to the executor. Guarded by this. */
+    private final Queue<Runnable> tasks = new ArrayDeque<>();
+    /** Guarded by this. */
+    private int threads;
+    /** When a thread last took a task or began to wait for one. Guarded by this. */
+    private long activeAt;
 
     private CallersExecutor(Executor executor) {
         this.executor = executor;
-        this.handOver = executor instanceof ForkJoinPool ? Runnable::run : oneThread();
     }
 
     /**
@@ -26,24 +36,54 @@ public final class CallersExecutor implements Executor {
      * each task instead; so it is hidden from them. They need that where a property leaves the pool no thread.
      */
     public static Executor of(Executor executor) {
+        if (executor instanceof ForkJoinPool) {
+            // Starts a thread that the first caller of an outage would wait for.
+            executor.execute(() -> {});
+        }
         int threads = Integer.getInteger("java.util.concurrent.ForkJoinPool.common.parallelism", 1);
         return threads == 0 && executor == ForkJoinPool.commonPool() ? executor : new CallersExecutor(executor);
     }
 
-    private static Executor oneThread() {
-        ThreadPoolExecutor thread =
-                new ThreadPoolExecutor(1, 1, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
-                    Thread made = new Thread(task, "rate-limit-redis-callers");
-                    made.setDaemon(true);
-                    return made;
-                });
-        thread.allowCoreThreadTimeOut(true);
-        return thread;
-    }
-
     @Override
     public void execute(Runnable task) {
-        handOver.execute(() -> run(task));
+        if (executor instanceof ForkJoinPool) {
+            run(task);
+            return;
+        }
+        synchronized (this) {
+            tasks.add(task);
+            notifyAll();
+            boolean stuck = tasks.size() > 1 && System.nanoTime() - activeAt > STUCK_NANOS;
+            if (threads == 0 || (stuck && threads < MOST_THREADS)) {
+                threads++;
+                activeAt = System.nanoTime();
+                Thread thread = new Thread(this::handOver, "rate-limit-redis-callers");
+                thread.setDaemon(true);
+                thread.start();
+            }
+        }
+    }
+
+    private void handOver() {
+        for (Runnable task = next(); task != null; task = next()) {
+            run(task);
+        }
+    }
+
+    private synchronized @Nullable Runnable next() {
+        try {
+            if (tasks.isEmpty()) {
+                wait(IDLE_MILLIS);
+            }
+        } catch (InterruptedException ex) {
+            // Nobody interrupts this thread but an executor that runs tasks itself.
+        }
+        activeAt = System.nanoTime();
+        Runnable task = tasks.poll();
+        if (task == null) {
+            threads--;
+        }
+        return task;
     }
 
     private void run(Runnable task) {
