@@ -23,7 +23,9 @@ class AtMostOnceTest {
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
 
-    private final FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+    /** A connection that breaks is no matter of the timeout. */
+    private final FarNode far = FarNode.of(REDIS, FarNode.PATIENT.timeout(Duration.ofSeconds(10)));
+
     private final RedisBackend near = REDIS.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
 
     private static Limit limit(Algorithm algorithm) {
@@ -59,9 +61,11 @@ class AtMostOnceTest {
         Limit limit = limit(algorithm);
         RateLimiter limiter = limiter(limit);
         limiter.reserve("lost", 1, 0);
-        for (int i = 0; i < replies; i++) {
+        for (int i = 1; i <= replies; i++) {
+            int lost = i;
             far.network().loseReplyTo("lost");
             limiter.reserve("lost", 1, 0);
+            until(() -> far.network().lost() == lost, "a reply is lost", FarNode.PATIENCE);
             far.awaitRedis();
         }
         long spent = BUDGET - free(limit);
