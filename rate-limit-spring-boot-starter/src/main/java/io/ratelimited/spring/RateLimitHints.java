@@ -39,6 +39,14 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
+        // The addresses of a client, which Lettuce has no method for.
+        hints.reflection()
+                .registerTypeIfPresent(
+                        classLoader, "io.lettuce.core.RedisClient", client -> client.withField("redisURI"))
+                .registerTypeIfPresent(
+                        classLoader,
+                        "io.lettuce.core.cluster.RedisClusterClient",
+                        client -> client.withField("initialUris"));
     }
 
     @Override

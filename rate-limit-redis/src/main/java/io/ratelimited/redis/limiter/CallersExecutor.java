@@ -1,9 +1,9 @@
 package io.ratelimited.redis.limiter;
 
-import java.util.ArrayDeque;
-import java.util.Queue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -20,11 +20,11 @@ public final class CallersExecutor implements Executor {
     private static final int MOST_THREADS = 16;
 
     private final Executor executor;
-    /** What waits to be given to the executor. Guarded by this. */
-    private final Queue<Runnable> tasks = new ArrayDeque<>();
+    /** What waits to be given to the executor. */
+    private final BlockingQueue<Runnable> tasks = new LinkedBlockingQueue<>();
     /** Guarded by this. */
     private int threads;
-    /** When a thread last took a task or began to wait for one. Guarded by this. */
+    /** When a thread last took a task. Guarded by this. */
     private long activeAt;
 
     private CallersExecutor(Executor executor) {
@@ -52,7 +52,6 @@ public final class CallersExecutor implements Executor {
         }
         synchronized (this) {
             tasks.add(task);
-            notifyAll();
             boolean stuck = tasks.size() > 1 && System.nanoTime() - activeAt > STUCK_NANOS;
             if (threads == 0 || (stuck && threads < MOST_THREADS)) {
                 threads++;
@@ -65,25 +64,35 @@ public final class CallersExecutor implements Executor {
     }
 
     private void handOver() {
-        for (Runnable task = next(); task != null; task = next()) {
-            run(task);
+        while (true) {
+            Runnable task = next();
+            if (task != null) {
+                run(task);
+            } else if (ends()) {
+                return;
+            }
         }
     }
 
-    private synchronized @Nullable Runnable next() {
+    private @Nullable Runnable next() {
         try {
-            if (tasks.isEmpty()) {
-                wait(IDLE_MILLIS);
+            Runnable task = tasks.poll(IDLE_MILLIS, TimeUnit.MILLISECONDS);
+            synchronized (this) {
+                activeAt = System.nanoTime();
             }
+            return task;
         } catch (InterruptedException ex) {
-            // Nobody interrupts this thread but an executor that runs tasks itself.
+            // Only an executor that runs tasks itself could interrupt this thread.
+            return null;
         }
-        activeAt = System.nanoTime();
-        Runnable task = tasks.poll();
-        if (task == null) {
+    }
+
+    private synchronized boolean ends() {
+        boolean idle = tasks.isEmpty();
+        if (idle) {
             threads--;
         }
-        return task;
+        return idle;
     }
 
     private void run(Runnable task) {
