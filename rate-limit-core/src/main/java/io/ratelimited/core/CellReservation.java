@@ -1,12 +1,11 @@
 package io.ratelimited.core;
 
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /** A reservation in a cell of memory, and the record of what a cell needs to undo it. */
-final class CellReservation implements Reservation {
+final class CellReservation implements Reservation, WaitingRoom.Waiter {
 
     /** In force: admitted, or refused and of no effect. */
     private static final int LIVE = 0;
@@ -152,65 +151,29 @@ final class CellReservation implements Reservation {
 
     @Override
     public boolean await() throws InterruptedException {
-        if (turn != null) {
-            return awaitTurn(turn);
+        CompletableFuture<Boolean> waiter = turn;
+        if (waiter != null) {
+            return limiter.waitingRoom().await(waiter.copy(), this::watched, this);
         }
-        if (outcome <= 0) {
-            return outcome == 0;
-        }
-        if (!limiter.enter()) {
-            return crowdedOut();
-        }
-        try {
-            limiter.ticker().sleepUntil(deadline);
-            return phase != ENDED;
-        } catch (InterruptedException ex) {
-            cancel();
-            throw ex;
-        } finally {
-            limiter.leave();
-        }
-    }
-
-    private boolean awaitTurn(CompletableFuture<Boolean> waiter) throws InterruptedException {
-        CompletableFuture<Boolean> future = awaitTurnAsync(waiter);
-        try {
-            return future.get();
-        } catch (InterruptedException ex) {
-            future.cancel(false);
-            // The turn may have come in between, and nobody will use it.
-            cancel();
-            throw ex;
-        } catch (ExecutionException ex) {
-            throw new IllegalStateException(ex.getCause());
-        }
+        return outcome > 0 ? limiter.waitingRoom().await(deadline, this) : outcome == 0;
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        if (turn != null) {
-            return awaitTurnAsync(turn);
+        CompletableFuture<Boolean> waiter = turn;
+        if (waiter != null) {
+            return limiter.waitingRoom().awaitAsync(waiter.copy(), this::watched, this);
         }
-        if (outcome <= 0) {
-            return CompletableFuture.completedFuture(outcome == 0);
-        }
-        if (!limiter.enter()) {
-            return CompletableFuture.completedFuture(crowdedOut());
-        }
-        CompletableFuture<Boolean> future = new CompletableFuture<>();
-        Runnable alarm = limiter.ticker().schedule(deadline, () -> future.complete(phase != ENDED));
-        return seated(future, alarm);
+        return outcome > 0
+                ? limiter.waitingRoom().awaitAsync(deadline, this)
+                : CompletableFuture.completedFuture(outcome == 0);
     }
 
-    private CompletableFuture<Boolean> awaitTurnAsync(CompletableFuture<Boolean> waiter) {
-        if (!limiter.enter()) {
-            return phase == QUEUED ? CompletableFuture.completedFuture(crowdedOut()) : waiter.copy();
-        }
-        CompletableFuture<Boolean> future = seated(waiter.copy(), () -> alarm.run());
+    private Runnable watched() {
         if (cell instanceof Concurrency queue) {
             watch(queue);
         }
-        return future;
+        return () -> alarm.run();
     }
 
     /** Wakes up at the deadline, and before it whenever the lease of a call in flight ends. */
@@ -232,23 +195,20 @@ final class CellReservation implements Reservation {
         }
     }
 
-    /** Frees the sleeper's place when the future ends, and cancels with it. */
-    private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future, Runnable alarm) {
-        future.whenComplete((admitted, failure) -> {
-            limiter.leave();
-            alarm.run();
-            if (failure != null) {
-                cancel();
-            }
-        });
-        return future;
+    @Override
+    public boolean mayGo() {
+        return phase != ENDED;
     }
 
-    private boolean crowdedOut() {
+    @Override
+    public void crowdOut() {
+        if (turn != null) {
+            giveUp();
+            return;
+        }
         long wait = outcome;
         cancel();
-        outcome = turn != null ? Cell.UNKNOWN : ~wait;
-        return false;
+        outcome = ~wait;
     }
 
     /** Leaves the queue, unless admitted meanwhile. */

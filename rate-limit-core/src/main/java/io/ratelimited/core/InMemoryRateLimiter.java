@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import java.time.Duration;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -21,7 +20,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     private final SteadyClock clock;
     private final boolean inFlight;
     private final long maximumKeys;
-    private final AtomicInteger waiting = new AtomicInteger();
+    private final WaitingRoom waitingRoom;
     /** While they change a call may find a cell of older or of newer terms, which has its own time: {@link #nowOf}. */
     private volatile Terms terms;
 
@@ -47,6 +46,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
         }
         this.clock = new SteadyClock(ticker);
         this.inFlight = limit.algorithm() == Algorithm.CONCURRENCY;
+        this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
         this.terms = Terms.of(limit, ticker.nanos());
         if (empty) {
@@ -98,7 +98,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         requirePermits(permits);
         Object id = key == null ? null : KeyDigest.shorten(key);
-        long maxWait = waiting.get() >= limit().maxWaiting() ? 0 : clampWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CellReservation reservation = new CellReservation(this, id, permits, maxWait);
         long stamp = NO_STAMP;
         while (true) {
@@ -260,7 +260,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public int waiting() {
-        return waiting.get();
+        return waitingRoom.size();
     }
 
     @Override
@@ -274,14 +274,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return Decision.Source.MEMORY;
     }
 
-    /** Takes a place among the sleepers; false when there is none. */
-    boolean enter() {
-        int most = limit().maxWaiting();
-        return waiting.getAndUpdate(sleepers -> sleepers < most ? sleepers + 1 : sleepers) < most;
-    }
-
-    void leave() {
-        waiting.decrementAndGet();
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
     }
 
     Ticker ticker() {

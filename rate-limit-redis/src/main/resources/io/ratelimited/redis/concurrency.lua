@@ -4,6 +4,7 @@
 -- ARGV   permits   in flight at once
 --        lease     microseconds after which a call no longer counts, unless its node says that it still runs
 -- call   a         a name of the call, unique in the cluster
+--        b         renew: microseconds after which this call no longer counts; 0 for the lease of the limit
 --
 -- A refusal is UNKNOWN: nobody can tell when other calls end. Cancelling is the same as ending.
 
@@ -44,10 +45,12 @@ function concurrency.cancel(s, permits, a)
   return false
 end
 
--- The node says that the call still runs.
-function concurrency.renew(s, permits, a)
+-- The call still runs on its node. A call that was forgotten, or never known here, counts from now on.
+function concurrency.renew(s, permits, a, b)
+  local lease = tonumber(b)
+  if lease == 0 then lease = s.lease end
   for i = 1, permits do
-    redis.call('ZADD', s.key, 'XX', text(now + s.lease), a .. '#' .. i)
+    redis.call('ZADD', s.key, text(now + lease), a .. '#' .. i)
   end
 end
 

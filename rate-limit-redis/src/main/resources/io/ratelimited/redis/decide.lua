@@ -69,7 +69,7 @@ for call = 1, calls do
       limits[i].outcome = outcome
       refused = refused or outcome < 0
     elseif op == 'renew' and s then
-      family.renew(s, permits, a)
+      family.renew(s, permits, a, b)
       s.changed = true
     elseif s and family.cancel(s, permits, tonumber(a) or a, b, last) then
       s.changed = true

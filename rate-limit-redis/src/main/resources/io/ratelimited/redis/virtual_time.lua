@@ -12,7 +12,7 @@
 --        depth, depth part         what the bucket holds, as a time
 --        queue, queue part         a wait of so much is refused; -1 for none
 --        pays      1 if a call waits for its own permits, 0 if for those of its predecessors
---        age       how long the limit has existed: a bucket that starts empty was empty then; -1 if it starts full
+--        origin    when the cluster began: a bucket that starts empty was empty then; -1 if it starts full
 --        step      parts that one permit takes
 --        burst     the most whole permits that can be stored
 -- call   a, b      cost in microseconds and parts
@@ -43,7 +43,7 @@ local function vt_params(key, meta, p)
   local s = {
     key = key, meta = meta, one = tonumber(ARGV[p]), depth = tonumber(ARGV[p + 1]), depth_part = tonumber(ARGV[p + 2]),
     queue = tonumber(ARGV[p + 3]), queue_part = tonumber(ARGV[p + 4]), pays = ARGV[p + 5] == '1',
-    age = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8]), returned = 0,
+    origin = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8]), returned = 0,
     returned_part = 0
   }
   s.whole, s.whole_part = s.depth, s.depth_part
@@ -92,8 +92,9 @@ function virtual_time.open(key, meta, p)
     s.found = true
   else
     s.epoch = now
-    if s.age >= 0 and now - s.age > s.low then
-      s.v, s.part = now - s.age, 0
+    local origin = min(s.origin, now)
+    if s.origin >= 0 and origin > s.low then
+      s.v, s.part = origin, 0
       return s
     end
     s.v, s.part = s.low, s.low_part

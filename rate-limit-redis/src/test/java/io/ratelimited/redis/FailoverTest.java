@@ -15,9 +15,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/** The primary dies under load: in Sentinel, and in Cluster. */
+/** The primary dies under load: in Sentinel, and in Cluster. Its short form is {@link FrozenPrimaryTest}. */
+@Tag("proof")
 class FailoverTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(2);

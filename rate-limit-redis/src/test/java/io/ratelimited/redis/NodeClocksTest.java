@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -72,9 +73,13 @@ class NodeClocksTest {
     private List<RateLimiter> nodes(Limit limit) {
         ahead.setWallClock(
                 java.time.Instant.EPOCH.plusNanos(behind.epochNanos()).plus(APART));
-        return List.of(
-                REDIS.nodeTimeBackend(behind).limiter(limit, RedisLimitOptions.DEFAULTS),
-                REDIS.nodeTimeBackend(ahead).limiter(limit, RedisLimitOptions.DEFAULTS));
+        return limiters(List.of(REDIS.nodeTimeBackend(behind), REDIS.nodeTimeBackend(ahead)), limit);
+    }
+
+    private static List<RateLimiter> limiters(List<RedisBackend> backends, Limit limit) {
+        return backends.stream()
+                .map(backend -> backend.limiter(limit, RedisLimitOptions.DEFAULTS))
+                .toList();
     }
 
     private void advance(long nanos) {
@@ -167,16 +172,17 @@ class NodeClocksTest {
         Limit bucket =
                 Limit.of("bucket", Algorithm.GCRA).rate("1000/s").burst(10).build();
         Limit log = Limit.of("log", Algorithm.SLIDING_LOG).rate("20/20ms").build();
-        List<RateLimiter> buckets = nodes(bucket);
-        List<RateLimiter> logs = List.of(
-                ((RedisRateLimiter) buckets.get(0)).backend().limiter(log, RedisLimitOptions.DEFAULTS),
-                ((RedisRateLimiter) buckets.get(1)).backend().limiter(log, RedisLimitOptions.DEFAULTS));
+        ahead.setWallClock(
+                java.time.Instant.EPOCH.plusNanos(behind.epochNanos()).plus(APART));
+        List<RedisBackend> backends = List.of(REDIS.nodeTimeBackend(behind), REDIS.nodeTimeBackend(ahead));
+        List<RateLimiter> buckets = limiters(backends, bucket);
+        List<RateLimiter> logs = limiters(backends, log);
         List<Long> dues = new ArrayList<>();
         for (int step = 0; step < STEPS; step++) {
             randomly();
             int node = random.nextInt(2);
             List<Claim> claims = List.of(new Claim(buckets.get(node), "k", 1, 0), new Claim(logs.get(node), "k", 1, 0));
-            if (((RedisRateLimiter) buckets.get(node)).reserveTogether(claims).size() == 2) {
+            if (((JointRateLimiter) buckets.get(node)).reserveTogether(claims).size() == 2) {
                 dues.add(behind.nanos());
             }
         }

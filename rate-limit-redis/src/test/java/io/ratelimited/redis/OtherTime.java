@@ -1,61 +1,81 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
-/** A link whose plain TIME commands are answered by somebody else. */
-record OtherTime(RedisLink link, Supplier<CompletionStage<List<Object>>> answer) implements RedisLink {
+/** A connector to servers whose plain TIME commands are answered by somebody else. */
+public record OtherTime(RedisConnector connector, Supplier<CompletionStage<List<Object>>> answer)
+        implements RedisConnector {
 
     /** As a server with this clock would answer at once. */
-    static OtherTime of(RedisLink link, Ticker ticker) {
-        return new OtherTime(link, () -> CompletableFuture.completedFuture(reply(ticker.epochNanos() / 1000)));
+    static OtherTime of(RedisConnector connector, Ticker ticker) {
+        return new OtherTime(connector, () -> CompletableFuture.completedFuture(reply(ticker.epochNanos() / 1000)));
     }
 
     /** Microseconds since 1970 in the words of the server. */
-    static List<Object> reply(long micros) {
+    public static List<Object> reply(long micros) {
         return List.of(Long.toString(micros / 1_000_000), Long.toString(micros % 1_000_000));
     }
 
     @Override
-    public CompletionStage<List<Object>> time(String key) {
-        return answer.get();
+    public CompletionStage<Set<String>> discover() {
+        return connector.discover();
     }
 
     @Override
-    public CompletionStage<List<Object>> eval(Script script, String[] keys, Words args) {
-        return link.eval(script, keys, args);
+    public @Nullable String address(String key) {
+        return connector.address(key);
     }
 
     @Override
-    public CompletionStage<Long> delete(String key) {
-        return link.delete(key);
+    public CompletionStage<RedisLink> connect(String address) {
+        return connector.connect(address).thenApply(link -> new Link(link, answer));
     }
 
     @Override
-    public boolean isStale(Throwable failure) {
-        return link.isStale(failure);
-    }
-
-    @Override
-    public CompletionStage<Void> rediscover() {
-        return link.rediscover();
-    }
-
-    @Override
-    public int part(String key) {
-        return link.part(key);
-    }
-
-    @Override
-    public int parts() {
-        return link.parts();
+    public boolean isCluster() {
+        return connector.isCluster();
     }
 
     @Override
     public void close() {
-        link.close();
+        connector.close();
+    }
+
+    private record Link(RedisLink link, Supplier<CompletionStage<List<Object>>> answer) implements RedisLink {
+
+        @Override
+        public CompletionStage<List<Object>> time() {
+            return answer.get();
+        }
+
+        @Override
+        public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
+            return link.eval(script, keys, args, asking);
+        }
+
+        @Override
+        public CompletionStage<Long> delete(String key) {
+            return link.delete(key);
+        }
+
+        @Override
+        public void onBreak(Runnable task) {
+            link.onBreak(task);
+        }
+
+        @Override
+        public void close() {
+            link.close();
+        }
     }
 }

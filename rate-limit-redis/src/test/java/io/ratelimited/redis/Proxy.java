@@ -7,19 +7,78 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.nio.charset.StandardCharsets;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
-/** A bad network between a node and Redis: slow, silent or cut. */
+/** A bad network between a node and Redis: slow, silent in one or both directions, cut, or losing single replies. */
 final class Proxy implements AutoCloseable {
+
+    /** How a command begins. */
+    private static final Pattern COMMAND = Pattern.compile("\\*\\d+\r\n\\$");
 
     private final ServerSocket listener;
     private final int target;
     private final Set<Socket> sockets = ConcurrentHashMap.newKeySet();
+    private final LongAdder commands = new LongAdder();
+    private final AtomicInteger accepted = new AtomicInteger();
+    private final AtomicInteger lost = new AtomicInteger();
     private volatile long delayMillis;
-    private volatile boolean silent;
+    private volatile boolean requestsVanish;
+    private volatile boolean repliesVanish;
     private volatile boolean refusing;
+    private volatile boolean deaf;
+    private volatile @Nullable String losesReplyTo;
+
+    /** A connection on its way to the server. */
+    private final class Pair {
+
+        private final Socket client;
+        private final Socket server;
+        /** The next reply is lost, and the connection with it. */
+        private volatile boolean doomed;
+
+        private Pair(Socket client, Socket server) {
+            this.client = client;
+            this.server = server;
+            sockets.add(client);
+            sockets.add(server);
+        }
+
+        private boolean sends(String text) {
+            Matcher matcher = COMMAND.matcher(text);
+            while (matcher.find()) {
+                commands.increment();
+            }
+            String losing = losesReplyTo;
+            if (losing != null && text.contains(losing)) {
+                losesReplyTo = null;
+                doomed = true;
+            }
+            return !requestsVanish;
+        }
+
+        private boolean replies() throws IOException {
+            if (doomed) {
+                lost.incrementAndGet();
+                throw new IOException("lost");
+            }
+            return !repliesVanish;
+        }
+
+        private void close() {
+            closeQuietly(client);
+            closeQuietly(server);
+            sockets.remove(client);
+            sockets.remove(server);
+        }
+    }
 
     Proxy(int target) {
         this.target = target;
@@ -42,7 +101,13 @@ final class Proxy implements AutoCloseable {
 
     /** Connections stay, and nothing arrives. What was sent meanwhile is lost. */
     void silence(boolean on) {
-        silent = on;
+        requestsVanish = on;
+        repliesVanish = on;
+    }
+
+    /** Connections stay and the server gets every request, but no reply arrives. */
+    void silenceReplies(boolean on) {
+        repliesVanish = on;
     }
 
     /** Cuts all connections, and refuses new ones while on. */
@@ -53,6 +118,31 @@ final class Proxy implements AutoCloseable {
         }
     }
 
+    /** While on, new connections are accepted and never answered: those that were stay so when it is off again. */
+    void deafen(boolean on) {
+        deaf = on;
+    }
+
+    /** The server gets the next request that contains the text, but the connection breaks instead of its reply. */
+    void loseReplyTo(String text) {
+        losesReplyTo = text;
+    }
+
+    /** How many replies were lost with their connection. */
+    int lost() {
+        return lost.get();
+    }
+
+    /** Commands that clients have sent, whether they have arrived or not. */
+    long commands() {
+        return commands.sum();
+    }
+
+    /** Connections that were accepted so far. */
+    int accepted() {
+        return accepted.get();
+    }
+
     private void accept() {
         while (!listener.isClosed()) {
             try {
@@ -61,28 +151,37 @@ final class Proxy implements AutoCloseable {
                     client.close();
                     continue;
                 }
-                Socket server = new Socket(InetAddress.getLoopbackAddress(), target);
+                accepted.incrementAndGet();
                 client.setTcpNoDelay(true);
+                if (deaf) {
+                    sockets.add(client);
+                    continue;
+                }
+                Socket server = new Socket(InetAddress.getLoopbackAddress(), target);
                 server.setTcpNoDelay(true);
-                sockets.add(client);
-                sockets.add(server);
-                start(() -> pump(client, server, true));
-                start(() -> pump(server, client, false));
+                Pair pair = new Pair(client, server);
+                start(() -> pump(pair, true));
+                start(() -> pump(pair, false));
+                if (refusing) {
+                    pair.close();
+                }
             } catch (IOException ex) {
                 // Closed, or the target is gone: the client sees a cut connection.
             }
         }
     }
 
-    private void pump(Socket from, Socket to, boolean slow) {
+    private void pump(Pair pair, boolean requests) {
         byte[] buffer = new byte[1 << 16];
-        try (InputStream in = from.getInputStream();
-                OutputStream out = to.getOutputStream()) {
+        try (InputStream in = (requests ? pair.client : pair.server).getInputStream();
+                OutputStream out = (requests ? pair.server : pair.client).getOutputStream()) {
             for (int n = in.read(buffer); n >= 0; n = in.read(buffer)) {
-                if (silent) {
+                boolean arrives =
+                        requests ? pair.sends(new String(buffer, 0, n, StandardCharsets.ISO_8859_1)) : pair.replies();
+                if (!arrives) {
                     continue;
                 }
-                if (slow && delayMillis > 0) {
+                if (requests && delayMillis > 0) {
                     TimeUnit.MILLISECONDS.sleep(delayMillis);
                 }
                 out.write(buffer, 0, n);
@@ -91,8 +190,7 @@ final class Proxy implements AutoCloseable {
         } catch (IOException | InterruptedException ex) {
             // Cut.
         } finally {
-            closeQuietly(from);
-            closeQuietly(to);
+            pair.close();
         }
     }
 

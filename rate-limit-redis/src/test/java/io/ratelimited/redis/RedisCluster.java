@@ -10,16 +10,17 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/** Three primaries with a replica each. */
+/** Primaries with a replica each. */
 final class RedisCluster implements AutoCloseable {
 
-    private static final int PRIMARIES = 3;
     private static final Duration PATIENCE = Duration.ofMinutes(1);
 
+    private final int primaries;
     private final List<RedisProcess> nodes = new ArrayList<>();
 
-    private RedisCluster(Duration nodeTimeout) {
-        for (int i = 0; i < 2 * PRIMARIES; i++) {
+    private RedisCluster(int primaries, Duration nodeTimeout) {
+        this.primaries = primaries;
+        for (int i = 0; i < 2 * primaries; i++) {
             nodes.add(RedisProcess.start(
                     "--cluster-enabled", "yes", "--cluster-node-timeout", Long.toString(nodeTimeout.toMillis())));
         }
@@ -27,14 +28,18 @@ final class RedisCluster implements AutoCloseable {
 
     /** @param nodeTimeout after which a node that is silent has failed */
     static RedisCluster start(Duration nodeTimeout) {
-        RedisCluster cluster = new RedisCluster(nodeTimeout);
+        return start(3, nodeTimeout);
+    }
+
+    static RedisCluster start(int primaries, Duration nodeTimeout) {
+        RedisCluster cluster = new RedisCluster(primaries, nodeTimeout);
         cluster.form();
         return cluster;
     }
 
     private void form() {
-        int perNode = SlotHash.SLOT_COUNT / PRIMARIES + 1;
-        for (int i = 0; i < PRIMARIES; i++) {
+        int perNode = SlotHash.SLOT_COUNT / primaries + 1;
+        for (int i = 0; i < primaries; i++) {
             int from = i * perNode;
             int[] slots = IntStream.range(from, Math.min(SlotHash.SLOT_COUNT, from + perNode))
                     .toArray();
@@ -52,15 +57,15 @@ final class RedisCluster implements AutoCloseable {
                                 == nodes.size()),
                 "the nodes know each other",
                 PATIENCE);
-        for (int i = 0; i < PRIMARIES; i++) {
+        for (int i = 0; i < primaries; i++) {
             String primary = nodes.get(i).ask(commands -> commands.clusterMyId());
-            nodes.get(i + PRIMARIES).ask(commands -> commands.clusterReplicate(primary));
+            nodes.get(i + primaries).ask(commands -> commands.clusterReplicate(primary));
         }
         until(
                 () -> nodes.stream()
                                 .allMatch(node -> node.ask(commands -> commands.clusterInfo())
                                         .contains("cluster_state:ok"))
-                        && nodes.subList(0, PRIMARIES).stream()
+                        && nodes.subList(0, primaries).stream()
                                 .allMatch(node -> node.ask(commands -> commands.info("replication"))
                                         .contains("state=online")),
                 "the cluster is up",
@@ -72,19 +77,20 @@ final class RedisCluster implements AutoCloseable {
     }
 
     RedisProcess replicaOf(int index) {
-        return nodes.get(index + PRIMARIES);
+        return nodes.get(index + primaries);
     }
 
     RedisClusterClient client() {
         return RedisClusterClient.create(
                 RedisProcess.RESOURCES,
-                List.of(
-                        RedisURI.create("127.0.0.1", nodes.get(0).port()),
-                        RedisURI.create("127.0.0.1", nodes.get(1).port())));
+                nodes.stream()
+                        .limit(2)
+                        .map(node -> RedisURI.create("127.0.0.1", node.port()))
+                        .toList());
     }
 
     void flush() {
-        nodes.subList(0, PRIMARIES).forEach(node -> node.ask(commands -> commands.flushall()));
+        nodes.subList(0, primaries).forEach(node -> node.ask(commands -> commands.flushall()));
     }
 
     @Override

@@ -6,6 +6,10 @@ import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -52,13 +56,15 @@ class RedisClusterContractTest extends RateLimiterContract {
     @Test
     void commandsKeepTheOrderOfTheirCallerWhileOthersSend() throws Exception {
         AtomicBoolean ended = new AtomicBoolean();
-        try (LettuceLink link = LettuceLink.to(client)) {
+        try (RedisBackend nodes =
+                RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)))) {
+            GuardedConnection link = nodes.context().connection();
             Thread other = new Thread(() -> {
                 while (!ended.get()) {
                     List<CompletableFuture<List<Object>>> probes = new ArrayList<>();
                     for (int i = 0; i < 50; i++) {
-                        probes.add(link.eval(Script.PROBE, new String[] {"rl:{nodes}:probe"}, new Words().add(""))
-                                .toCompletableFuture());
+                        probes.add(link.eval(
+                                Script.PROBE, new String[] {"rl:{nodes}:probe"}, new ScriptArguments().add("")));
                     }
                     CompletableFuture.allOf(probes.toArray(CompletableFuture<?>[]::new))
                             .join();
@@ -77,7 +83,7 @@ class RedisClusterContractTest extends RateLimiterContract {
             ended.set(true);
             other.join();
             for (int i = 0; i < sent.size(); i++) {
-                assertThat(sent.get(i).join()).containsExactly(i + 1L);
+                assertThat(sent.get(i).join()).startsWith(i + 1L);
             }
         }
     }
@@ -85,7 +91,9 @@ class RedisClusterContractTest extends RateLimiterContract {
     /** The thread that reads the replies sends for whoever waited for one. */
     @Test
     void commandsKeepTheOrderOfTheirCallerWhenAReplyBringsOne() throws Exception {
-        try (LettuceLink link = LettuceLink.to(client)) {
+        try (RedisBackend nodes =
+                RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)))) {
+            GuardedConnection link = nodes.context().connection();
             register(link, "known").join();
             Thread test = Thread.currentThread();
             CountDownLatch reading = new CountDownLatch(1);
@@ -96,7 +104,7 @@ class RedisClusterContractTest extends RateLimiterContract {
                     // Runs in this thread if the reply is there already: then once more.
                     if (Thread.currentThread() != test) {
                         reading.countDown();
-                        LettuceLinkTest.await(written);
+                        await(written);
                         register(link, "second").thenAccept(second::complete);
                     }
                 });
@@ -104,24 +112,31 @@ class RedisClusterContractTest extends RateLimiterContract {
             }
             CompletableFuture<List<Object>> first = register(link, "first");
             written.countDown();
-            assertThat(first.join()).containsExactly(2L);
-            assertThat(second.join()).containsExactly(3L);
+            assertThat(first.join()).startsWith(2L);
+            assertThat(second.join()).startsWith(3L);
         }
     }
 
-    private static CompletableFuture<List<Object>> register(LettuceLink link, String node) {
+    private static CompletableFuture<List<Object>> register(GuardedConnection link, String node) {
         return link.eval(
-                        Script.HEARTBEAT,
-                        new String[] {"rl:{nodes}"},
-                        new Words().add("").add(node).add(3_600_000_000L))
-                .toCompletableFuture();
+                Script.HEARTBEAT,
+                new String[] {"rl:{nodes}"},
+                new ScriptArguments().add("").add(node).add(3_600_000_000L));
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException ex) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     @Override
     protected RateLimiter limiter(Limit limit) {
         if (backend == null) {
             backend = RedisBackend.of(
-                    () -> LettuceLink.to(client),
+                    LettuceConnector.like(client),
                     RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
                     time -> ticker.epochNanos() / 1000 + RedisServers.OUTLIVES);
         }

@@ -188,7 +188,7 @@ public final class RedisProcess implements AutoCloseable {
         }
     }
 
-    static void until(BooleanSupplier condition, String what, Duration patience) {
+    public static void until(BooleanSupplier condition, String what, Duration patience) {
         long end = System.nanoTime() + patience.toNanos();
         while (!condition.getAsBoolean()) {
             if (System.nanoTime() - end > 0) {
@@ -227,9 +227,14 @@ public final class RedisProcess implements AutoCloseable {
 
     /** What a Sentinel knows; it does not understand the commands of a server. */
     String infoSentinel() {
+        return send("INFO sentinel");
+    }
+
+    /** The beginning of the reply to a command that only a Sentinel understands. */
+    String send(String command) {
         try (java.net.Socket socket = new java.net.Socket(java.net.InetAddress.getLoopbackAddress(), port)) {
             socket.setSoTimeout(2000);
-            socket.getOutputStream().write("INFO sentinel\r\n".getBytes(StandardCharsets.US_ASCII));
+            socket.getOutputStream().write((command + "\r\n").getBytes(StandardCharsets.US_ASCII));
             byte[] reply = new byte[8192];
             int length = socket.getInputStream().read(reply);
             return new String(reply, 0, Math.max(0, length), StandardCharsets.US_ASCII);
@@ -313,7 +318,7 @@ public final class RedisProcess implements AutoCloseable {
     }
 
     /** The binary that tests use unless they say otherwise. */
-    static String binary() {
+    public static String binary() {
         String named = System.getProperty("redis.server", System.getenv().getOrDefault("REDIS_SERVER", ""));
         if (named.equals("embedded")) {
             return embedded();
@@ -330,7 +335,7 @@ public final class RedisProcess implements AutoCloseable {
     }
 
     /** Unpacked once. */
-    static synchronized String embedded() {
+    public static synchronized String embedded() {
         if (unpacked == null) {
             try {
                 unpacked = ExecutableProvider.newJarResourceProvider().get().getAbsolutePath();

@@ -4,11 +4,15 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
+import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.limiter.LimiterContext;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.extension.AfterAllCallback;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeAllCallback;
@@ -16,10 +20,10 @@ import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.ExtensionContext;
 
 /** A server for the tests of a class, empty before each; stops whatever a test has opened. */
-final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback {
+public final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeEachCallback, AfterEachCallback {
 
     /** Makes keys outlive the seconds that a test takes while its time stands still; see {@code time.lua}. */
-    static final String OUTLIVES = " 0 3600000";
+    public static final String OUTLIVES = " 0 3600000";
 
     /** The same for the time of a node, which may be a second behind. */
     private static final String OUTLIVES_NODE = " 1000000 3600000";
@@ -32,53 +36,64 @@ final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeE
         this.binary = binary;
     }
 
-    static RedisServers standalone() {
+    public static RedisServers standalone() {
         return new RedisServers(RedisProcess::binary);
     }
 
     /** On the server of the jar, which is another version than that on the path. */
-    static RedisServers embedded() {
+    public static RedisServers embedded() {
         return new RedisServers(RedisProcess::embedded);
     }
 
-    RedisProcess server() {
+    public RedisProcess server() {
         return server;
     }
 
     /** Closed after the test, last first. */
-    <T extends AutoCloseable> T closeLater(T resource) {
+    public <T extends AutoCloseable> T closeLater(T resource) {
         opened.push(resource);
         return resource;
     }
 
-    RedisClient client() {
+    public RedisClient client() {
         return client(server.port());
     }
 
-    RedisClient client(int port) {
+    public RedisClient client(int port) {
         RedisClient client = RedisClient.create(RedisProcess.RESOURCES, RedisURI.create("127.0.0.1", port));
         opened.push(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
         return client;
     }
 
-    RedisBackend backend(RedisBackendOptions backendOptions) {
+    public RedisBackend backend(RedisBackendOptions backendOptions) {
         return closeLater(RedisBackend.of(client(), backendOptions));
     }
 
+    /** A backend with connections of the test. */
+    public RedisBackend backend(
+            RedisConnector connector, RedisBackendOptions backendOptions, UnaryOperator<String> testTime) {
+        return closeLater(RedisBackend.of(connector, backendOptions, testTime));
+    }
+
+    /** What the limiters of a backend have in common. */
+    public static LimiterContext context(RedisBackend backend) {
+        return backend.context();
+    }
+
     /** A backend on a clock moved by hand, of which Redis has the same time. */
-    RedisBackend backend(ManualTicker ticker) {
+    public RedisBackend backend(ManualTicker ticker) {
         RedisClient client = client();
         return closeLater(RedisBackend.of(
-                () -> LettuceLink.to(client),
+                LettuceConnector.like(client),
                 RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
                 time -> ticker.epochNanos() / 1000 + OUTLIVES));
     }
 
     /** The same, of a node that tells scripts the time. */
-    RedisBackend nodeTimeBackend(ManualTicker ticker) {
+    public RedisBackend nodeTimeBackend(ManualTicker ticker) {
         RedisClient client = client();
         return closeLater(RedisBackend.of(
-                () -> OtherTime.of(LettuceLink.to(client), ticker),
+                OtherTime.of(LettuceConnector.like(client), ticker),
                 RedisBackendOptions.DEFAULTS
                         .ticker(ticker)
                         .timeSource(TimeSource.NODE)
@@ -86,7 +101,7 @@ final class RedisServers implements BeforeAllCallback, AfterAllCallback, BeforeE
                 time -> time + OUTLIVES_NODE));
     }
 
-    static ManualTicker ticker() {
+    public static ManualTicker ticker() {
         return new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
     }
 

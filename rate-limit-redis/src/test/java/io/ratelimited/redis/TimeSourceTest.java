@@ -13,12 +13,14 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
+import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
@@ -82,7 +84,7 @@ class TimeSourceTest {
     }
 
     /** Of the user to whom TIME may be refused. */
-    private static Supplier<RedisLink> connector(RedisServers servers) {
+    private static RedisConnector connector(RedisServers servers) {
         RedisClient client = RedisClient.create(
                 RedisProcess.RESOURCES,
                 RedisURI.builder()
@@ -91,17 +93,19 @@ class TimeSourceTest {
                         .withAuthentication("limits", "any")
                         .build());
         servers.closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-        return () -> LettuceLink.to(client);
+        return LettuceConnector.like(client);
     }
 
     /** The same, but plain TIME is allowed. */
-    private static Supplier<RedisLink> connectorWithTime(RedisServers servers) {
-        Supplier<RedisLink> connector = connector(servers);
-        RedisLink plain = LettuceLink.to(servers.client());
-        return () -> new OtherTime(connector.get(), () -> plain.time("any"));
+    private static RedisConnector connectorWithTime(RedisServers servers) {
+        RedisLink plain = LettuceConnector.like(servers.client())
+                .connect("")
+                .toCompletableFuture()
+                .join();
+        return new OtherTime(connector(servers), plain::time);
     }
 
-    private static RedisBackend backend(Supplier<RedisLink> connector, RedisBackendOptions options) {
+    private static RedisBackend backend(RedisConnector connector, RedisBackendOptions options) {
         return REDIS.closeLater(RedisBackend.of(connector, options, UnaryOperator.identity()));
     }
 
@@ -232,7 +236,7 @@ class TimeSourceTest {
         AtomicInteger asked = new AtomicInteger();
         RedisClient client = REDIS.client();
         RedisBackend backend = backend(
-                () -> new OtherTime(LettuceLink.to(client), () -> {
+                new OtherTime(LettuceConnector.like(client), () -> {
                     asked.incrementAndGet();
                     return reply;
                 }),

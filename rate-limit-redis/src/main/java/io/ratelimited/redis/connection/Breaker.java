@@ -1,0 +1,54 @@
+package io.ratelimited.redis.connection;
+
+/**
+ * Whether a server may be asked. Closed, it counts failures: five in a row, or half of the last twenty, open it, and so
+ * does a server that is silent. Open, nobody asks the server but a probe, until one succeeds. Thread-safe.
+ */
+final class Breaker {
+
+    private static final int IN_A_ROW = 5;
+    private static final int WINDOW = 20;
+
+    private volatile boolean open;
+    /** One bit a call, the latest lowest; 1 for a failure. Guarded by this. */
+    private long history;
+    /** Whether {@link #history} may have a bit set: keeps the lock out of the way while all is well. */
+    private volatile boolean troubled;
+
+    boolean isOpen() {
+        return open;
+    }
+
+    void succeeded() {
+        if (troubled) {
+            synchronized (this) {
+                history = history << 1 & ((1L << WINDOW) - 1);
+                troubled = history != 0;
+            }
+        }
+    }
+
+    /** Counts a failure; true when this one has opened the breaker. */
+    synchronized boolean failed() {
+        troubled = true;
+        history = (history << 1 | 1) & ((1L << WINDOW) - 1);
+        boolean inARow = Long.numberOfTrailingZeros(~history) >= IN_A_ROW;
+        return (inARow || Long.bitCount(history) >= WINDOW / 2) && open();
+    }
+
+    /** True when the breaker was closed. */
+    synchronized boolean open() {
+        boolean opened = !open;
+        open = true;
+        return opened;
+    }
+
+    /** True when the breaker was open. */
+    synchronized boolean close() {
+        boolean closed = open;
+        history = 0;
+        troubled = false;
+        open = false;
+        return closed;
+    }
+}

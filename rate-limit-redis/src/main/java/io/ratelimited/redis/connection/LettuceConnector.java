@@ -1,0 +1,185 @@
+package io.ratelimited.redis.connection;
+
+import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.ClientOptions;
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.TimeoutOptions;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.SlotHash;
+import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
+import io.lettuce.core.codec.StringCodec;
+import java.lang.reflect.Field;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Connects with clients of its own that are set up as a given client is: its addresses, options and resources. They do not
+ * reconnect, and every step has a short time; the given client stays as it is. A client for one primary, which Sentinel
+ * names or not, and for a cluster a second client that knows which primary has which slots.
+ */
+public final class LettuceConnector implements RedisConnector {
+
+    /** The address where there is a single primary. */
+    private static final String SINGLE = "";
+
+    /** The longest time for a step of connecting, such as the first reply of a server. */
+    private static final Duration STEP = Duration.ofSeconds(4);
+
+    /** The same for those who only name the primaries: others of them can be asked. */
+    private static final Duration DISCOVERY = Duration.ofMillis(600);
+
+    private final RedisClient client;
+    private final @Nullable RedisClusterClient cluster;
+    /** Of the primary or of the Sentinels; in a cluster what all nodes have in common. */
+    private final RedisURI uri;
+
+    private final AtomicInteger attempts = new AtomicInteger();
+    /** Before, the client of a cluster would block whoever asks it for an address. */
+    private volatile boolean discovered;
+
+    private LettuceConnector(RedisClient client, @Nullable RedisClusterClient cluster, RedisURI uri) {
+        this.client = client;
+        this.cluster = cluster;
+        this.uri = uri;
+    }
+
+    /** To a single server, or to the primary that Sentinel names. */
+    public static LettuceConnector like(RedisClient given) {
+        RedisURI uri = (RedisURI) addresses(RedisClient.class, "redisURI", given);
+        return new LettuceConnector(client(given, uri), null, uri);
+    }
+
+    /** To the primaries of a cluster. */
+    public static LettuceConnector like(RedisClusterClient given) {
+        List<RedisURI> seeds = new ArrayList<>();
+        for (Object seed : (Iterable<?>) addresses(RedisClusterClient.class, "initialUris", given)) {
+            seeds.add(timed((RedisURI) seed, DISCOVERY));
+        }
+        RedisClusterClient cluster = RedisClusterClient.create(given.getResources(), seeds);
+        ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
+        cluster.setOptions(options.mutate()
+                .autoReconnect(false)
+                .socketOptions(options.getSocketOptions()
+                        .mutate()
+                        .connectTimeout(DISCOVERY)
+                        .build())
+                .build());
+        return new LettuceConnector(client(given, seeds.get(0)), cluster, seeds.get(0));
+    }
+
+    private static RedisClient client(AbstractRedisClient given, RedisURI uri) {
+        RedisClient client = RedisClient.create(given.getResources(), uri);
+        ClientOptions options = given.getOptions();
+        client.setOptions(options.mutate()
+                .autoReconnect(false)
+                .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
+                .timeoutOptions(TimeoutOptions.create())
+                .socketOptions(
+                        options.getSocketOptions().mutate().connectTimeout(STEP).build())
+                .build());
+        return client;
+    }
+
+    /** Lettuce has no method that returns the addresses of a client. */
+    private static Object addresses(
+            Class<? extends AbstractRedisClient> type, String field, AbstractRedisClient given) {
+        try {
+            Field addresses = type.getDeclaredField(field);
+            addresses.setAccessible(true);
+            return addresses.get(given);
+        } catch (ReflectiveOperationException | RuntimeException ex) {
+            throw new IllegalStateException(
+                    "The addresses of the Redis client cannot be read from its field " + type.getSimpleName() + "."
+                            + field + ". Use the version of Lettuce that Spring Boot manages.",
+                    ex);
+        }
+    }
+
+    private static RedisURI timed(RedisURI given, Duration timeout) {
+        return RedisURI.builder(given).withTimeout(timeout).build();
+    }
+
+    @Override
+    public CompletionStage<Set<String>> discover() {
+        if (cluster == null) {
+            return CompletableFuture.completedFuture(Set.of(SINGLE));
+        }
+        return cluster.refreshPartitionsAsync().thenApply(refreshed -> {
+            discovered = true;
+            Set<String> primaries = new LinkedHashSet<>();
+            for (RedisClusterNode node : cluster.getPartitions()) {
+                if (node.is(RedisClusterNode.NodeFlag.UPSTREAM) && !node.hasNoSlots()) {
+                    primaries.add(address(node));
+                }
+            }
+            return primaries;
+        });
+    }
+
+    @Override
+    public @Nullable String address(String key) {
+        if (cluster == null) {
+            return SINGLE;
+        }
+        if (!discovered) {
+            return null;
+        }
+        RedisClusterNode primary = cluster.getPartitions().getMasterBySlot(SlotHash.getSlot(key));
+        return primary == null ? null : address(primary);
+    }
+
+    private static String address(RedisClusterNode node) {
+        return node.getUri().getHost() + ':' + node.getUri().getPort();
+    }
+
+    @Override
+    public CompletionStage<RedisLink> connect(String address) {
+        Executor sender = client.getResources().eventExecutorGroup().next();
+        return client.connectAsync(StringCodec.UTF8, uri(address))
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender));
+    }
+
+    private RedisURI uri(String address) {
+        RedisURI.Builder target = RedisURI.builder(uri).withTimeout(STEP);
+        if (cluster != null) {
+            int colon = address.lastIndexOf(':');
+            return target.withHost(address.substring(0, colon))
+                    .withPort(Integer.parseInt(address.substring(colon + 1)))
+                    .build();
+        }
+        List<RedisURI> sentinels = new ArrayList<>(uri.getSentinels());
+        if (!sentinels.isEmpty()) {
+            // Each attempt begins with another Sentinel, so that a frozen one does not hold up all of them.
+            Collections.rotate(sentinels, attempts.getAndIncrement());
+            target.withSentinelMasterId(uri.getSentinelMasterId());
+            sentinels.forEach(sentinel -> target.withSentinel(timed(sentinel, DISCOVERY)));
+        }
+        RedisURI built = target.build();
+        built.getSentinels().forEach(sentinel -> sentinel.setTimeout(DISCOVERY));
+        return built;
+    }
+
+    @Override
+    public boolean isCluster() {
+        return cluster != null;
+    }
+
+    @Override
+    public void close() {
+        client.shutdownAsync();
+        if (cluster != null) {
+            cluster.shutdownAsync();
+        }
+    }
+}

@@ -1,0 +1,67 @@
+package io.ratelimited.redis.connection;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/** Waiting for replies, and the reasons why there are none. */
+public final class Replies {
+
+    private Replies() {}
+
+    /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
+    public static <T> T await(CompletableFuture<T> future, long timeoutNanos) throws ExecutionException {
+        long deadline = System.nanoTime() + timeoutNanos;
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    return future.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
+                } catch (InterruptedException ex) {
+                    interrupted = true;
+                } catch (TimeoutException ex) {
+                    future.completeExceptionally(new TimeoutException("Redis did not decide in time"));
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    /** The reason of a failure, without the exceptions that futures wrap around it. */
+    public static Throwable cause(@Nullable Throwable failure) {
+        Throwable cause = failure;
+        while (cause != null
+                && (cause instanceof CompletionException || cause instanceof ExecutionException)
+                && cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return cause == null ? new IllegalStateException("failed without a reason") : cause;
+    }
+
+    /** Whether a command has certainly not been sent, and so has changed nothing. */
+    public static boolean isNotSent(Throwable failure) {
+        return cause(failure) instanceof NotSentException;
+    }
+
+    /** The failure of a command that is not sent. */
+    public static Throwable notSent(String reason) {
+        return new NotSentException(reason);
+    }
+
+    /** A failure and its causes in one line: a client reports that it cannot connect, and only a cause has the reason. */
+    static String text(Throwable failure) {
+        StringBuilder text = new StringBuilder(failure.toString());
+        for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {
+            if (text.indexOf(cause.toString()) < 0) {
+                text.append(": ").append(cause);
+            }
+        }
+        return text.toString().replace('\n', ' ').replace('\t', ' ');
+    }
+}

@@ -1,0 +1,174 @@
+package io.ratelimited.redis.connection;
+
+import io.ratelimited.core.Ticker;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The time that scripts are given: none while they may ask the server, otherwise the time of Redis as this node knows it.
+ * That is the ticker, set by a plain {@code TIME}: the one of five with the shortest round trip, which is wrong by half of
+ * that at the most; anew every 30 seconds, and after an outage. Thread-safe.
+ */
+final class ServerTime {
+
+    /** How scripts that may not ask for the time begin their answer; see {@code time.lua}. */
+    private static final String REFUSED = "NOTIME";
+
+    private static final int SAMPLES = 5;
+    private static final long AGAIN_MILLIS = 30_000;
+    private static final long AGAIN_AFTER_FAILURE_MILLIS = 500;
+
+    private final Ticker ticker;
+    private final long timeoutNanos;
+    private final Supplier<CompletionStage<List<Object>>> plainTime;
+    private final Threads threads;
+    private final EventLog log;
+    private final CompletableFuture<Void> firstKnown = new CompletableFuture<>();
+
+    private volatile boolean ofNode;
+    /** Nanoseconds from the ticker to the time of Redis since 1970; null while unknown. */
+    private volatile @Nullable Long offset;
+    /** Why the time is unknown. */
+    private volatile @Nullable Throwable failure;
+
+    /** Samples are being taken. Guarded by this. */
+    private boolean sampling;
+    /** Guarded by this. */
+    private @Nullable Future<?> next;
+
+    /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */
+    ServerTime(
+            Ticker ticker,
+            long timeoutNanos,
+            boolean ofNode,
+            Supplier<CompletionStage<List<Object>>> plainTime,
+            Threads threads,
+            EventLog log) {
+        this.ticker = ticker;
+        this.timeoutNanos = timeoutNanos;
+        this.plainTime = plainTime;
+        this.threads = threads;
+        this.log = log;
+        this.ofNode = ofNode;
+    }
+
+    /** Whether scripts can be given a time, or need none. */
+    boolean isKnown() {
+        return !ofNode || offset != null;
+    }
+
+    /** Completes when this node has known the time for the first time; never while scripts ask for it. */
+    CompletableFuture<Void> firstKnown() {
+        return firstKnown.copy();
+    }
+
+    /** Why {@link #isKnown} is false, as far as anybody has found out. */
+    @Nullable
+    Throwable failure() {
+        return failure;
+    }
+
+    /** The first argument of every script. */
+    String word() {
+        Long current = offset;
+        return !ofNode || current == null ? "" : Long.toString((ticker.nanos() + current) / 1000);
+    }
+
+    /** Whether a script has failed because it may not ask for the time: then none asks for it from now on. */
+    boolean isRefused(Throwable cause) {
+        String message = cause.getMessage();
+        if (message == null || !message.startsWith(REFUSED)) {
+            return false;
+        }
+        boolean first;
+        synchronized (this) {
+            first = !ofNode;
+            ofNode = true;
+        }
+        if (first) {
+            log.warn("Redis refuses TIME to scripts ("
+                    + message.substring(REFUSED.length()).strip()
+                    + "); they are told the time by this node's clock, set by plain TIME commands");
+            ask();
+        }
+        return true;
+    }
+
+    /** Asks Redis for the time, if this node keeps it. */
+    void ask() {
+        synchronized (this) {
+            if (!ofNode || sampling) {
+                return;
+            }
+            sampling = true;
+            if (next != null) {
+                next.cancel(false);
+            }
+        }
+        sample(SAMPLES, Long.MAX_VALUE, 0, null);
+    }
+
+    private void sample(int left, long shortest, long best, @Nullable Throwable failed) {
+        if (left == 0) {
+            sampled(shortest == Long.MAX_VALUE ? null : best, failed);
+            return;
+        }
+        long sentAt = ticker.nanos();
+        time().whenComplete((time, unknown) -> {
+            long trip = ticker.nanos() - sentAt;
+            if (unknown != null) {
+                sample(left - 1, shortest, best, Replies.cause(unknown));
+            } else if (trip < shortest) {
+                sample(left - 1, trip, time - sentAt - trip / 2, failed);
+            } else {
+                sample(left - 1, shortest, best, failed);
+            }
+        });
+    }
+
+    /** In nanoseconds since 1970. */
+    private CompletableFuture<Long> time() {
+        try {
+            return plainTime
+                    .get()
+                    .toCompletableFuture()
+                    .orTimeout(timeoutNanos, TimeUnit.NANOSECONDS)
+                    .thenApply(ServerTime::nanos);
+        } catch (RuntimeException ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+    }
+
+    private static long nanos(List<Object> time) {
+        return Long.parseLong(time.get(0).toString()) * 1_000_000_000
+                + Long.parseLong(time.get(1).toString()) * 1000;
+    }
+
+    /** What is known stays in use for as long as Redis has no better reply. */
+    private void sampled(@Nullable Long found, @Nullable Throwable failed) {
+        if (found != null) {
+            offset = found;
+            if (failure != null) {
+                log.warn("Redis tells the time");
+            }
+            failure = null;
+            firstKnown.complete(null);
+        } else if (offset == null) {
+            if (failure == null) {
+                log.warn("Redis does not tell the time (" + failed
+                        + "); limits decide as their on-failure says. If TIME is refused, allow it to the user of the"
+                        + " limits, at least outside scripts");
+            }
+            failure = failed;
+        }
+        synchronized (this) {
+            sampling = false;
+            next = threads.later(found == null ? AGAIN_AFTER_FAILURE_MILLIS : AGAIN_MILLIS, this::ask);
+        }
+    }
+}

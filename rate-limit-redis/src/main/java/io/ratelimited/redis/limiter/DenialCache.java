@@ -1,0 +1,96 @@
+package io.ratelimited.redis.limiter;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Ticker;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Refusals remembered until their retry-after, counted from when the question was sent: until then Redis would refuse
+ * again, so that an exhausted key costs it nothing. A refusal is remembered for one second at the most, because a
+ * permit given back, a reset or a new limit on another node may end it sooner. Bounded in number; thread-safe.
+ */
+final class DenialCache {
+
+    private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
+
+    private final Cache<String, Denial> denials;
+    private final Ticker ticker;
+
+    private record Denial(
+            LimitTerms terms, long permits, long maxWait, long until, long due, long remaining, long wholeAt) {}
+
+    DenialCache(Ticker ticker, long maximumKeys) {
+        this.ticker = ticker;
+        this.denials = Caffeine.newBuilder()
+                .maximumSize(maximumKeys)
+                .expireAfterWrite(LONGEST, TimeUnit.NANOSECONDS)
+                .ticker(ticker::nanos)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    /** The refusal that Redis would give now, if that is known. */
+    @Nullable
+    ScriptReply find(String key, LimitTerms terms, long permits, long maxWaitMicros) {
+        Denial denial = denials.getIfPresent(key);
+        if (denial == null || denial.terms != terms || denial.maxWait != maxWaitMicros || denial.permits > permits) {
+            return null;
+        }
+        long now = ticker.nanos();
+        if (now - denial.until >= 0) {
+            return null;
+        }
+        long due = denial.due;
+        if (permits > denial.permits) {
+            Algorithm algorithm = terms.limit().algorithm();
+            if (algorithm == Algorithm.SLIDING_WINDOW || algorithm == Algorithm.SLIDING_LOG) {
+                return null;
+            }
+            if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
+                LimitTerms.Cost cost = terms.cost(permits);
+                LimitTerms.Cost denied = terms.cost(denial.permits);
+                if (cost.parts() != denied.parts()) {
+                    return null;
+                }
+                due += (cost.micros() - denied.micros()) * 1000;
+            }
+        }
+        return new ScriptReply(
+                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
+    }
+
+    /**
+     * Remembers a refusal with a retry-after.
+     *
+     * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
+     */
+    void add(String key, PermitRequest call, ScriptReply verdict, long sentAt, long hold) {
+        long retry = Math.max(hold, ~verdict.outcome());
+        denials.put(
+                key,
+                new Denial(
+                        verdict.terms(),
+                        call.permits(),
+                        call.maxWaitMicros(),
+                        sentAt + Math.min(LONGEST, retry),
+                        sentAt + retry,
+                        verdict.remaining(),
+                        sentAt + verdict.reset()));
+    }
+
+    void forget(String key) {
+        denials.invalidate(key);
+    }
+
+    void clear() {
+        denials.invalidateAll();
+    }
+
+    long size() {
+        return denials.estimatedSize();
+    }
+}

@@ -1,0 +1,164 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.connection.Replies;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The calls of one key on this node: at most one script call is under way, and the calls that arrive meanwhile are
+ * decided together by the next one, in order. Exact, and no call is held back to fill a batch. Exists while there are calls.
+ */
+final class KeyBatch {
+
+    /** Replies decided by one script call at the most, so that it stays short. */
+    private static final int MOST = 256;
+
+    private final RemoteDecisions decisions;
+    private final ConcurrentHashMap<String, KeyBatch> batches;
+    private final String key;
+    /** Guarded by this. */
+    private List<PermitRequest> waiting = new ArrayList<>(4);
+    /** A script call is under way. Guarded by this. */
+    private boolean busy;
+    /** Out of {@link #batches}, and of no more use. Guarded by this. */
+    private boolean ended;
+
+    KeyBatch(RemoteDecisions decisions, ConcurrentHashMap<String, KeyBatch> batches, String key) {
+        this.decisions = decisions;
+        this.batches = batches;
+        this.key = key;
+    }
+
+    /** Adds a call; false when the batch has ended, and the key has to be looked up again. */
+    boolean add(PermitRequest call) {
+        synchronized (this) {
+            if (ended) {
+                return false;
+            }
+            waiting.add(call);
+            if (busy) {
+                return true;
+            }
+            busy = true;
+        }
+        next();
+        return true;
+    }
+
+    /** Sends what waits, or ends the batch. */
+    private void next() {
+        while (true) {
+            List<PermitRequest> batch;
+            synchronized (this) {
+                if (waiting.isEmpty()) {
+                    ended = true;
+                    batches.remove(key, this);
+                    return;
+                }
+                if (waiting.size() <= MOST) {
+                    batch = waiting;
+                    waiting = new ArrayList<>(4);
+                } else {
+                    batch = new ArrayList<>(waiting.subList(0, MOST));
+                    waiting = new ArrayList<>(waiting.subList(MOST, waiting.size()));
+                }
+            }
+            batch.removeIf(PermitRequest::isDone);
+            LimitTerms terms = decisions.terms();
+            batch.removeIf(call -> {
+                // The limit may have become smaller.
+                boolean never = terms.isNever(call.permits());
+                if (never) {
+                    decisions.never(call, key, terms);
+                }
+                return never;
+            });
+            batch.removeIf(call -> {
+                ScriptReply leased = decisions.leases().takeLate(key, terms, call.permits());
+                return leased != null && call.complete(leased);
+            });
+            if (!batch.isEmpty()) {
+                send(batch, terms);
+                return;
+            }
+        }
+    }
+
+    private void send(List<PermitRequest> batch, LimitTerms terms) {
+        Ticker ticker = decisions.ticker();
+        long sentAt = ticker.nanos();
+        Leases.Request lease = decisions.leases().request(key, terms, sentAt);
+        List<PermitRequest> calls = lease == null ? batch : lease.around(batch);
+        decisions
+                .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        fail(batch, failure);
+                        return;
+                    }
+                    ScriptReply[] all;
+                    try {
+                        all = ScriptReply.all(reply, calls, terms);
+                    } catch (RuntimeException ex) {
+                        // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
+                        fail(batch, ex);
+                        return;
+                    }
+                    decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
+                });
+    }
+
+    /**
+     * All calls are completed before the next script call is made, so that those who ask again at once are part of it.
+     *
+     * @param first where the verdicts on the batch begin
+     */
+    private void decided(
+            List<PermitRequest> batch, ScriptReply[] all, int first, long sentAt, Leases.@Nullable Request lease) {
+        boolean taken = false;
+        for (int i = 0; i < batch.size(); i++) {
+            ScriptReply verdict = all[first + i];
+            if (verdict.hasRetry()) {
+                boolean last = i == batch.size() - 1 || !batch.get(i).asksAs(batch.get(i + 1));
+                if (last) {
+                    long hold = lease == null ? 0 : lease.hold();
+                    decisions.denials().add(key, batch.get(i), verdict, sentAt, hold);
+                }
+                taken = false;
+            } else if (verdict.admitted() && !taken) {
+                // What was refused before has to wait longer now.
+                decisions.denials().forget(key);
+                taken = true;
+            }
+        }
+        if (lease != null) {
+            lease.answered(all[all.length - 1]);
+        }
+        for (int i = 0; i < batch.size(); i++) {
+            ScriptReply verdict = all[first + i];
+            if (!batch.get(i).complete(verdict) && verdict.admitted()) {
+                // The caller has given up and was decided otherwise; nobody else could give the permits back.
+                decisions.giveBack(key, batch.get(i).permits(), verdict);
+            }
+        }
+        next();
+    }
+
+    /** The calls behind an unanswered one would wait in vain too. */
+    private void fail(List<PermitRequest> batch, Throwable failure) {
+        List<PermitRequest> behind = List.of();
+        if (Replies.cause(failure) instanceof TimeoutException || Replies.isNotSent(failure)) {
+            synchronized (this) {
+                behind = waiting;
+                waiting = new ArrayList<>(4);
+            }
+        }
+        next();
+        batch.forEach(call -> call.completeExceptionally(failure));
+        behind.forEach(call -> call.completeExceptionally(failure));
+    }
+}

@@ -1,0 +1,220 @@
+package io.ratelimited.redis.limiter;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Ticker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Permits of hot keys that this node has taken in Redis in advance, to be handed out here for a short time T. Whatever a
+ * window of the cluster holds was granted by Redis in that window or at most T before, so that no window exceeds its
+ * limit by more than rate · T: T is the tolerated share of the period. Unused permits go back with the next call; those
+ * of a node that dies are lost. Only keys that this node asks for often are leased; all others stay exact.
+ */
+final class Leases {
+
+    /** Replies a second of one key on this node from which on it is worth it. */
+    private static final double HOT = 200;
+
+    private static final long SHORTEST = TimeUnit.MILLISECONDS.toNanos(5);
+    private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
+    /** The calls of a key are counted for so long at a time. */
+    private static final long SPAN = TimeUnit.MILLISECONDS.toNanos(50);
+
+    private final Ticker ticker;
+    private final IntSupplier nodes;
+    private final double maxOvershoot;
+    private final Cache<String, Hot> keys;
+
+    Leases(Ticker ticker, IntSupplier nodes, LimiterOptions options) {
+        this.ticker = ticker;
+        this.nodes = nodes;
+        this.maxOvershoot = options.maxOvershoot();
+        this.keys = Caffeine.newBuilder()
+                .maximumSize(options.maximumKeys())
+                .expireAfterAccess(Duration.ofSeconds(5))
+                .ticker(ticker::nanos)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    /** T in nanoseconds; 0 when the limit is exact. */
+    static long length(Limit limit, double maxOvershoot) {
+        boolean leasable = switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW -> true;
+            default -> false;
+        };
+        long length = (long) (limit.rate().period().toNanos() * maxOvershoot);
+        return leasable && length >= SHORTEST ? Math.min(LONGEST, length) : 0;
+    }
+
+    /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
+    @Nullable
+    ScriptReply take(String key, LimitTerms terms, long permits) {
+        if (maxOvershoot == 0 || length(terms.limit(), maxOvershoot) == 0) {
+            return null;
+        }
+        long now = ticker.nanos();
+        Hot hot = keys.get(key, name -> new Hot(now));
+        synchronized (hot) {
+            hot.count(permits, now);
+            return hot.handOut(terms, permits, now);
+        }
+    }
+
+    /** Hands out what this node has come to hold while a counted call waited for its turn. */
+    @Nullable
+    ScriptReply takeLate(String key, LimitTerms terms, long permits) {
+        Hot hot = maxOvershoot == 0 ? null : keys.getIfPresent(key);
+        if (hot == null) {
+            return null;
+        }
+        synchronized (hot) {
+            return hot.handOut(terms, permits, ticker.nanos());
+        }
+    }
+
+    /** What to ask for beside the calls of a key; null for nothing. */
+    @Nullable
+    Request request(String key, LimitTerms terms, long now) {
+        if (maxOvershoot == 0) {
+            return null;
+        }
+        Hot hot = keys.getIfPresent(key);
+        long length = length(terms.limit(), maxOvershoot);
+        if (hot == null || length == 0) {
+            return null;
+        }
+        synchronized (hot) {
+            PermitRequest refund = hot.left > 0 && hot.terms == terms ? PermitRequest.refund(hot.left, hot.mark) : null;
+            hot.left = 0;
+            if (refund == null && hot.rate < HOT) {
+                return null;
+            }
+            return new Request(hot, terms, refund, size(hot, terms.limit(), length, now), now, length);
+        }
+    }
+
+    /** As many as will be used in T, this node's share of what the cluster may use in T, and its share of what is left. */
+    private long size(Hot hot, Limit limit, long length, long now) {
+        if (hot.rate < HOT) {
+            return 0;
+        }
+        int sharers = nodes.getAsInt();
+        double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
+        double refilled = limit.algorithm() == Algorithm.FIXED_WINDOW ? 0 : (now - hot.answeredAt) * perNano;
+        double capacity = (double) limit.capacity();
+        double left = hot.terms == null ? capacity : Math.min(capacity, hot.remaining + refilled);
+        double used = hot.rate * length / TimeUnit.SECONDS.toNanos(1);
+        return (long) Math.min(Math.min(used, perNano * length / sharers), left / sharers);
+    }
+
+    /** A key. Guarded by itself. */
+    private static final class Hot {
+
+        private long countedSince;
+        private long counted;
+        /** Permits a second that are asked for here. */
+        private double rate;
+
+        private @Nullable LimitTerms terms;
+        private long left;
+        /** When what is left is no longer ours to hand out. */
+        private long until;
+
+        private String mark = "";
+        private long remaining;
+        private long answeredAt;
+        private long wholeAt;
+
+        private Hot(long now) {
+            this.countedSince = now;
+            this.until = now;
+            this.answeredAt = now;
+        }
+
+        private @Nullable ScriptReply handOut(LimitTerms current, long permits, long now) {
+            if (terms != current || left < permits || now - until >= 0) {
+                return null;
+            }
+            left -= permits;
+            return new ScriptReply(0, remaining + left, Math.max(0, wholeAt - now), "", current, Source.LEASE);
+        }
+
+        private void count(long permits, long now) {
+            counted += permits;
+            long elapsed = now - countedSince;
+            if (elapsed >= SPAN) {
+                rate = (double) counted / elapsed * TimeUnit.SECONDS.toNanos(1);
+                counted = 0;
+                countedSince = now;
+            }
+        }
+    }
+
+    /** What one script call gives back and asks for in advance. */
+    static final class Request {
+
+        private final Hot hot;
+        private final LimitTerms terms;
+        private final @Nullable PermitRequest refund;
+        private final long size;
+        private final long sentAt;
+        private final long length;
+
+        private Request(
+                Hot hot, LimitTerms terms, @Nullable PermitRequest refund, long size, long sentAt, long length) {
+            this.hot = hot;
+            this.terms = terms;
+            this.refund = refund;
+            this.size = size;
+            this.sentAt = sentAt;
+            this.length = length;
+        }
+
+        /** What goes back, the calls, and what is wanted in advance. */
+        List<PermitRequest> around(List<PermitRequest> batch) {
+            List<PermitRequest> calls = new ArrayList<>(batch.size() + 2);
+            if (refund != null) {
+                calls.add(refund);
+            }
+            calls.addAll(batch);
+            if (size > 0) {
+                calls.add(new PermitRequest(size, 0, 0));
+            }
+            return calls;
+        }
+
+        /** For how long a refused key is left alone, so that there is enough to lease by then. */
+        long hold() {
+            long untilFull = (long) ((double) terms.limit().capacity()
+                    * terms.limit().rate().period().toNanos()
+                    / terms.limit().rate().permits());
+            return terms.limit().algorithm() == Algorithm.FIXED_WINDOW ? 0 : Math.min(length / 2, untilFull / 2);
+        }
+
+        /** The last answer: what is left in Redis, and whether the wish was granted if there was one. */
+        void answered(ScriptReply last) {
+            synchronized (hot) {
+                hot.terms = terms;
+                hot.remaining = last.remaining();
+                hot.answeredAt = sentAt;
+                hot.wholeAt = sentAt + last.reset();
+                if (size > 0 && last.admitted()) {
+                    hot.left = size;
+                    hot.mark = last.mark().toString();
+                    boolean window = terms.limit().algorithm() == Algorithm.FIXED_WINDOW;
+                    hot.until = sentAt + (window ? Math.min(length, last.reset()) : length);
+                }
+            }
+        }
+    }
+}

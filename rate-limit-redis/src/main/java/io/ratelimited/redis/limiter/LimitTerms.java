@@ -1,0 +1,286 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import java.math.BigInteger;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/**
+ * A limit in the words of its script: the parameters, and what a number of permits costs. Immutable.
+ *
+ * <p>One permit of a rate takes {@code step / one} microseconds, exactly; see {@code virtual_time.lua}.
+ */
+final class LimitTerms {
+
+    /** Microseconds. */
+    private static final long SECOND = 1_000_000;
+
+    /** The longest time anyone waits, in microseconds: as in the scripts. */
+    static final long FAR = (1L << 60) / 1000;
+
+    /** Below it a number of Lua is exact. */
+    private static final double EXACT = 1L << 53;
+
+    private static final BigInteger MOST_PARTS = BigInteger.ONE.shiftLeft(40);
+    private static final BigInteger MOST_STEP = BigInteger.ONE.shiftLeft(52);
+    /** A call without a lease of its own counts so long after its node was last heard of. */
+    static final Duration NODE_LEASE = Duration.ofSeconds(30);
+
+    private final Limit limit;
+    private final Script script;
+    private final String letter;
+    private final String meta;
+    private final List<String> parameters;
+    /** The parameters, if they are the same in every call. */
+    private final ScriptArguments always;
+
+    private final long one;
+    private final BigInteger step;
+    private final Cost depth;
+    private final double mostPermits;
+    private final boolean startsEmpty;
+
+    LimitTerms(Limit limit) {
+        this.limit = limit;
+        Rate rate = limit.rate();
+        boolean counts = limit.algorithm() == Algorithm.CONCURRENCY || rate.isClosed() || rate.isUnlimited();
+        BigInteger period = BigInteger.valueOf(counts ? 1000 : rate.period().toNanos());
+        BigInteger thousands = BigInteger.valueOf(counts ? 1 : rate.permits()).multiply(BigInteger.valueOf(1000));
+        BigInteger common = period.gcd(thousands);
+        BigInteger parts = thousands.divide(common);
+        BigInteger exact = period.divide(common);
+        if (parts.compareTo(MOST_PARTS) > 0) {
+            exact = ceilDiv(exact.multiply(MOST_PARTS), parts);
+            parts = MOST_PARTS;
+        }
+        if (exact.compareTo(MOST_STEP) > 0) {
+            exact = ceilDiv(exact, parts);
+            parts = BigInteger.ONE;
+        }
+        this.one = parts.longValueExact();
+        this.step = exact;
+        this.depth = switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY ->
+                limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
+            default -> new Cost(0, 0);
+        };
+        this.startsEmpty = limit.algorithm() == Algorithm.SMOOTH_BURSTY;
+        this.mostPermits = limit.algorithm() == Algorithm.WARM_UP
+                ? (1L << 60) / (interval(limit) * limit.coldFactor())
+                : Double.MAX_VALUE;
+        this.parameters = new ArrayList<>();
+        String size = rate.permits() + "/" + brief(rate.period().toNanos());
+        switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
+                script = Script.VIRTUAL_TIME;
+                letter = limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
+                meta = letter + size + burst();
+                virtualTime();
+            }
+            case WARM_UP -> {
+                script = Script.WARM_UP;
+                letter = "w";
+                meta = letter + size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
+                warmUp();
+            }
+            case FIXED_WINDOW -> {
+                script = Script.FIXED_WINDOW;
+                letter = "f";
+                meta = letter + size + "/" + limit.zone();
+                add(rate.permits());
+                add(micros(rate.period()));
+            }
+            case SLIDING_WINDOW -> {
+                script = Script.SLIDING_WINDOW;
+                letter = "r";
+                long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
+                meta = letter + rate.permits() + "/" + slot + "/" + (limit.slots() + 1);
+                add(rate.permits());
+                add(slot);
+                add(limit.slots() + 1);
+            }
+            case SLIDING_LOG -> {
+                script = Script.SLIDING_LOG;
+                letter = "q";
+                meta = letter + rate.permits() + "/" + micros(rate.period());
+                add(rate.permits());
+                add(micros(rate.period()));
+            }
+            case CONCURRENCY -> {
+                script = Script.CONCURRENCY;
+                letter = "c";
+                meta = letter;
+                add(limit.maxConcurrent());
+                Duration lease = limit.lease();
+                add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
+            }
+            default -> throw new IllegalArgumentException("no script for " + limit.algorithm());
+        }
+        always = words(List.of(), -1);
+    }
+
+    private void add(long parameter) {
+        parameters.add(Long.toString(parameter));
+    }
+
+    private void add(double parameter) {
+        parameters.add(Double.toString(parameter));
+    }
+
+    private void virtualTime() {
+        boolean queues = limit.algorithm() == Algorithm.LEAKY_BUCKET;
+        boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
+        Cost burst = cost(limit.burst());
+        add(one);
+        add(depth.micros);
+        add(depth.parts);
+        add(queues ? burst.micros : -1);
+        add(queues ? burst.parts : 0);
+        add(pays ? 1 : 0);
+        parameters.add(ORIGIN);
+        parameters.add(step.toString());
+        add(limit.storesOneSecond() ? permitsInASecond() : limit.burst());
+    }
+
+    /** What can be stored, if it is not the number in the rate. */
+    private String burst() {
+        if (limit.storesOneSecond()) {
+            return micros(limit.rate().period()) == SECOND ? "" : "/s";
+        }
+        return limit.burst() == limit.rate().permits() ? "" : "/" + limit.burst();
+    }
+
+    private long permitsInASecond() {
+        return BigInteger.valueOf(limit.rate().permits())
+                .multiply(BigInteger.valueOf(1_000_000_000))
+                .divide(BigInteger.valueOf(limit.rate().period().toNanos()))
+                .longValueExact();
+    }
+
+    private void warmUp() {
+        double warmup = limit.warmup().toNanos();
+        double interval = interval(limit);
+        double cold = interval * limit.coldFactor();
+        double threshold = 0.5 * warmup / interval;
+        double most = threshold + 2.0 * warmup / (interval + cold);
+        add(interval);
+        add(threshold);
+        add(most);
+        add(most > threshold ? (cold - interval) / (most - threshold) : 0);
+        add(most > 0 ? warmup / most : 0);
+    }
+
+    private static double interval(Limit limit) {
+        return (double) limit.rate().period().toNanos() / limit.rate().permits();
+    }
+
+    /** Stands in {@link #parameters} for when the cluster began. */
+    private static final String ORIGIN = "origin";
+
+    /** In few characters, that Lua reads as a number. */
+    private static String brief(long number) {
+        String digits = Long.toString(number);
+        int end = digits.length();
+        while (end > 1 && digits.charAt(end - 1) == '0') {
+            end--;
+        }
+        int zeros = digits.length() - end;
+        return zeros > 2 ? digits.substring(0, end) + "e" + zeros : digits;
+    }
+
+    /** A span of time in microseconds, rounded up. */
+    static long micros(Duration duration) {
+        return (duration.toNanos() - 1) / 1000 + 1;
+    }
+
+    private static BigInteger ceilDiv(BigInteger dividend, BigInteger divisor) {
+        return dividend.add(divisor).subtract(BigInteger.ONE).divide(divisor);
+    }
+
+    Limit limit() {
+        return limit;
+    }
+
+    Script script() {
+        return script;
+    }
+
+    /** Whether {@code virtual_time_usual.lua} decides, but for what it cannot foresee. */
+    boolean isUsual() {
+        boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
+        return pays && (depth.micros + 2.0) * one < EXACT;
+    }
+
+    /** Decided without asking anyone: closed, unlimited. */
+    boolean isConstant() {
+        return limit.algorithm() != Algorithm.CONCURRENCY
+                && (limit.rate().isClosed() || limit.rate().isUnlimited());
+    }
+
+    /** More permits than can ever be had at once. */
+    boolean isNever(long permits) {
+        return permits > limit.capacity() || permits > mostPermits || cost(permits).micros >= FAR;
+    }
+
+    /** Appends the parameters. A bucket that starts empty was empty at the origin, in microseconds since 1970. */
+    void appendTo(ScriptArguments args, long origin, ZoneOffsets calendar) {
+        if (!startsEmpty && limit.algorithm() != Algorithm.FIXED_WINDOW) {
+            args.add(always);
+            return;
+        }
+        List<String> zone = startsEmpty ? List.of() : calendar.arguments();
+        args.add(words(zone, origin));
+    }
+
+    private ScriptArguments words(List<String> zone, long origin) {
+        ScriptArguments words = new ScriptArguments().add(letter).add(meta).add(parameters.size() + zone.size());
+        parameters.forEach(parameter -> words.add(parameter.equals(ORIGIN) ? Long.toString(origin) : parameter));
+        zone.forEach(words::add);
+        return words;
+    }
+
+    /** Parts of a microsecond. */
+    long one() {
+        return one;
+    }
+
+    /** Parts that one permit takes. */
+    long step() {
+        return step.longValue();
+    }
+
+    /** What a bucket holds, as a time. */
+    Cost depth() {
+        return depth;
+    }
+
+    /** What permits cost, in microseconds and parts of one; at most {@link #FAR}. */
+    Cost cost(long permits) {
+        long whole = step.longValue();
+        if (Math.multiplyHigh(whole, permits) == 0 && whole * permits >= 0) {
+            long parts = whole * permits;
+            return parts / one >= FAR ? Cost.ENDLESS : new Cost(parts / one, parts % one);
+        }
+        BigInteger[] both = step.multiply(BigInteger.valueOf(permits)).divideAndRemainder(BigInteger.valueOf(one));
+        return both[0].bitLength() > 60 || both[0].longValue() >= FAR
+                ? Cost.ENDLESS
+                : new Cost(both[0].longValue(), both[1].longValue());
+    }
+
+    /**
+     * A time.
+     *
+     * @param micros whole microseconds
+     * @param parts of one more microsecond
+     */
+    record Cost(long micros, long parts) {
+
+        static final Cost ENDLESS = new Cost(FAR, 0);
+    }
+}

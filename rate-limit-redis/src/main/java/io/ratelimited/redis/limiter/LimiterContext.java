@@ -1,0 +1,31 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.KeyNames;
+import java.util.concurrent.Executor;
+import java.util.function.BiFunction;
+import java.util.function.IntSupplier;
+import java.util.function.LongSupplier;
+
+/**
+ * What the limiters of a process have in common.
+ *
+ * @param connection sends every command
+ * @param keys names the keys in Redis
+ * @param ticker time, and waiting for it
+ * @param callers runs what callers have attached to asynchronous decisions
+ * @param node the name of this process, unique in the cluster
+ * @param nodes among how many nodes a limit is divided while Redis is away
+ * @param origin when the cluster began, in microseconds since 1970
+ * @param unavailable makes the exception for what could not be done, and why
+ */
+public record LimiterContext(
+        GuardedConnection connection,
+        KeyNames keys,
+        Ticker ticker,
+        Executor callers,
+        String node,
+        IntSupplier nodes,
+        LongSupplier origin,
+        BiFunction<String, Throwable, RuntimeException> unavailable) {}

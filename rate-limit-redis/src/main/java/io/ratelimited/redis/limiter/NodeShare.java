@@ -1,0 +1,49 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
+import java.time.Duration;
+
+/** The share that one of several nodes has of a limit, so that all of them together stay within it. */
+final class NodeShare {
+
+    private static final Duration LONGEST = Duration.ofDays(3_650);
+
+    private NodeShare() {}
+
+    static Limit of(Limit limit, int nodes) {
+        Rate rate = limit.rate();
+        if (nodes <= 1 || (limit.algorithm() != Algorithm.CONCURRENCY && (rate.isClosed() || rate.isUnlimited()))) {
+            return limit;
+        }
+        Limit.Builder share = limit.toBuilder();
+        switch (limit.algorithm()) {
+            case CONCURRENCY ->
+                share.maxConcurrent(limit.maxConcurrent() == 0 ? 0 : Math.max(1, limit.maxConcurrent() / nodes));
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> share.rate(window(rate, nodes));
+            default -> share.rate(paced(rate, nodes));
+        }
+        if (limit.algorithm().uses(Attribute.BURST) && !limit.storesOneSecond()) {
+            long least = limit.algorithm() == Algorithm.SMOOTH_BURSTY ? 0 : 1;
+            share.burst(Math.max(least, limit.burst() / nodes));
+        }
+        return share.build();
+    }
+
+    /** The same permits in a longer time: exact, and without a remainder. */
+    private static Rate paced(Rate rate, int nodes) {
+        Duration longer = rate.period().multipliedBy(nodes);
+        return longer.compareTo(LONGEST) <= 0 ? new Rate(rate.permits(), longer) : window(rate, nodes);
+    }
+
+    /** Fewer permits in the same time; less than one is one in a longer time. */
+    private static Rate window(Rate rate, int nodes) {
+        if (rate.permits() >= nodes) {
+            return new Rate(rate.permits() / nodes, rate.period());
+        }
+        Duration longer = rate.period().multipliedBy((nodes - 1) / rate.permits() + 1);
+        return new Rate(1, longer.compareTo(LONGEST) <= 0 ? longer : LONGEST);
+    }
+}

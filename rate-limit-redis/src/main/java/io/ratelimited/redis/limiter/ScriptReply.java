@@ -1,0 +1,135 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * What was decided about one call.
+ *
+ * @param outcome nanoseconds to wait, 0 or more, of an admitted call; else the complement of its retry-after, or {@link
+ *     #NEVER} or {@link #UNKNOWN}
+ * @param remaining permits left
+ * @param reset nanoseconds until the budget is whole
+ * @param mark its text is what the script needs to give the permits back; empty when nothing was taken in Redis
+ * @param terms under which it was decided
+ * @param source who decided
+ */
+record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitTerms terms, Source source) {
+
+    /** As {@code virtual_time.lua} writes it; few are ever asked for theirs. */
+    private record Mark(long v, long part, long epoch) {
+
+        @Override
+        public String toString() {
+            return v + "+" + part + '@' + epoch;
+        }
+    }
+
+    static final long NEVER = Long.MIN_VALUE;
+    static final long UNKNOWN = Long.MIN_VALUE + 1;
+
+    /** As in the scripts. */
+    private static final long SCRIPT_NEVER = -9007199254740991L;
+
+    private static final long SCRIPT_UNKNOWN = -9007199254740990L;
+
+    /** Values of the reply to the usual calls of {@code virtual_time_usual.lua}; others have four a call. */
+    private static final int USUAL = 5;
+
+    /** What a script has decided about calls, in their order. */
+    static ScriptReply[] all(List<Object> reply, List<PermitRequest> calls, LimitTerms terms) {
+        ScriptReply[] verdicts = new ScriptReply[calls.size()];
+        if (reply.size() == USUAL) {
+            usual(reply, calls.get(0), terms, verdicts);
+            return verdicts;
+        }
+        for (int i = 0; i < verdicts.length; i++) {
+            verdicts[i] = of(reply, 4 * i, terms);
+        }
+        return verdicts;
+    }
+
+    /** Of equal calls, each after the other, by the same arithmetic as in the script. */
+    private static void usual(List<Object> reply, PermitRequest call, LimitTerms terms, ScriptReply[] verdicts) {
+        long now = (Long) reply.get(0);
+        long v = (Long) reply.get(1);
+        long part = (Long) reply.get(2);
+        long taken = (Long) reply.get(4);
+        long epoch = (Long) reply.get(3);
+        long one = terms.one();
+        LimitTerms.Cost cost = terms.cost(call.permits());
+        LimitTerms.Cost depth = terms.depth();
+        long burst = terms.limit().burst();
+        long step = terms.step();
+        for (int i = 0; i < verdicts.length; i++) {
+            long next = v + cost.micros();
+            long nextPart = part + cost.parts();
+            if (nextPart >= one) {
+                next++;
+                nextPart -= one;
+            }
+            long wait = Math.max(0, next - now + (nextPart > 0 ? 1 : 0));
+            long outcome = wait * 1000;
+            Object mark = "0";
+            if (i < taken) {
+                v = next;
+                part = nextPart;
+                mark = new Mark(v, part, epoch);
+            } else {
+                outcome = wait > LimitTerms.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
+            }
+            boolean ahead = v > now || (v == now && part > 0);
+            long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
+            long over = part + depth.parts();
+            long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
+            verdicts[i] = new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, terms, Source.REDIS);
+        }
+    }
+
+    /** From the four values of a reply that begin at an index; see {@code decide.lua}. */
+    static ScriptReply of(List<Object> reply, int index, LimitTerms terms) {
+        long micros = (Long) reply.get(index);
+        long outcome;
+        if (micros == SCRIPT_NEVER) {
+            outcome = NEVER;
+        } else if (micros == SCRIPT_UNKNOWN) {
+            outcome = UNKNOWN;
+        } else {
+            outcome = micros >= 0 ? micros * 1000 : ~(-micros * 1000);
+        }
+        return new ScriptReply(
+                outcome,
+                (Long) reply.get(index + 1),
+                (Long) reply.get(index + 2) * 1000,
+                reply.get(index + 3).toString(),
+                terms,
+                Source.REDIS);
+    }
+
+    boolean admitted() {
+        return outcome >= 0;
+    }
+
+    /** Refused, with a time at which to try again. */
+    boolean hasRetry() {
+        return outcome < 0 && outcome != NEVER && outcome != UNKNOWN;
+    }
+
+    ScriptReply outcome(long value) {
+        return new ScriptReply(value, remaining, reset, mark, terms, source);
+    }
+
+    Decision decision() {
+        return new Decision(
+                terms.limit().name(),
+                admitted(),
+                Duration.ofNanos(Math.max(0, outcome)),
+                hasRetry() ? Duration.ofNanos(~outcome) : null,
+                outcome == NEVER,
+                remaining,
+                Duration.ofNanos(reset),
+                source);
+    }
+}

@@ -1,0 +1,439 @@
+package io.ratelimited.redis.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
+
+import io.lettuce.core.api.sync.RedisCommands;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.RedisServers;
+import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/**
+ * On random schedules every script decides what the Java step decides, to the microsecond. Without keys: a cell of Java
+ * that nothing evicts.
+ */
+class ScriptModelTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    @RegisterExtension
+    static final RedisServers EMBEDDED = RedisServers.embedded();
+
+    /** Rates of which a permit takes a whole number of nanoseconds: what Java counts in. */
+    static Stream<Limit> limits() {
+        return Stream.of(
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").burst(7).build(),
+                Limit.of("b", Algorithm.TOKEN_BUCKET).rate("400/ms").burst(1000).build(),
+                Limit.of("c", Algorithm.TOKEN_BUCKET).rate("1/d").burst(3).build(),
+                Limit.of("d", Algorithm.GCRA).rate("5/m").burst(5).build(),
+                Limit.of("e", Algorithm.SMOOTH_BURSTY).rate("20/s").burst(5).build(),
+                Limit.of("f", Algorithm.SMOOTH_BURSTY).rate("10/s").burst(0).build(),
+                Limit.of("g", Algorithm.LEAKY_BUCKET).rate("100/s").burst(8).build(),
+                Limit.of("h", Algorithm.LEAKY_BUCKET).rate("400/ms").burst(3).build(),
+                Limit.of("i", Algorithm.WARM_UP)
+                        .rate("7/s")
+                        .warmup(Duration.ofSeconds(3))
+                        .build(),
+                Limit.of("j", Algorithm.WARM_UP)
+                        .rate("100/s")
+                        .warmup(Duration.ofMillis(777))
+                        .coldFactor(5)
+                        .build(),
+                Limit.of("k", Algorithm.WARM_UP)
+                        .rate("10/s")
+                        .warmup(Duration.ZERO)
+                        .build(),
+                Limit.of("l", Algorithm.FIXED_WINDOW).rate("9/s").build(),
+                Limit.of("m", Algorithm.FIXED_WINDOW)
+                        .rate("9/d")
+                        .zone(ZoneId.of("America/Santiago"))
+                        .build(),
+                Limit.of("n", Algorithm.FIXED_WINDOW)
+                        .rate("9/7d")
+                        .zone(ZoneId.of("Australia/Lord_Howe"))
+                        .build(),
+                Limit.of("t", Algorithm.FIXED_WINDOW)
+                        .rate("9/h")
+                        .zone(ZoneId.of("Australia/Lord_Howe"))
+                        .build(),
+                Limit.of("u", Algorithm.FIXED_WINDOW)
+                        .rate("9/12h")
+                        .zone(ZoneId.of("Europe/Berlin"))
+                        .build(),
+                Limit.of("v", Algorithm.FIXED_WINDOW)
+                        .rate("9/h")
+                        .zone(ZoneId.of("Asia/Kathmandu"))
+                        .build(),
+                Limit.of("o", Algorithm.SLIDING_WINDOW).rate("9/s").build(),
+                Limit.of("p", Algorithm.SLIDING_WINDOW).rate("30/m").slots(60).build(),
+                Limit.of("q", Algorithm.SLIDING_WINDOW).rate("3/s").slots(1).build(),
+                Limit.of("r", Algorithm.SLIDING_LOG).rate("9/s").build(),
+                Limit.of("s", Algorithm.SLIDING_LOG).rate("300/m").build(),
+                Limit.of("w", Algorithm.SMOOTH_BURSTY).rate("5/m").build(),
+                Limit.of("x", Algorithm.SMOOTH_BURSTY).rate("5/2s").build());
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    void decidesAsInMemory(Limit limit) {
+        new Run(REDIS, limit, 1).go(150);
+    }
+
+    @ParameterizedTest
+    @MethodSource("limits")
+    @Tag("proof")
+    void decidesAsInMemoryOnManySchedules(Limit limit) {
+        for (long seed = 1; seed <= 10; seed++) {
+            new Run(REDIS, limit, seed).go(400);
+        }
+    }
+
+    /** On the other version of the server, if there is one. Its short form is {@link EmbeddedRedisContractTest}. */
+    @ParameterizedTest
+    @MethodSource("limits")
+    @Tag("proof")
+    void decidesAsInMemoryOnTheServerOfTheJar(Limit limit) {
+        assumeFalse(RedisProcess.binary().equals(RedisProcess.embedded()), "the other tests use this server");
+        for (long seed = 4; seed <= 5; seed++) {
+            new Run(EMBEDDED, limit, seed).go(400);
+        }
+    }
+
+    /** Also rates of which a permit takes no whole number of microseconds, or very many. */
+    static Stream<Limit> awkwardLimits() {
+        return Stream.concat(
+                limits(),
+                Stream.of(
+                        Limit.of("A", Algorithm.TOKEN_BUCKET)
+                                .rate("3/s")
+                                .burst(8)
+                                .build(),
+                        Limit.of("B", Algorithm.GCRA).rate("7/ms").burst(1006).build(),
+                        Limit.of("C", Algorithm.GCRA).rate("999983/d").build(),
+                        Limit.of("D", Algorithm.TOKEN_BUCKET)
+                                .rate("1/3650d")
+                                .burst(3)
+                                .build(),
+                        Limit.of("E", Algorithm.TOKEN_BUCKET)
+                                .rate("1000000000/s")
+                                .build(),
+                        Limit.of("F", Algorithm.TOKEN_BUCKET)
+                                .rate("999999999/s")
+                                .burst(900_000_000_000_000L)
+                                .build()));
+    }
+
+    static Stream<Limit> awkwardBuckets() {
+        return awkwardLimits().filter(limit -> new LimitTerms(limit).isUsual());
+    }
+
+    /**
+     * Callers of one key who are decided together are told what they would have been told alone, and what they give back
+     * does the same: equal callers, of whom the script is told once, and others; while the clock steps back, too.
+     */
+    @ParameterizedTest
+    @MethodSource("awkwardLimits")
+    void callsDecidedTogetherAreDecidedAsOneAfterAnother(Limit limit) {
+        decidedTogether(limit, 15);
+    }
+
+    @ParameterizedTest
+    @MethodSource("awkwardLimits")
+    @Tag("proof")
+    void callsDecidedTogetherAreDecidedAsOneAfterAnotherAtLength(Limit limit) {
+        decidedTogether(limit, 200);
+    }
+
+    private static void decidedTogether(Limit limit, int steps) {
+        Pair pair = new Pair(limit);
+        Random random = new Random(limit.name().charAt(0));
+        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
+        for (int step = 0; step < steps; step++) {
+            pair.ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 2));
+            if (random.nextInt(15) == 0) {
+                long back = 1000 * (long) (random.nextDouble() * period / 2);
+                pair.ticker.setWallClock(Instant.EPOCH.plusNanos(pair.ticker.epochNanos() - back));
+            }
+            boolean equal = random.nextBoolean();
+            int count = random.nextInt(10) == 0 ? 256 : 1 + random.nextInt(12);
+            List<PermitRequest> calls = new ArrayList<>();
+            for (int i = 0; i < count; i++) {
+                calls.add(equal && i > 0 ? calls.get(0) : pair.call(random, period));
+            }
+            List<ScriptReply> verdicts = pair.ask(limit.name() + " step " + step, calls);
+            int given = random.nextInt(count);
+            if (verdicts.get(given).admitted() && random.nextInt(3) == 0) {
+                pair.giveBack(calls.get(given), verdicts.get(given));
+            }
+        }
+    }
+
+    /** What another algorithm or other parameters have left is converted once, before the first. */
+    @ParameterizedTest
+    @MethodSource("awkwardLimits")
+    void callsDecidedTogetherFindWhatAnotherLimitHasLeft(Limit limit) {
+        Random random = new Random(limit.name().charAt(0));
+        long period = limit.rate().period().toNanos() / 1000;
+        for (Algorithm algorithm : List.of(
+                Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.LEAKY_BUCKET, Algorithm.TOKEN_BUCKET)) {
+            Pair pair = new Pair(Limit.of(limit.name(), algorithm).rate("9/s").build());
+            pair.ask("before", List.of(pair.call(random, 1_000_000), pair.call(random, 1_000_000)));
+            pair.decisions.update(limit);
+            PermitRequest call = pair.call(random, period);
+            pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
+            pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
+            REDIS.server().ask(commands -> commands.flushall());
+        }
+    }
+
+    /** Keys that are asked the same in one command are decided as each is by itself, and stored alike. */
+    @ParameterizedTest
+    @MethodSource("awkwardBuckets")
+    void keysAskedTogetherAreDecidedAsEachAlone(Limit limit) {
+        Server server = new Server();
+        ManualTicker ticker = RedisServers.ticker();
+        RemoteDecisions decisions =
+                new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
+        Random random = new Random(limit.name().charAt(0));
+        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
+        int asked = 0;
+        for (int step = 0; step < 60; step++) {
+            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
+            if (random.nextInt(15) == 0) {
+                long back = 1000 * (long) (random.nextDouble() * period / 2);
+                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
+            }
+            boolean foreign = random.nextInt(8) == 0;
+            PermitRequest call = new PermitRequest(
+                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
+            ScriptArguments words =
+                    decisions.arguments("take", decisions.terms(), Collections.nCopies(1 + step % 3, call));
+            List<String> together = new ArrayList<>();
+            List<String> alone = new ArrayList<>();
+            for (int i = 0; i < 12; i++) {
+                if (random.nextInt(3) > 0) {
+                    together.add("rl:{together}:" + i);
+                    alone.add("rl:{alone}:" + i);
+                    if (foreign && random.nextInt(4) == 0) {
+                        server.storeNoBucket(together.get(together.size() - 1));
+                        server.storeNoBucket(alone.get(alone.size() - 1));
+                    }
+                }
+            }
+            asked += server.asksAlike(limit.name() + " step " + step, words, together, alone);
+        }
+        assertThat(asked).as("keys decided in one command").isGreaterThan(200);
+    }
+
+    /** One connection for what is asked, and one for what is stored. */
+    private static final class Server {
+
+        private final RedisLink link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
+                .connect("")
+                .toCompletableFuture()
+                .join());
+        private final RedisCommands<String, String> commands =
+                REDIS.closeLater(REDIS.client().connect()).sync();
+
+        /** How many keys were decided in the command for all. */
+        private int asksAlike(String where, ScriptArguments words, List<String> together, List<String> alone) {
+            if (together.size() < 2) {
+                return 0;
+            }
+            List<Object> all = eval(words, together);
+            int decided = 0;
+            for (int i = 0; i < together.size(); i++) {
+                List<String> one = together.subList(i, i + 1);
+                List<String> twin = alone.subList(i, i + 1);
+                if ((Long) all.get(4 * i + 4) < 0) {
+                    assertThat(stored(one)).as(where).isEqualTo(stored(twin));
+                    assertThat(eval(words, one)).as(where).isEqualTo(eval(words, twin));
+                } else {
+                    List<Object> reply = eval(words, twin);
+                    assertThat(reply).as(where).hasSize(5).startsWith(all.get(0));
+                    assertThat(reply.subList(1, 5)).as(where).isEqualTo(all.subList(4 * i + 1, 4 * i + 5));
+                    decided++;
+                }
+                assertThat(stored(one)).as(where).isEqualTo(stored(twin));
+            }
+            return decided;
+        }
+
+        private List<Object> eval(ScriptArguments words, List<String> keys) {
+            return link.eval(Script.VIRTUAL_TIME, keys.toArray(String[]::new), words, false)
+                    .toCompletableFuture()
+                    .join();
+        }
+
+        private byte @Nullable [] stored(List<String> key) {
+            return commands.dump(key.get(0));
+        }
+
+        private void storeNoBucket(String key) {
+            commands.del(key);
+            commands.hset(key, "no", "bucket");
+        }
+    }
+
+    /** Two keys of one limit that are asked for the same: one for all calls at once, one for each alone. */
+    private static final class Pair {
+
+        private static final String TOGETHER = "rl:{together}";
+        private static final String ALONE = "rl:{alone}";
+
+        private final ManualTicker ticker = RedisServers.ticker();
+        private final RemoteDecisions decisions;
+
+        private Pair(Limit limit) {
+            this.decisions =
+                    new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
+        }
+
+        private PermitRequest call(Random random, long period) {
+            return new PermitRequest(
+                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
+        }
+
+        private List<ScriptReply> ask(String where, List<PermitRequest> calls) {
+            List<ScriptReply> together = ask(TOGETHER, calls, where);
+            List<ScriptReply> alone = new ArrayList<>();
+            for (PermitRequest call : calls) {
+                alone.addAll(ask(ALONE, List.of(call), where));
+            }
+            assertThat(texts(together)).as(where).isEqualTo(texts(alone));
+            assertThat(REDIS.server().<String>ask(commands -> commands.type(TOGETHER)))
+                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type(ALONE)));
+            return together;
+        }
+
+        /** A mark is compared by what it tells the script. */
+        private static List<String> texts(List<ScriptReply> verdicts) {
+            return verdicts.stream().map(ScriptReply::toString).toList();
+        }
+
+        private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
+            LimitTerms terms = decisions.terms();
+            List<Object> reply = decisions
+                    .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+                    .join();
+            ScriptReply[] verdicts = ScriptReply.all(reply, calls, terms);
+            assertThat(verdicts)
+                    .as(where)
+                    .allMatch(verdict -> verdict.outcome() == ScriptReply.UNKNOWN
+                            || verdict.outcome() == ScriptReply.NEVER
+                            || Math.abs(verdict.outcome()) <= 2 * LimitTerms.FAR * 1000);
+            return List.of(verdicts);
+        }
+
+        private void giveBack(PermitRequest call, ScriptReply verdict) {
+            decisions.giveBack(TOGETHER, call.permits(), verdict);
+            decisions.giveBack(ALONE, call.permits(), verdict);
+        }
+    }
+
+    /** One schedule. */
+    private static final class Run {
+
+        private final ManualTicker ticker = RedisServers.ticker();
+        private final Random random;
+        private final long seed;
+        private final Limit limit;
+        private final RateLimiter model;
+        private final RateLimiter redis;
+        private final List<Reservation[]> taken = new ArrayList<>();
+
+        private Run(RedisServers servers, Limit limit, long seed) {
+            this.seed = seed;
+            this.random = new Random(seed);
+            this.limit = limit;
+            ticker.advance(Duration.ofDays(random.nextInt(300)));
+            this.model = new InMemoryRateLimiter(limit, ticker, 10);
+            servers.server().ask(commands -> commands.flushall());
+            this.redis = servers.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        }
+
+        private void go(int steps) {
+            long period = limit.rate().period().toNanos() / 1000;
+            for (int step = 0; step < steps; step++) {
+                String where = limit.name() + " seed " + seed + " step " + step;
+                switch (random.nextInt(8)) {
+                    case 0 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period * 2));
+                    case 1, 2 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 10));
+                    case 3 -> {
+                        if (!taken.isEmpty()) {
+                            Reservation[] pair = taken.remove(random.nextInt(taken.size()));
+                            pair[0].cancel();
+                            pair[1].cancel();
+                        }
+                    }
+                    case 4 -> {
+                        // Exactly at the promised time.
+                        Decision next = model.peek(null, 1, 0);
+                        if (next.retryAfter() != null) {
+                            ticker.advanceNanos(micros(next.retryAfter()));
+                        }
+                    }
+                    case 5 -> same(where, model.peek(null, 2, 0), redis.peek(null, 2, 0));
+                    default -> reserve(where, period);
+                }
+            }
+        }
+
+        private void reserve(String where, long period) {
+            long permits = 1L + random.nextInt(4);
+            long maxWait = random.nextBoolean() ? 0 : 1000 * (long) (random.nextDouble() * period * 1.5);
+            Reservation expected = model.reserve(null, permits, maxWait);
+            Reservation actual = redis.reserve(null, permits, maxWait);
+            same(where + " permits " + permits + " maxWait " + maxWait, expected.decision(), actual.decision());
+            if (!expected.isRefused()) {
+                taken.add(new Reservation[] {expected, actual});
+            }
+        }
+
+        private static void same(String where, Decision expected, Decision actual) {
+            assertThat(actual.admitted()).as(where).isEqualTo(expected.admitted());
+            assertThat(actual.never()).as(where).isEqualTo(expected.never());
+            assertThat(actual.waitTime().toNanos()).as(where).isEqualTo(micros(expected.waitTime()));
+            if (expected.retryAfter() == null) {
+                assertThat(actual.retryAfter()).as(where).isNull();
+            } else {
+                assertThat(actual.retryAfter().toNanos()).as(where).isEqualTo(micros(expected.retryAfter()));
+            }
+            if (actual.source() == Source.REDIS) {
+                assertThat(actual.remaining()).as(where).isEqualTo(expected.remaining());
+                assertThat(actual.reset().toNanos()).as(where).isEqualTo(micros(expected.reset()));
+            }
+        }
+
+        /** Rounded up to the microsecond. */
+        private static long micros(Duration duration) {
+            return (duration.toNanos() + 999) / 1000 * 1000;
+        }
+    }
+}

@@ -1,0 +1,357 @@
+package io.ratelimited.redis.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.lettuce.core.cluster.SlotHash;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.RedisServers;
+import io.ratelimited.redis.connection.KeyNames;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.EnumSource.Mode;
+
+/** Keys, expiry, clocks and numbers in Redis. */
+class ScriptsTest {
+
+    /** What tests that set the time add to each expiry; see {@code time.lua}. */
+    private static final long PADDING = 3_600_000;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private static Limit limit(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("scripts", algorithm);
+        return switch (algorithm) {
+            case WARM_UP -> limit.rate("10/s").warmup(Duration.ofSeconds(1)).build();
+            case CONCURRENCY -> limit.maxConcurrent(5).build();
+            default -> limit.rate("10/s").build();
+        };
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void everyKeyExpiresWhenItEqualsOneNeverSeen(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        limiter.reserve("k", 3, 0);
+        limiter.reserve("k", 2, Duration.ofSeconds(2).toNanos()).cancel();
+        limiter.update(limit(algorithm).toBuilder().maxWaiting(7).build());
+        limiter.reserve("k", 1, 0);
+        Decision decision = limiter.peek("k", 1, 0);
+        List<String> keys = REDIS.server().ask(commands -> commands.keys("*"));
+        assertThat(keys).contains("rl:{k}:scripts");
+        for (String key : keys) {
+            long left = REDIS.server().ask(commands -> commands.pttl(key));
+            assertThat(left).as(key).isPositive();
+        }
+        long pttl = REDIS.server().ask(commands -> commands.pttl("rl:{k}:scripts"));
+        long left = pttl - PADDING;
+        if (algorithm == Algorithm.CONCURRENCY) {
+            assertThat(left).isBetween(20_000L, 30_000L);
+        } else {
+            // A warm-up goes on cooling after the next call may go.
+            long cooling = limit(algorithm).warmup().toMillis();
+            assertThat(left)
+                    .isBetween(
+                            decision.reset().toMillis() - 10_000,
+                            decision.reset().toMillis() + cooling + 1);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void onTheServersOwnClockStateVanishesByItself(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
+        Limit.Builder limit = limit(algorithm).toBuilder().rate("10/10ms");
+        if (algorithm == Algorithm.WARM_UP) {
+            limit.warmup(Duration.ofMillis(10));
+        }
+        RateLimiter limiter = backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        RedisProcess.until(
+                () -> REDIS.server().ask(commands -> commands.exists("rl:{k}:scripts")) == 0,
+                "expired",
+                Duration.ofSeconds(20));
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void aServerClockThatStepsBackFreezesNothing(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        int admitted = 0;
+        while (limiter.tryAcquire("k", 1)) {
+            admitted++;
+        }
+        assertThat(admitted).isPositive();
+        // A promoted replica whose clock is an hour behind.
+        ticker.setWallClock(java.time.Instant.parse("2025-12-31T23:00:00Z"));
+        ticker.advance(Duration.ofMillis(1100));
+        Decision decision = limiter.reserve("k", 1, 0).decision();
+        assertThat(decision.source()).isEqualTo(Source.REDIS);
+        if (!decision.admitted()) {
+            assertThat(decision.retryAfter()).isLessThanOrEqualTo(Duration.ofMillis(2100));
+            ticker.advance(decision.retryAfter());
+            assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY"})
+    void whatIsCancelledAfterAResetGivesNothingBack(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        List<Reservation> before = exhaust(limiter);
+        limiter.reset("k");
+        ticker.advanceNanos(1000);
+        assertThat(exhaust(limiter)).isNotEmpty();
+        before.forEach(Reservation::cancel);
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+    }
+
+    private static List<Reservation> exhaust(RateLimiter limiter) {
+        List<Reservation> admitted = new ArrayList<>();
+        for (Reservation next = limiter.reserve("k", 1, 0); !next.isRefused(); next = limiter.reserve("k", 1, 0)) {
+            admitted.add(next);
+        }
+        return admitted;
+    }
+
+    /** Calls that wait, cancelled in any order: those that stay and those that come still are within the limit. */
+    @Test
+    void cancelsInAnyOrderNeverBuyABurst() {
+        Limit limit = Limit.of("order", Algorithm.TOKEN_BUCKET)
+                .rate("1000/s")
+                .burst(10)
+                .build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        Random random = new Random(7);
+        record Grant(Reservation reservation, long permits, long due) {}
+        List<Grant> grants = new ArrayList<>();
+        for (int step = 0; step < 2000; step++) {
+            long now = ticker.nanos();
+            List<Grant> open = grants.stream().filter(grant -> grant.due > now).toList();
+            if (!open.isEmpty() && random.nextInt(3) == 0) {
+                Grant cancelled = open.get(random.nextInt(open.size()));
+                cancelled.reservation.cancel();
+                grants.remove(cancelled);
+            } else if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1000 * (long) random.nextInt(4000));
+            } else {
+                long permits = 1L + random.nextInt(10);
+                Reservation next =
+                        limiter.reserve("k", permits, Duration.ofMillis(30).toNanos());
+                if (!next.isRefused()) {
+                    grants.add(new Grant(next, permits, now + next.waitNanos()));
+                }
+            }
+        }
+        grants.sort(Comparator.comparingLong(Grant::due));
+        for (int from = 0; from < grants.size(); from++) {
+            long permits = 0;
+            for (int to = from; to < grants.size(); to++) {
+                permits += grants.get(to).permits;
+                long nanos = grants.get(to).due - grants.get(from).due;
+                assertThat(permits).isLessThanOrEqualTo(10 + nanos / 1_000_000);
+            }
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "SMOOTH_BURSTY", "LEAKY_BUCKET", "FIXED_WINDOW"})
+    void aKeyTakesFewBytes(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(ticker);
+        Limit.Builder limit = Limit.of("api", algorithm).rate("100/s");
+        if (algorithm != Algorithm.FIXED_WINDOW) {
+            limit.burst(200);
+        }
+        backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS).tryAcquire("user", 1);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage("rl:{user}:api")))
+                .isLessThanOrEqualTo(110);
+    }
+
+    @Test
+    void ratesThatDivideNoMicrosecondDoNotDrift() {
+        Limit limit =
+                Limit.of("third", Algorithm.TOKEN_BUCKET).rate("3/s").burst(2).build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        long start = ticker.nanos();
+        for (int admitted = 0; admitted < 302; ) {
+            Decision decision = limiter.reserve("k", 1, 0).decision();
+            if (decision.admitted()) {
+                admitted++;
+            } else {
+                ticker.advance(decision.retryAfter());
+            }
+        }
+        assertThat(ticker.nanos() - start).isEqualTo(100_000_000_000L);
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "SLIDING_LOG"})
+    void extremeLimitsAreCountedExactly(Algorithm algorithm) {
+        RedisBackend backend = REDIS.backend(ticker);
+        Limit.Builder fast = limit(algorithm).toBuilder().rate("100000000/s");
+        RateLimiter fastLimiter = backend.limiter(fast.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(fastLimiter.tryAcquire("fast", 100)).isTrue();
+        Limit.Builder slow = limit(algorithm).toBuilder().rate("1/3650d");
+        RateLimiter slowLimiter = backend.limiter(slow.build(), RedisLimitOptions.DEFAULTS);
+        assertThat(slowLimiter.tryAcquire("slow", 1)).isTrue();
+        Decision refused = slowLimiter.reserve("slow", 1, 0).decision();
+        assertThat(refused.admitted()).isFalse();
+        assertThat(refused.retryAfter()).isBetween(Duration.ofDays(300), Duration.ofDays(16_000));
+    }
+
+    @Test
+    void noCallerChoosesTheSlot() {
+        KeyNames keys = new KeyNames("rl");
+        assertThat(keys.of("limit", "", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
+        assertThat(keys.of("limit", "", "")).isEqualTo("rl:{%}:limit").isNotEqualTo(keys.of("limit", "", "%"));
+        assertThat(keys.of("a", "", "limit")).isNotEqualTo(keys.of("a:limit", "", null));
+        assertThat(keys.of("limit", "gold", "user")).isEqualTo("rl:{user}:limit{gold}");
+        assertThat(keys.of("limit", "gold", null)).isEqualTo("rl:{limit}{gold}");
+        assertThat(keys.of("limit{gold}", "", "user")).isNotEqualTo(keys.of("limit", "gold", "user"));
+        for (String caller : List.of("user", "")) {
+            assertThat(SlotHash.getSlot(keys.of("one", "", caller)))
+                    .isEqualTo(SlotHash.getSlot(keys.of("two", "gold", caller)));
+        }
+        assertThat(KeyNames.text("x".repeat(257))).hasSize("sha256:".length() + 64);
+        assertThat(KeyNames.text(42)).isEqualTo("42");
+        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
+                .isThrownBy(() -> KeyNames.text(new Object()))
+                .withMessageContaining("toString");
+        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
+                .isThrownBy(() -> KeyNames.text(new int[0]));
+    }
+
+    @Test
+    void noNameReachesTheKeysOfTheBackend() {
+        KeyNames keys = new KeyNames("rl");
+        assertThat(keys.of("~nodes", "", null)).isNotEqualTo(keys.internal("nodes"));
+        assertThat(keys.of("~probe", "", "user")).isEqualTo("rl:{user}:%7Eprobe");
+    }
+
+    @Test
+    void everyTextHasAKeyOfItsOwn() {
+        List<String> texts = List.of(
+                "a?b",
+                "a\ud800b",
+                "a\udc00b",
+                "a\ud801b",
+                "\ud83d\ude00",
+                "a\uffffd800\uffffb",
+                "a\uffffb",
+                "a\uffff\uffffb",
+                "a\ud800\uffffb",
+                "x".repeat(300) + "?",
+                "x".repeat(300) + "\ud800");
+        assertThat(texts.stream()
+                        .map(text -> new String(
+                                new KeyNames("rl")
+                                        .of("limit", "", KeyNames.text(text))
+                                        .getBytes(StandardCharsets.UTF_8),
+                                StandardCharsets.UTF_8)))
+                .doesNotHaveDuplicates();
+    }
+
+    /** What a node leased and has not used goes back with its next call, and counts there already. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW"})
+    void whatIsGivenBackOnTheWayIsThereForTheCallsBehind(Algorithm algorithm) {
+        RemoteDecisions decisions = new RemoteDecisions(
+                RedisServers.context(REDIS.backend(ticker)), limit(algorithm), LettuceLinkTest.OPTIONS);
+        LimitTerms terms = decisions.terms();
+        PermitRequest all = new PermitRequest(10, 0, decisions.deadline());
+        List<Object> reply = decisions
+                .eval(terms.script(), "rl:{k}", decisions.arguments("take", terms, List.of(all)))
+                .join();
+        ScriptReply taken = ScriptReply.all(reply, List.of(all), terms)[0];
+        List<PermitRequest> calls =
+                List.of(PermitRequest.refund(10, taken.mark().toString()), all);
+        reply = decisions
+                .eval(terms.script(), "rl:{k}", decisions.arguments("take", terms, calls))
+                .join();
+        assertThat(ScriptReply.all(reply, calls, terms)[1].admitted()).isTrue();
+    }
+
+    /** The other limit refuses, and so nothing is taken of a log that goes on with a budget nobody has used. */
+    @Test
+    void anUnusedBudgetGoesOnAsALogUnderARefusal() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter changed = backend.limiter(limit(Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS);
+        RateLimiter spent = backend.limiter(
+                Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/m").build(), RedisLimitOptions.DEFAULTS);
+        changed.tryAcquire("k", 1);
+        spent.tryAcquire("k", 1);
+        ticker.advance(Duration.ofSeconds(2));
+        changed.update(limit(Algorithm.SLIDING_LOG));
+        Decision decision = AllOf.reserve(List.of(new Claim(changed, "k", 1, 0), new Claim(spent, "k", 1, 0)))
+                .decision();
+        assertThat(decision.source()).isEqualTo(Source.REDIS);
+        assertThat(decision.limit()).isEqualTo("spent");
+        assertThat(changed.peek("k", 1, 0).remaining()).isEqualTo(10);
+    }
+
+    /** While nodes are restarted one by one, some count calls in flight and some permits over time. */
+    @Test
+    void whoeverOnlyAsksOrEndsACallLeavesABudgetAlone() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter calls = backend.limiter(limit(Algorithm.CONCURRENCY), RedisLimitOptions.DEFAULTS);
+        RateLimiter bucket = backend.limiter(limit(Algorithm.TOKEN_BUCKET), RedisLimitOptions.DEFAULTS);
+        Reservation call = calls.reserve("k", 1, 0);
+        assertThat(bucket.tryAcquire("k", 10)).isTrue();
+        assertThat(calls.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+        assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
+        ((InFlightCall) call).renew();
+        call.release();
+        assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
+        assertThat(backend.health().errors()).isZero();
+    }
+
+    @Test
+    void aRefusedKeyCostsRedisNothingUntilItsRetryAfter() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter limiter = backend.limiter(
+                Limit.of("deny", Algorithm.TOKEN_BUCKET).rate("10/s").burst(1).build(), RedisLimitOptions.DEFAULTS);
+        limiter.tryAcquire("k", 1);
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        for (int i = 0; i < 100; i++) {
+            Decision decision = limiter.reserve("k", 1, 0).decision();
+            assertThat(decision.source()).isEqualTo(Source.DENY_CACHE);
+            assertThat(decision.retryAfter()).isEqualTo(Duration.ofMillis(100).minusNanos(ticker.nanos()));
+        }
+        ticker.advance(Duration.ofMillis(100));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        limiter.reserve("k", 1, 0);
+        limiter.reset("k");
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+    }
+}
