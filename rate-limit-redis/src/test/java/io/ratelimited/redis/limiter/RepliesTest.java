@@ -146,7 +146,9 @@ class RepliesTest {
         until(
                 () -> {
                     Reservation next = limiter.reserve("k", 1, 0);
-                    return !next.isRefused() && next.decision().source() == Source.REDIS;
+                    boolean back = !next.isRefused() && next.decision().source() == Source.REDIS;
+                    next.release();
+                    return back;
                 },
                 "the permit is back",
                 PATIENCE);

@@ -15,7 +15,7 @@ import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisProcess;
-import io.ratelimited.redis.RedisRateLimiter;
+import io.ratelimited.redis.limiter.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
