@@ -268,10 +268,9 @@ public final class GuardedConnection implements AutoCloseable {
         Server server = server(keys.internal("nodes"));
         // Without the time no probe succeeds, so that it may be asked for while the server is away.
         boolean refused = server == null || (server.isAway() && time.isKnown());
-        RedisLink link =
-                server == null || refused || server.ready().isCompletedExceptionally()
-                        ? null
-                        : server.ready().getNow(null);
+        RedisLink link = server == null || refused || server.ready().isCompletedExceptionally()
+                ? null
+                : server.ready().getNow(null);
         return link == null
                 ? CompletableFuture.failedFuture(new NotSentException("not connected to Redis"))
                 : link.time();
