@@ -23,6 +23,7 @@ class ArchitectureTest {
         configuration.setResolveMissingDependenciesFromClassPath(false);
         return new ClassFileImporter()
                 .withImportOption(new ImportOption.DoNotIncludeTests())
+                .withImportOption(location -> !location.contains("-tests.jar"))
                 .importPackages("io.ratelimited");
     });
 
