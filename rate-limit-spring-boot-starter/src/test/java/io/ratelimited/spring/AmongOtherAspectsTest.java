@@ -109,7 +109,7 @@ final class AmongOtherAspectsTest {
             RateLimits limits = context.getBean(RateLimits.class);
             assertThatThrownBy(() -> service.validated(" ")).isInstanceOf(ConstraintViolationException.class);
             assertThat(limits.peek("validated", null).remaining()).isEqualTo(1);
-            assertThat(context.getBean(AspectOrderTests.Transactions.class).begun)
+            assertThat(context.getBean(AspectOrderTest.Transactions.class).begun)
                     .hasValue(0);
             service.validated("Ada");
             assertThatThrownBy(() -> service.validated("Ada")).isInstanceOf(RateLimitExceededException.class);
@@ -130,8 +130,8 @@ final class AmongOtherAspectsTest {
     @EnableTransactionManagement
     static class Application {
         @Bean
-        AspectOrderTests.Transactions transactionManager() {
-            return new AspectOrderTests.Transactions();
+        AspectOrderTest.Transactions transactionManager() {
+            return new AspectOrderTest.Transactions();
         }
     }
 

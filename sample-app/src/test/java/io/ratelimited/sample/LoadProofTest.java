@@ -4,7 +4,7 @@ import org.junit.jupiter.api.Tag;
 
 /** Ten thousand requests. */
 @Tag("proof")
-final class LoadProofTest extends LoadTests {
+final class LoadProofTest extends LoadTest {
 
     @Override
     int calls() {

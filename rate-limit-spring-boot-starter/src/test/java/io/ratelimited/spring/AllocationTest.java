@@ -1,0 +1,91 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import io.ratelimited.core.Ticker;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.stream.Collectors;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+
+/**
+ * What a call allocates beyond an aspect that only proceeds, in the same proxy style. In a process of
+ * its own: what other tests have called decides what the compiler does.
+ */
+final class AllocationTest {
+
+    private static final int CALLS = 20_000;
+    private static final int ROUNDS = 20;
+    private static final int PLAIN = 64;
+    private static final int KEYED = 128;
+    /** The compiler may be late on a busy machine. */
+    private static final int PATIENCE = 500;
+
+    private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+    private static final Class<?>[] BEANS = {Service.class, EmptyAspect.class};
+
+    @Test
+    void admittedCallsAllocateLittle(@TempDir Path directory) throws Exception {
+        Map<String, Integer> bytes = Fork.run(directory, Fork.classPath(entry -> true), AllocationTest.class).stream()
+                .map(fact -> fact.split(" "))
+                .collect(Collectors.toMap(fact -> fact[0], fact -> Integer.valueOf(fact[1])));
+        assertThat(bytes.get("plain")).as("without a key, its signature only").isLessThanOrEqualTo(PLAIN);
+        assertThat(bytes.get("keyed")).isLessThanOrEqualTo(KEYED);
+    }
+
+    /** Prints the bytes that a call allocates beyond the floor. */
+    public static void main(String[] args) {
+        try (AnnotationConfigApplicationContext context = Applications.start(Ticker.system(), BEANS)) {
+            Service service = context.getBean(Service.class);
+            long floor = bytesPerCall(() -> service.empty("a"), ROUNDS, 0);
+            long plain = bytesPerCall(() -> service.plain("a"), PATIENCE, floor + PLAIN);
+            System.out.println("plain " + Math.max(0, plain - floor));
+            long keyed = bytesPerCall(() -> service.keyed("a"), PATIENCE, floor + KEYED);
+            System.out.println("keyed " + Math.max(0, keyed - floor));
+        }
+    }
+
+    /** The fewest of many rounds, or the first that is few enough: what allocates on this thread once does not count. */
+    private static long bytesPerCall(Runnable call, int rounds, long enough) {
+        long fewest = Long.MAX_VALUE;
+        for (int round = 0; round < rounds && fewest > enough; round++) {
+            long before = THREADS.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < CALLS; i++) {
+                call.run();
+            }
+            long after = THREADS.getCurrentThreadAllocatedBytes();
+            fewest = Math.min(fewest, (after - before) / CALLS);
+        }
+        return fewest;
+    }
+
+    /** Methods that differ in their advice only. */
+    static class Service {
+
+        public void empty(String id) {}
+
+        @RateLimited(rate = "1000000000/s", burst = 1_000_000_000)
+        public void plain(String id) {}
+
+        @RateLimited(rate = "1000000000/s", burst = 1_000_000_000, key = "#id")
+        public void keyed(String id) {}
+    }
+
+    /** The floor. */
+    @Aspect
+    static class EmptyAspect {
+
+        @Around("execution(* io.ratelimited.spring.AllocationTest.Service.empty(..))")
+        public Object proceed(ProceedingJoinPoint call) throws Throwable {
+            return call.proceed();
+        }
+    }
+}

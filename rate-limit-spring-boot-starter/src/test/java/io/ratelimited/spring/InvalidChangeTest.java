@@ -1,0 +1,139 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.env.MapPropertySource;
+
+/** A change at run time that cannot be meant is refused with its reason, whichever way it comes, and changes nothing. */
+@ExtendWith(OutputCaptureExtension.class)
+class InvalidChangeTest {
+
+    private final Map<String, Object> configuration = new HashMap<>(Map.of(
+            "rate-limit.limits.weighed.tier", "#plan",
+            "rate-limit.limits.weighed.tiers.gold.rate", "50/s",
+            "rate-limit.limits.weighed.tiers.internal.rate", "unlimited"));
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "burst=4 | permits = 5 (@RateLimited on io.ratelimited.spring.InvalidChangeTest$Weighed.call(String))",
+                "rate=4/s | can never be had: at most 4 go at once",
+                "algorithm=fixed-window;rate=4/d | can never be had: at most 4 go at once",
+                "tiers.gold.rate=4/s | can never be had: at most 4 go at once",
+                "tiers.gold.burst=0 | burst must be at least 1: 0",
+                "burst=0 | burst must be at least 1: 0",
+                "burst=-3 | burst must be at least 1: -3",
+                "rate=-1/s | rate",
+                "rate=lots | \"lots\"",
+                "max-waiting=-1 | maxWaiting",
+                "policy=wait;max-wait=-1s | maxWait must be from 0s to 365d: PT-1S",
+                "policy=wait;max-wait=300000d | maxWait must be from 0s to 365d",
+                "max-wait=1s | maxWait has no meaning for policy REJECT",
+                "slots=5 | slots has no meaning for TOKEN_BUCKET: 5",
+                "max-concurrent=5 | maxConcurrent has no meaning for TOKEN_BUCKET: 5",
+                "tiers.gold.policy=wait | a tier cannot say policy"
+            })
+    void isRefused(String changes, String reason, CapturedOutput output) {
+        Map<String, String> changed = Stream.of(changes.split(";"))
+                .map(change -> change.split("="))
+                .collect(Collectors.toMap(change -> change[0], change -> change[1]));
+        run((context, limits) -> {
+            String before = state(limits);
+
+            LimitProperties properties = new Binder(new MapConfigurationPropertySource(changed))
+                    .bind("", LimitProperties.class)
+                    .get();
+            assertThatThrownBy(() -> limits.update("weighed", properties))
+                    .isInstanceOf(InvalidRateLimitException.class)
+                    .hasMessageContaining("'weighed' (change at run time")
+                    .hasMessageContaining(reason);
+            assertThat(state(limits)).isEqualTo(before);
+
+            changed.forEach((property, value) -> configuration.put("rate-limit.limits.weighed." + property, value));
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+            assertThat(output.getOut())
+                    .containsPattern("ERROR.*Rate limits stay as they are")
+                    .contains(reason);
+            assertThat(state(limits)).isEqualTo(before);
+        });
+    }
+
+    @Test
+    void aLimitThatCodeBuildsIsRefusedToo() {
+        run((context, limits) -> {
+            String before = state(limits);
+            assertThat(catchThrowable(() -> limits.update("weighed", limit -> limit.burst(4))))
+                    .isInstanceOf(InvalidRateLimitException.class)
+                    .hasMessageContaining("at most 4 go at once");
+            assertThat(catchThrowable(() -> limits.update(
+                            "weighed",
+                            limit -> Limit.of("weighed", Algorithm.CONCURRENCY).maxConcurrent(9))))
+                    .isInstanceOf(InvalidRateLimitException.class)
+                    .hasMessageContaining("algorithm cannot change");
+            assertThat(state(limits)).isEqualTo(before);
+        });
+    }
+
+    @Test
+    void aLimitMayBeClosedUnderCallsOfManyPermits() {
+        run((context, limits) -> {
+            assertThat(limits.update("weighed", limit -> limit.rate("0/s"))
+                            .rate()
+                            .isClosed())
+                    .isTrue();
+            assertThat(limits.tryAcquire("weighed", null)).isFalse();
+        });
+    }
+
+    private void run(BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+        Contexts.runner(new ManualTicker())
+                .withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .addFirst(new MapPropertySource("changing", configuration)))
+                .withBean(Weighed.class)
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    limits.tryAcquire("weighed", null, 3);
+                    test.accept(context, limits);
+                });
+    }
+
+    /** All that a change could change. */
+    private static String state(RateLimits limits) {
+        NamedLimit limit = limits.get("weighed");
+        return limit.limit() + ", " + limit.policy() + " " + limit.maxWaitNanos() + ", " + limit.properties() + ", "
+                + limit.tiers().values().stream()
+                        .map(tier -> tier.limit().toString())
+                        .sorted()
+                        .toList() + ", "
+                + limits.peek("weighed", null);
+    }
+
+    static class Weighed {
+
+        @RateLimited(name = "weighed", rate = "10/s", permits = "5")
+        public void call(String plan) {}
+    }
+}

@@ -1,0 +1,146 @@
+package io.ratelimited.spring;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Policy.SHADOW;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import reactor.core.publisher.Mono;
+
+/** Observers and shadows look on: no call fails for them, and none holds a thread. */
+class OnlookersTest {
+
+    private final List<Outcome> outcomes = new ArrayList<>();
+    private final ApplicationContextRunner runner =
+            Contexts.runner(new ManualTicker()).withBean(Calls.class);
+
+    @Test
+    void callsGoAndGiveTheirPlaceBackThoughAnObserverFails() {
+        runner.withBean(DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> {
+                    throw new IllegalStateException("observer");
+                })
+                .run(context -> {
+                    Calls calls = context.getBean(Calls.class);
+                    for (int i = 0; i < 3; i++) {
+                        assertThat(calls.blocking()).isEqualTo("gone");
+                        assertThat(calls.future()).isCompletedWithValue("gone");
+                        assertThat(calls.mono().toFuture()).isCompletedWithValue("gone");
+                    }
+                });
+    }
+
+    @Test
+    void aMissingKeyThatWouldBeDeniedIsTold() {
+        watched().withPropertyValues("rate-limit.limits.keyed.missing-key=deny").run(context -> {
+            context.getBean(Calls.class).keyed(null);
+            context.getBean(Calls.class).keyed("ann");
+            assertThat(outcomes).containsExactly(Outcome.SHADOWED, Outcome.ADMITTED);
+        });
+    }
+
+    @Test
+    void aShadowThatFailsLetsTheCallGo() {
+        withRemote(CompletableFuture.failedFuture(new IllegalStateException("away")), calls -> {
+            assertThat(calls.shadowed()).isEqualTo("gone");
+            assertThat(calls.shadowedFuture()).isCompletedWithValue("gone");
+            assertThat(calls.shadowedMono().toFuture()).isCompletedWithValue("gone");
+        });
+        assertThat(outcomes).isEmpty();
+    }
+
+    @Test
+    void aCallThatHoldsNoThreadHoldsNoneForItsShadow() {
+        CompletableFuture<Reservation> answer = new CompletableFuture<>();
+        withRemote(answer, calls -> {
+            CompletableFuture<String> future = calls.shadowedFuture();
+            CompletableFuture<String> mono = calls.shadowedMono().toFuture();
+            assertThat(future).isNotDone();
+            assertThat(mono).isNotDone();
+            answer.complete(new InMemoryRateLimiter(
+                            Limit.of("away", CONCURRENCY).maxConcurrent(1).build())
+                    .reserve(null, 1, 0));
+            assertThat(future.join()).isEqualTo("gone");
+            assertThat(mono.join()).isEqualTo("gone");
+        });
+        assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.ADMITTED);
+    }
+
+    private ApplicationContextRunner watched() {
+        return runner.withBean(
+                DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> outcomes.add(outcome));
+    }
+
+    /** Calls whose shadow has a backend that answers so, and whose blocking methods fail. */
+    private void withRemote(CompletableFuture<Reservation> answer, Consumer<Calls> test) {
+        LimiterFactory remote = new LimiterFactory() {
+            @Override
+            public LimitProperties.Backend backend() {
+                return LimitProperties.Backend.REDIS;
+            }
+
+            @Override
+            public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+                return (RateLimiter) Proxy.newProxyInstance(
+                        RateLimiter.class.getClassLoader(),
+                        new Class<?>[] {RateLimiter.class},
+                        (proxy, method, arguments) -> switch (method.getName()) {
+                            case "limit" -> limit;
+                            case "reserveAsync" -> answer;
+                            default -> throw new IllegalStateException(method.getName());
+                        });
+            }
+        };
+        watched()
+                .withBean(LimiterFactory.class, () -> remote)
+                .withPropertyValues("rate-limit.limits.away.backend=redis")
+                .run(context -> test.accept(context.getBean(Calls.class)));
+    }
+
+    static class Calls {
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public String blocking() {
+            return "gone";
+        }
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
+        public Mono<String> mono() {
+            return Mono.just("gone");
+        }
+
+        @RateLimited(name = "keyed", rate = "1/h", key = "#user", policy = SHADOW)
+        public void keyed(@Nullable String user) {}
+
+        @RateLimited(name = "away", rate = "1/h", policy = SHADOW)
+        public String shadowed() {
+            return "gone";
+        }
+
+        @RateLimited("away")
+        public CompletableFuture<String> shadowedFuture() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("away")
+        public Mono<String> shadowedMono() {
+            return Mono.just("gone");
+        }
+    }
+}

@@ -1,0 +1,92 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.testing.ManualTicker;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.Ordered;
+
+/** What the start of an application makes when. */
+@ExtendWith(OutputCaptureExtension.class)
+final class StartUpOrderTest {
+
+    @Test
+    void noBeanIsMadeBeforeItCanBePostProcessed(CapturedOutput output) {
+        try (AnnotationConfigApplicationContext context =
+                Applications.start(new ManualTicker(), new Class<?>[] {Application.class})) {
+            context.getBean(Service.class).call();
+        }
+        assertThat(output).doesNotContain("not eligible for getting processed");
+    }
+
+    @Test
+    void observerMayItselfBeLimited() {
+        try (AnnotationConfigApplicationContext context =
+                Applications.start(new ManualTicker(), new Class<?>[] {Application.class, Observer.class})) {
+            context.getBean(Service.class).call();
+            assertThat(context.getBean(Observer.class).decisions()).isEqualTo(1);
+        }
+    }
+
+    static class Service {
+
+        @RateLimited(rate = "1/s")
+        public void call() {}
+    }
+
+    /** With a post-processor that has every advisor made early. */
+    @Configuration(proxyBeanMethods = false)
+    static class Application {
+
+        @Bean
+        Service service() {
+            return new Service();
+        }
+
+        @Bean
+        static BeanPostProcessor late() {
+            return new LatePostProcessor();
+        }
+    }
+
+    static class LatePostProcessor implements BeanPostProcessor, Ordered {
+
+        @Override
+        public int getOrder() {
+            return LOWEST_PRECEDENCE;
+        }
+    }
+
+    /** An observer with a limited method of its own. */
+    static class Observer implements DecisionObserver {
+
+        private int decisions;
+
+        int decisions() {
+            return decisions;
+        }
+
+        @RateLimited(rate = "1/s")
+        public void limited() {}
+
+        @Override
+        public void onDecision(
+                NamedLimit limit,
+                Outcome outcome,
+                @Nullable Object key,
+                long waitedNanos,
+                Supplier<Decision> decision) {
+            decisions++;
+        }
+    }
+}

@@ -1,0 +1,289 @@
+package io.ratelimited.spring.web;
+
+import static io.ratelimited.spring.web.RunningServer.states;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer.Kind;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.http.ResponseEntity;
+import org.springframework.web.bind.annotation.ExceptionHandler;
+import org.springframework.web.bind.annotation.RestControllerAdvice;
+
+class HttpSettingsTest {
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void theOldFieldsReplaceTheNewOnes(Kind kind) {
+        try (RunningServer server = start(kind, "rate-limit.http.headers=legacy", "rate-limit.http.status=503")) {
+            server.get("/one");
+            HttpResponse<String> response = server.get("/one");
+
+            assertThat(response.statusCode()).isEqualTo(503);
+            assertThat(response.body()).contains("\"status\":503");
+            assertThat(response.headers().firstValue("X-RateLimit-Limit")).contains("1");
+            assertThat(response.headers().firstValue("X-RateLimit-Remaining")).contains("0");
+            assertThat(response.headers().firstValue("X-RateLimit-Reset")).contains("60");
+            assertThat(response.headers().firstValue("Retry-After")).contains("60");
+            assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void fieldsCanBeHidden(Kind kind) {
+        try (RunningServer server = start(kind, "rate-limit.http.headers=none")) {
+            server.get("/one");
+            HttpResponse<String> response = server.get("/one");
+
+            assertThat(response.statusCode()).isEqualTo(429);
+            assertThat(response.headers().map().keySet()).noneMatch(name -> name.contains("ratelimit"));
+            assertThat(response.headers().firstValue("Retry-After")).contains("60");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void anAdviceOfTheApplicationWinsOnRoutesToo(Kind kind) {
+        try (RunningServer server = kind.start(
+                List.of(app(kind), AdviceOfTheApplication.class),
+                "rate-limit.limits.routed.rate=1/m",
+                "rate-limit.limits.filtered.rate=1/m",
+                "rate-limit.routes[0].path=/routed/**",
+                "rate-limit.routes[0].limits=routed")) {
+            server.get("/routed/get");
+            HttpResponse<String> response = server.get("/routed/get");
+
+            assertThat(response.statusCode()).isEqualTo(418);
+            assertThat(response.body()).isEqualTo("advice on routed");
+            assertThat(states(response)).containsOnlyKeys("routed");
+            assertThat(response.headers().allValues("Retry-After")).containsExactly("60");
+            server.get("/functional");
+            assertThat(server.get("/one").statusCode()).isEqualTo(200);
+            assertThat(server.get("/one").statusCode()).isEqualTo(418);
+            for (String path : new String[] {"/filter/early", "/filter/late", "/filter/wrapped"}) {
+                assertThat(server.get(path).statusCode()).isEqualTo(200);
+                assertThat(server.get(path).statusCode()).isEqualTo(418);
+                server.ticker().advance(Duration.ofMinutes(1));
+            }
+        }
+    }
+
+    @Test
+    void tomcatDoesNotBelieveWhomItDoesNotTrust() {
+        try (RunningServer server = start(
+                Kind.TOMCAT,
+                "server.forward-headers-strategy=native",
+                "server.tomcat.remoteip.internal-proxies=10\\.0\\.0\\.\\d+")) {
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.1").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.2").statusCode())
+                    .isEqualTo(429);
+        }
+    }
+
+    @Test
+    void tomcatBelievesATrustedProxy() {
+        try (RunningServer server = start(Kind.TOMCAT, "server.forward-headers-strategy=native")) {
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.1").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.2").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.1").statusCode())
+                    .isEqualTo(429);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.9, 192.0.2.2")
+                            .statusCode())
+                    .as("what the client sent itself stands before what the proxy added")
+                    .isEqualTo(429);
+            assertThat(server.get("/ip", "X-Forwarded-For", "2001:db8::1").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "2001:db8::2").statusCode())
+                    .as("the same network")
+                    .isEqualTo(429);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"JETTY", "REACTOR_NETTY"})
+    void otherServersBelieveAnyPeerOnceToldTo(Kind kind) {
+        try (RunningServer server = start(kind, "server.forward-headers-strategy=native")) {
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.1").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.2").statusCode())
+                    .isEqualTo(200);
+            assertThat(server.get("/ip", "X-Forwarded-For", "192.0.2.1").statusCode())
+                    .isEqualTo(429);
+        }
+    }
+
+    @Test
+    void aPlainValueOnWebFluxKnowsItsRequestWhereContextIsPropagated() {
+        try (RunningServer server = start(Kind.REACTOR_NETTY, "spring.reactor.context-propagation=auto")) {
+            assertThat(server.get("/plain", "User", "ann").statusCode()).isEqualTo(200);
+            assertThat(states(server.get("/plain", "User", "ann"))).containsOnlyKeys("plain");
+            assertThat(server.get("/plain", "User", "bob").statusCode()).isEqualTo(200);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void codeThatAsksALimitTellsItsRequest(Kind kind) {
+        try (RunningServer server =
+                start(kind, "rate-limit.limits.code.rate=1/m", "spring.reactor.context-propagation=auto")) {
+            for (String path : new String[] {"/code/blocking", "/code/async"}) {
+                HttpResponse<String> admitted = server.get(path);
+                assertThat(admitted.body()).isEqualTo("done");
+                HttpResponse<String> refused = server.get(path);
+                assertThat(refused.statusCode()).isEqualTo(429);
+                assertThat(refused.headers().firstValue("Retry-After")).contains("60");
+                for (HttpResponse<String> response : List.of(admitted, refused)) {
+                    assertThat(states(response)).isEqualTo(Map.of("code", Map.of("r", 0L, "t", 60L)));
+                }
+                server.ticker().advance(Duration.ofMinutes(1));
+            }
+        }
+    }
+
+    @Test
+    void nothingOfHttpIsThereWhenLimitsAreOff() {
+        try (RunningServer server = start(Kind.TOMCAT, "rate-limit.enabled=false")) {
+            server.get("/one");
+            assertThat(server.get("/one").statusCode()).isEqualTo(200);
+            assertThat(server.context.getBeanNamesForType(RateLimitFilter.class))
+                    .isEmpty();
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "jakarta.servlet|org.springframework.web.servlet",
+                "org.springframework.web.server|org.springframework.web.reactive",
+                "org.springframework.web|org.springframework.http",
+                "reactor|io.micrometer.context"
+            })
+    void limitsWorkWithoutWebClasses(String first, String second) {
+        runner().withClassLoader(new FilteredClassLoader(first, second))
+                .withPropertyValues("rate-limit.limits.x.rate=1/d")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.tryAcquire("x", null)).isTrue();
+                    assertThat(limits.tryAcquire("x", null)).isFalse();
+                });
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            quoteCharacter = '`',
+            value = {
+                "limits=other | routes[0].limits[0] | no limit of this name | Define rate-limit.limits.other",
+                "limits= | routes[0].limits | no limit is named | Name limits",
+                "key=#user | routes[0].key | unknown parameter #user | Use what a request has",
+                "key=clientIp( | routes[0].key | not a SpEL expression | Use what a request has",
+                "key=clientIP | routes[0].key | unknown word clientIP | clientIp, principal",
+                "key=method.name | routes[0].key | unknown word method | clientIp, principal",
+                "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
+                "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
+                "path= | routes[0].path | the path is missing | Set it"
+            })
+    void aRouteThatCannotBeMeantStopsTheApplication(String property, String place, String problem, String remedy) {
+        runner().withPropertyValues(
+                        "rate-limit.limits.x.rate=1/d",
+                        "rate-limit.limits.heavy.rate=5/d",
+                        "rate-limit.limits.heavy.permits=6",
+                        "rate-limit.limits.none.rate=5/d",
+                        "rate-limit.limits.none.permits=0",
+                        "rate-limit.routes[0].path=/api/**",
+                        "rate-limit.routes[0].limits=x",
+                        "rate-limit.routes[0]." + property)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .satisfies(failure -> assertThat(invalid(context.getStartupFailure()))
+                                .hasMessageContainingAll(place, problem)
+                                .extracting(InvalidRateLimitException::remedy)
+                                .asString()
+                                .contains(remedy)));
+    }
+
+    @Test
+    void anImpossiblePrefixOfAddressesIsExplained() {
+        new WebApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, ServletRateLimitAutoConfiguration.class))
+                .withPropertyValues("rate-limit.http.ipv6-prefix-length=0")
+                .run(context -> assertThat(
+                                Contexts.analyse(context.getStartupFailure()).getDescription())
+                        .isEqualTo("Property rate-limit.http.ipv6-prefix-length must be from 1 to 128: 0"));
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void aRouteThatIsNoPatternStopsTheApplication(Kind kind) {
+        assertThatThrownBy(() -> start(
+                        kind,
+                        "rate-limit.limits.x.rate=1/d",
+                        "rate-limit.routes[0].path=/a/{b",
+                        "rate-limit.routes[0].limits=x"))
+                .satisfies(failure -> assertThat(invalid(failure))
+                        .hasMessageContainingAll("rate-limit.routes[0].path", "\"/a/{b\" is not a path pattern"));
+    }
+
+    private static InvalidRateLimitException invalid(Throwable failure) {
+        Throwable cause = failure;
+        while (!(cause instanceof InvalidRateLimitException)) {
+            cause = cause.getCause();
+        }
+        return (InvalidRateLimitException) cause;
+    }
+
+    private static ApplicationContextRunner runner() {
+        return new ApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        io.ratelimited.spring.RateLimitAutoConfiguration.class,
+                        ServletRateLimitAutoConfiguration.class,
+                        ReactiveRateLimitAutoConfiguration.class));
+    }
+
+    private static RunningServer start(Kind kind, String... properties) {
+        return kind.start(List.of(app(kind)), properties);
+    }
+
+    private static Class<?> app(Kind kind) {
+        return kind == Kind.REACTOR_NETTY ? ReactiveApp.class : ServletApp.class;
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @Import(AdviceOfTheApplication.Advice.class)
+    static class AdviceOfTheApplication {
+
+        @RestControllerAdvice
+        static class Advice {
+
+            @ExceptionHandler
+            ResponseEntity<String> refused(RateLimitExceededException refusal) {
+                return ResponseEntity.status(418).body("advice on " + refusal.limit());
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+package io.ratelimited.spring.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.sun.management.ThreadMXBean;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import java.lang.management.ManagementFactory;
+import java.time.Duration;
+import java.util.Map;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class LimitFieldsTest {
+
+    private static final long BYTES = 320;
+
+    private final LimitFields fields = new LimitFields();
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "TOKEN_BUCKET   | 100/s      | 200  | 200 | 2",
+                "TOKEN_BUCKET   | 5/m        |      | 5   | 60",
+                "TOKEN_BUCKET   | 3/s        | 10   | 10  | 4",
+                "GCRA           | 20/500ms   |      | 20  | 1",
+                "LEAKY_BUCKET   | 10/s       | 25   | 25  | 3",
+                "FIXED_WINDOW   | 5000/d     |      | 5000 | 86400",
+                "SLIDING_WINDOW | 100/PT1M   |      | 100 | 60",
+                "SLIDING_LOG    | 5/100ms    |      | 5   | 1",
+                "SMOOTH_BURSTY  | 50/s       |      | 50  | 1",
+                "SMOOTH_BURSTY  | 50/s       | 0    | 1   | 1",
+                "SMOOTH_BURSTY  | 6/m        |      | 1   | 10",
+                "TOKEN_BUCKET   | 1000000000000000/3650d | 1000000000000000 | 999999999999999 | 315360000"
+            })
+    void quotaIsWhatMayGoAtOnceAndTheWindowRefillsIt(
+            Algorithm algorithm, String rate, Long burst, long quota, long window) {
+        Limit.Builder limit = Limit.of("x", algorithm).rate(rate);
+        fields.applies((burst == null ? limit : limit.burst(burst)).build());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", quota, "w", window));
+    }
+
+    @Test
+    void aWarmUpHasThePermitsOfItsRate() {
+        fields.applies(Limit.of("x", Algorithm.WARM_UP)
+                .rate("50/s")
+                .warmup(Duration.ofSeconds(10))
+                .build());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 50L, "w", 1L));
+    }
+
+    @Test
+    void callsInFlightHaveAUnitAndNoWindow() {
+        Limit limit = Limit.of("x", Algorithm.CONCURRENCY).maxConcurrent(20).build();
+        fields.decided(limit, new InMemoryRateLimiter(limit).reserve(null, 1, 0).decision());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 20L, "qu", "concurrent-requests"));
+        assertThat(states().get("x")).isEqualTo(Map.of("r", 19L));
+    }
+
+    @Test
+    void aClosedLimitHasNoQuotaAndNoWindow() {
+        fields.applies(Limit.of("x", Algorithm.TOKEN_BUCKET).rate("0/s").build());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 0L));
+    }
+
+    @Test
+    void anUnlimitedLimitIsNotToldOf() {
+        Limit limit = Limit.of("x", Algorithm.TOKEN_BUCKET).rate("unlimited").build();
+        fields.decided(limit, admitted("x", Long.MAX_VALUE, Duration.ZERO));
+
+        assertThat(written(Headers.STANDARD)).isEmpty();
+        assertThat(written(Headers.LEGACY)).isEmpty();
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "search, search",
+        "'say \"hi\" \\o/', 'say \"hi\" \\o/'",
+        "größe, gr%C3%B6%C3%9Fe",
+        "50%, 50%25",
+        "'OrderController.place(String,int)#2', 'OrderController.place(String,int)#2'"
+    })
+    void namesAreStrings(String name, String told) {
+        fields.applies(Limit.of(name, Algorithm.TOKEN_BUCKET).rate("1/s").build());
+
+        assertThat(policies()).containsOnlyKeys(told);
+    }
+
+    @Test
+    void controlCharactersOfANameDoNotEndTheLine() {
+        fields.applies(Limit.of("a\r\nSet-Cookie: b", Algorithm.TOKEN_BUCKET)
+                .rate("1/s")
+                .build());
+
+        assertThat(policies()).containsOnlyKeys("a%0D%0ASet-Cookie: b");
+    }
+
+    @Test
+    void theLastDecisionOfALimitCounts() {
+        Limit limit = bucket("x");
+        fields.decided(limit, admitted("x", 4, Duration.ofSeconds(1)));
+        fields.decided(limit, admitted("x", 3, Duration.ofSeconds(2)));
+        fields.applies(limit);
+
+        assertThat(states()).isEqualTo(Map.of("x", Map.of("r", 3L, "t", 2L)));
+    }
+
+    @Test
+    void timesAreRoundedUp() {
+        fields.decided(bucket("x"), admitted("x", 4, Duration.ofNanos(1_000_000_001)));
+
+        assertThat(states().get("x")).containsEntry("t", 2L);
+    }
+
+    @Test
+    void noTimeIsLaterThanRetryAfter() {
+        fields.decided(bucket("daily"), admitted("daily", 4, Duration.ofHours(5)));
+        fields.decided(bucket("soon"), admitted("soon", 4, Duration.ofMillis(1)));
+        fields.decided(bucket("x"), refused("x", Duration.ofMillis(1100), Duration.ofSeconds(30)));
+
+        assertThat(states())
+                .isEqualTo(Map.of(
+                        "daily", Map.of("r", 4L),
+                        "soon", Map.of("r", 4L, "t", 1L),
+                        "x", Map.of("r", 0L, "t", 2L)));
+    }
+
+    @Test
+    void retryAfterIsAtLeastASecondAndAbsentWhenNobodyKnows() {
+        assertThat(LimitFields.retryAfter(refused("x", Duration.ofNanos(1), Duration.ZERO)))
+                .isEqualTo(1);
+        assertThat(LimitFields.retryAfter(refused("x", Duration.ofNanos(1_000_000_001), Duration.ZERO)))
+                .isEqualTo(2);
+        assertThat(LimitFields.retryAfter(refused("x", null, Duration.ZERO))).isNull();
+        assertThat(LimitFields.retryAfter(admitted("x", 1, Duration.ZERO))).isNull();
+    }
+
+    @Test
+    void theOldFieldsTellOfTheTightestLimit() {
+        fields.decided(bucket("wide"), admitted("wide", 4, Duration.ofSeconds(3)));
+        fields.decided(bucket("tight"), admitted("tight", 2, Duration.ofSeconds(2)));
+
+        assertThat(written(Headers.LEGACY))
+                .isEqualTo(Map.of("X-RateLimit-Limit", "5", "X-RateLimit-Remaining", "2", "X-RateLimit-Reset", "2"));
+    }
+
+    @Test
+    void theOldFieldsTellOfTheLimitThatRefused() {
+        fields.decided(bucket("spent"), admitted("spent", 0, Duration.ofSeconds(3)));
+        fields.decided(bucket("heavy"), refused("heavy", Duration.ofSeconds(1), Duration.ofSeconds(4), 3));
+
+        assertThat(written(Headers.LEGACY))
+                .isEqualTo(Map.of("X-RateLimit-Limit", "5", "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "1"));
+    }
+
+    @Test
+    void aLoneRetryAtTheTimeToldIsAdmitted() {
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(bucket("x"), ticker, 10);
+        limiter.reserve(null, 5, 0);
+        Decision refusal = limiter.reserve(null, 3, 0).decision();
+        Long seconds = LimitFields.retryAfter(refusal);
+
+        ticker.advance(Duration.ofSeconds(seconds == null ? 0 : seconds));
+
+        assertThat(limiter.tryAcquire(null, 3)).isTrue();
+    }
+
+    /** Of a response with one limit: its entry, and one text a field. What is the same in every response is kept. */
+    @Test
+    void theFieldsOfADecisionAllocateLittle() {
+        Limit limit = bucket("search");
+        Decision decision = admitted("search", 4, Duration.ofSeconds(3));
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long fewest = Long.MAX_VALUE;
+        for (int round = 0; round < 10; round++) {
+            long before = threads.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < 1_000; i++) {
+                LimitFields response = new LimitFields();
+                response.decided(limit, decision);
+                response.write(Headers.STANDARD, (name, value) -> {});
+            }
+            fewest = Math.min(fewest, (threads.getCurrentThreadAllocatedBytes() - before) / 1_000);
+        }
+        assertThat(fewest).isLessThanOrEqualTo(BYTES);
+    }
+
+    private static Limit bucket(String name) {
+        return Limit.of(name, Algorithm.TOKEN_BUCKET).rate("5/m").build();
+    }
+
+    private static Decision admitted(String limit, long remaining, Duration reset) {
+        return new Decision(limit, true, Duration.ZERO, null, false, remaining, reset, Decision.Source.MEMORY);
+    }
+
+    private static Decision refused(String limit, Duration retryAfter, Duration reset) {
+        return refused(limit, retryAfter, reset, 0);
+    }
+
+    private static Decision refused(String limit, Duration retryAfter, Duration reset, long remaining) {
+        return new Decision(limit, false, Duration.ZERO, retryAfter, false, remaining, reset, Decision.Source.MEMORY);
+    }
+
+    private Map<String, String> written(Headers style) {
+        Map<String, String> written = new TreeMap<>();
+        fields.write(style, written::put);
+        return written;
+    }
+
+    private Map<String, Map<String, Object>> policies() {
+        return StructuredList.parse(written(Headers.STANDARD).get("RateLimit-Policy"));
+    }
+
+    private Map<String, Map<String, Object>> states() {
+        return StructuredList.parse(written(Headers.STANDARD).get("RateLimit"));
+    }
+}

@@ -1,8 +1,0 @@
-package io.ratelimited.spring.web;
-
-class TomcatTests extends HttpFacts {
-
-    TomcatTests() {
-        super(RunningServer.Kind.TOMCAT, ServletApp.class);
-    }
-}

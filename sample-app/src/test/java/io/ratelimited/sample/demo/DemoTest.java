@@ -1,0 +1,116 @@
+package io.ratelimited.sample.demo;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.sample.Http;
+import java.net.http.HttpResponse;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
+import org.springframework.boot.test.web.server.LocalServerPort;
+
+/** Rates of one permit an hour make totals exact: nothing comes back while a test runs. */
+@SpringBootTest(
+        webEnvironment = WebEnvironment.RANDOM_PORT,
+        properties = {
+            "rate-limit.limits.demo-token-bucket.rate=1/h",
+            "rate-limit.limits.demo-gcra.rate=1/h",
+            "rate-limit.limits.demo-gcra.burst=2",
+            "rate-limit.limits.demo-leaky-bucket.rate=5/s",
+            "rate-limit.limits.demo-warm-up.rate=10/s",
+            "rate-limit.limits.demo-warm-up.warmup=5s"
+        })
+class DemoTest {
+
+    @LocalServerPort
+    int port;
+
+    private Http http;
+
+    @BeforeEach
+    void connect() {
+        http = new Http(port);
+    }
+
+    @Test
+    void theTokenBucketAdmitsItsBurstAndThenAnswers429() {
+        List<HttpResponse<String>> answers = Stream.generate(() -> http.get("/demo/token-bucket?user=alice"))
+                .limit(8)
+                .toList();
+        assertThat(answers)
+                .extracting(HttpResponse::statusCode)
+                .containsExactly(200, 200, 200, 200, 200, 429, 429, 429);
+        HttpResponse<String> refusal = answers.get(7);
+        assertThat(refusal.headers().firstValue("Retry-After")).hasValue("3600");
+        assertThat(refusal.headers().firstValue("Content-Type")).hasValue("application/problem+json");
+        assertThat(refusal.headers().firstValue("RateLimit-Policy")).hasValue("\"demo-token-bucket\";q=5;w=18000");
+        assertThat(refusal.body()).contains("\"violated-policies\":[\"demo-token-bucket\"]");
+    }
+
+    @Test
+    void anotherUserIsUnaffected() {
+        Stream.generate(() -> http.get("/demo/token-bucket?user=bob")).limit(8).forEach(answer -> {});
+        HttpResponse<String> answer = http.get("/demo/token-bucket?user=carol");
+        assertThat(answer.statusCode()).isEqualTo(200);
+        assertThat(answer.headers().firstValue("RateLimit")).get().asString().startsWith("\"demo-token-bucket\";r=4;");
+    }
+
+    @Test
+    void aPropertyReplacesTheBurstOfTheAnnotation() {
+        assertThat(Stream.generate(() -> http.get("/demo/gcra?user=alice")).limit(4))
+                .extracting(HttpResponse::statusCode)
+                .containsExactly(200, 200, 429, 429);
+    }
+
+    /** Grants are 200 ms apart, so that six of them take at least a second, however fast or slow the machine is. */
+    @Test
+    void callsSentAtOnceLeaveTheLeakyBucketSpaced() {
+        long start = System.nanoTime();
+        List<CompletableFuture<HttpResponse<String>>> calls = IntStream.range(0, 6)
+                .mapToObj(i -> http.getAsync("/demo/leaky-bucket?user=alice"))
+                .toList();
+        assertThat(calls.stream().map(CompletableFuture::join))
+                .extracting(HttpResponse::statusCode)
+                .containsOnly(200);
+        assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThanOrEqualTo(Duration.ofSeconds(1));
+        assertThat(http.metered("demo-leaky-bucket", "delayed")).isPositive();
+    }
+
+    /** Warm it would go 100 ms apart; of a cold one's first 25 permits no interval is shorter than 100 ms, and their mean is 200 ms. */
+    @Test
+    void aColdWarmUpAdmitsLessThanHalfItsRate() {
+        long start = System.nanoTime();
+        long admitted = 0;
+        while (System.nanoTime() - start < Duration.ofMillis(1500).toNanos()) {
+            admitted += http.get("/demo/warm-up?user=alice").statusCode() == 200 ? 1 : 0;
+        }
+        double seconds = (System.nanoTime() - start) / 1e9;
+        assertThat((double) admitted).isBetween(2.0, 1 + seconds / 0.2);
+    }
+
+    @Test
+    void theAnswerSaysWhatTheMetersCount() {
+        long before = http.metered("demo-sliding-log", "admitted");
+        assertThat(http.get("/demo/sliding-log?user=alice").body())
+                .isEqualTo(
+                        "{\"algorithm\":\"sliding-log\",\"user\":\"alice\",\"outcome\":\"admitted\",\"waitedMillis\":0}");
+        assertThat(http.metered("demo-sliding-log", "admitted")).isEqualTo(before + 1);
+    }
+
+    @Test
+    void anotherHostOfThisMachineMayCallAndReadTheHeaders() {
+        HttpResponse<String> answer = http.get("/demo/gcra?user=dave", "Origin", "http://localhost:8080");
+        assertThat(answer.headers().firstValue("Access-Control-Allow-Origin")).hasValue("http://localhost:8080");
+        assertThat(answer.headers().firstValue("Access-Control-Expose-Headers"))
+                .hasValue("RateLimit, RateLimit-Policy, Retry-After");
+        assertThat(http.get("/demo/gcra?user=erin", "Origin", "http://example.org")
+                        .statusCode())
+                .isEqualTo(403);
+    }
+}
