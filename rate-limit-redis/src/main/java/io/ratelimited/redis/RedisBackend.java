@@ -48,6 +48,8 @@ public final class RedisBackend implements AutoCloseable {
     private final String nodesKey;
 
     private volatile int countedNodes;
+
+    private volatile int lastCount;
     /** When the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;
 
@@ -176,7 +178,10 @@ public final class RedisBackend implements AutoCloseable {
                 new ScriptArguments().add(connection.time()).add(node).add(SILENT_MICROS);
         return connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, args).thenAccept(reply -> {
             if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
-                countedNodes = count.intValue();
+                // The larger of two counts: nodes report one by one to a server that has restarted empty.
+                int seen = count.intValue();
+                countedNodes = Math.max(seen, lastCount);
+                lastCount = seen;
                 origin = first;
             }
         });

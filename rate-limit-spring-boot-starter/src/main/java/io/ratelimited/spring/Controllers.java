@@ -14,9 +14,11 @@ import org.springframework.stereotype.Controller;
  */
 final class Controllers {
 
-    private static final List<String> MAPPINGS = List.of(
+    private static final List<String> OF_REQUESTS = List.of(
             "org.springframework.web.bind.annotation.RequestMapping",
-            "org.springframework.web.service.annotation.HttpExchange",
+            "org.springframework.web.service.annotation.HttpExchange");
+
+    private static final List<String> OF_MESSAGES = List.of(
             "org.springframework.messaging.handler.annotation.MessageMapping",
             "org.springframework.messaging.simp.annotation.SubscribeMapping",
             "org.springframework.messaging.rsocket.annotation.ConnectMapping",
@@ -55,8 +57,13 @@ final class Controllers {
         return isAny(method, CALLED_ALONG);
     }
 
+    /** Whether a method answers a whole web request: one request may call many methods for messages and GraphQL fields. */
+    static boolean answersRequest(Method method) {
+        return isAny(method, OF_REQUESTS);
+    }
+
     private static boolean isMapped(Method method) {
-        return isAny(method, MAPPINGS);
+        return isAny(method, OF_REQUESTS) || isAny(method, OF_MESSAGES);
     }
 
     private static boolean isAny(Method method, List<String> names) {

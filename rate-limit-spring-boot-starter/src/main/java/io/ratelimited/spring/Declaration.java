@@ -174,7 +174,7 @@ record Declaration(
 
     /** Whether a web request is charged once, however many handler methods it comes through: by forwards, for one. */
     boolean isOncePerRequest() {
-        return ofClass && Controllers.hasHandlers(owner);
+        return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
     }
 
     /** Where the annotation applies, for messages. */

@@ -321,11 +321,20 @@ final class Gate {
         private void tellOf(Ask ask, Outcome outcome, long waitedNanos, Supplier<Decision> decision) {
             tell(ask.limit(), outcome, ask.key(), waitedNanos, decision);
             if (request != null) {
-                request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+                report(request, ask, outcome, decision);
                 String once = ask.once();
                 if (once != null && outcome != Outcome.REJECTED) {
                     request.charged(once);
                 }
+            }
+        }
+
+        /** A request that cannot be written to is none of the call's business. */
+        private static void report(CurrentRequest request, Ask ask, Outcome outcome, Supplier<Decision> decision) {
+            try {
+                request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+            } catch (RuntimeException ex) {
+                LOG.warn("Rate limit '" + ask.limit().name() + "': the request was not informed of a decision", ex);
             }
         }
 

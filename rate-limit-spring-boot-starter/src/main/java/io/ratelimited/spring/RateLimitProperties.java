@@ -130,8 +130,9 @@ public record RateLimitProperties(
             @DefaultValue("proxy") Mode mode) {
 
         /**
-         * Outside transactions and caching, which have the lowest precedence, and inside Resilience4j's retry, which has
-         * 5 more. Its circuit breaker has the same order as this, and comes after it because its auto-configuration does.
+         * A smaller order stands further outside. Transactions and caching have the lowest precedence, and so stand inside
+         * this; Resilience4j's retry is at the lowest precedence - 5, and so stands outside. Its circuit breaker has the
+         * same order as this, and stands inside because its auto-configuration comes later.
          */
         static final int DEFAULT_ORDER = Ordered.LOWEST_PRECEDENCE - 4;
     }

@@ -41,13 +41,12 @@ final class Deliveries {
         }
     }
 
-    /** Keeps a command; true when it is the only one. */
-    synchronized boolean keep(Delivery delivery) {
+    /** Keeps a command. */
+    synchronized void keep(Delivery delivery) {
         if (kept.size() == MOST) {
             kept.removeFirst();
         }
         kept.addLast(delivery);
-        return kept.size() == 1;
     }
 
     /** Takes out what can be sent now, the oldest first. */

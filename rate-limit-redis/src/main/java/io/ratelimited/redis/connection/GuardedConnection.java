@@ -14,6 +14,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
@@ -53,6 +54,7 @@ public final class GuardedConnection implements AutoCloseable {
     private final Deadlines deadlines;
     private final ServerTime time;
     private final Deliveries deliveries = new Deliveries();
+    private final AtomicBoolean deliveryIsDue = new AtomicBoolean();
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
 
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
@@ -202,7 +204,12 @@ public final class GuardedConnection implements AutoCloseable {
 
     private @Nullable Server server(String key) {
         String address = servers.isEmpty() ? null : connector.address(key);
-        return address == null ? null : servers.get(address);
+        Server server = address == null ? null : servers.get(address);
+        if (server == null && connector.isCluster() && discoveries.get() == 0) {
+            // No primary is known for the slot, or one that was not discovered.
+            discover();
+        }
+        return server;
     }
 
     /**
@@ -252,15 +259,23 @@ public final class GuardedConnection implements AutoCloseable {
     }
 
     private void keep(Delivery delivery) {
-        if (!closed && deliveries.keep(delivery)) {
+        if (!closed) {
+            deliveries.keep(delivery);
+            deliverLater();
+        }
+    }
+
+    private void deliverLater() {
+        if (!deliveryIsDue.getAndSet(true)) {
             threads.later(DELIVER_AGAIN_MILLIS, this::deliverAgain);
         }
     }
 
     private void deliverAgain() {
+        deliveryIsDue.set(false);
         deliveries.take(key -> !isDown(key)).forEach(this::deliver);
         if (!deliveries.isEmpty()) {
-            threads.later(DELIVER_AGAIN_MILLIS, this::deliverAgain);
+            deliverLater();
         }
     }
 
@@ -334,6 +349,7 @@ public final class GuardedConnection implements AutoCloseable {
             Server server, String key, Command<T> command, PendingReply<T> reply, int redirections, Throwable cause) {
         Redirection redirection = connector.isCluster() ? Redirection.of(cause, server.address()) : null;
         if (redirection != null && redirections > 0 && !reply.isDone()) {
+            server.answered();
             if (!redirection.once()) {
                 discover();
             }
@@ -349,7 +365,9 @@ public final class GuardedConnection implements AutoCloseable {
             errors.increment();
             lastFailure = cause;
             boolean broken = cause.getClass() == RedisException.class;
-            if (!broken && !time.isRefused(cause)) {
+            // The keys of a script are on two servers while their slot moves: no fault of either.
+            boolean moving = String.valueOf(cause.getMessage()).startsWith("TRYAGAIN");
+            if (!broken && !moving && !time.isRefused(cause)) {
                 server.failed(cause, key);
             }
         }
@@ -389,8 +407,11 @@ public final class GuardedConnection implements AutoCloseable {
             discoveries.decrementAndGet();
             if (failure == null) {
                 discovered(found);
-            } else if (servers.isEmpty()) {
-                lastFailure = Replies.cause(failure);
+            }
+            if (servers.isEmpty()) {
+                lastFailure = failure == null
+                        ? new IllegalStateException("no primary of the cluster has slots")
+                        : Replies.cause(failure);
                 reportAway(lastFailure);
                 threads.later(DISCOVER_AGAIN_MILLIS, this::discover);
             }
@@ -466,6 +487,8 @@ public final class GuardedConnection implements AutoCloseable {
         @Override
         public void recovering(Server server) {
             recoveries.incrementAndGet();
+            // What ended comes first: it must not be dropped for what was admitted locally.
+            deliverKept(server);
             for (Runnable task : onRecovery) {
                 try {
                     task.run();
@@ -473,6 +496,10 @@ public final class GuardedConnection implements AutoCloseable {
                     log.debug("a task after an outage failed", ex);
                 }
             }
+            deliverKept(server);
+        }
+
+        private void deliverKept(Server server) {
             if (time.isKnown()) {
                 deliveries.take(key -> server(key) == server).forEach(delivery -> send(server, delivery));
             }

@@ -110,7 +110,8 @@ final class Server {
                     attempts.decrementAndGet();
                     if (failure != null) {
                         notConnected(Replies.cause(failure));
-                    } else if (retired) {
+                    } else if (retired || (link != null && !breaker.isOpen())) {
+                        // Late: another connection is in use, perhaps to the primary that was promoted meanwhile.
                         made.close();
                     } else if (breaker.isOpen()) {
                         probe(made);
@@ -141,7 +142,13 @@ final class Server {
                 ready = CompletableFuture.completedFuture(made);
             }
         }
-        awaited.complete(made);
+        if (!awaited.complete(made)) {
+            synchronized (this) {
+                if (link == made) {
+                    ready = CompletableFuture.completedFuture(made);
+                }
+            }
+        }
         made.onBreak(() -> lost(made));
         if (before != null && before != made) {
             // What is under way there may still be answered.
@@ -267,7 +274,10 @@ final class Server {
             }
             if (failure != null) {
                 Throwable reason = Replies.cause(failure);
-                lastFailure = reason;
+                if (asked == link) {
+                    // What another connection says must not end the search for one that replaces a silent one.
+                    lastFailure = reason;
+                }
                 listener.refused(reason);
                 closeUnused(asked);
             } else if (System.nanoTime() - sentAt <= timeoutNanos) {
@@ -306,6 +316,10 @@ final class Server {
         }
         if (closed) {
             listener.back(this);
+            if (link == null) {
+                // Broken meanwhile. A failure to connect opens the breaker again.
+                connect();
+            }
         }
     }
 

@@ -30,7 +30,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private final String key;
     private final long permits;
     private final long maxWait;
-    private final String id;
+    /** Of the last attempt to take a place: what ends one attempt must not end the next one. */
+    private volatile String id;
+
     private final AtomicInteger phase = new AtomicInteger(WAITING);
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     private volatile long deadline;
@@ -50,8 +52,12 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         this.key = key;
         this.permits = permits;
         this.maxWait = maxWait;
-        this.id = "call:" + limiter.context().node() + ':' + NUMBER.incrementAndGet();
+        this.id = newId();
         this.verdict = limiter.local(ScriptReply.UNKNOWN, key);
+    }
+
+    private String newId() {
+        return "call:" + limiter.context().node() + ':' + NUMBER.incrementAndGet();
     }
 
     String key() {
@@ -119,18 +125,19 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         boolean takes = operation.equals("take");
         sent |= takes;
         return limiter.scripts()
-                .eval(terms.script(), key, arguments(operation, terms))
+                .eval(terms.script(), key, arguments(operation, terms, id))
                 .thenApply(reply -> ScriptReply.of(reply, 0, terms))
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
                         // It may have been admitted all the same, or still be.
                         doubtful = true;
                         giveBack();
+                        id = newId();
                     }
                 });
     }
 
-    private ScriptArguments arguments(String operation, LimitTerms terms) {
+    private ScriptArguments arguments(String operation, LimitTerms terms, String attempt) {
         Duration lease = terms.limit().lease();
         long left = lease == null || admittedAt == 0
                 ? 0
@@ -138,7 +145,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return limiter.scripts()
                 .begin(operation, terms, 1)
                 .add(permits)
-                .add(id)
+                .add(attempt)
                 .add(left)
                 .add(0);
     }
@@ -182,8 +189,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
             LimitTerms terms = limiter.terms();
             sent = true;
             limiter.scripts()
-                    .eval(terms.script(), key, arguments("renew", terms))
-                    .whenComplete((reply, failure) -> doubtful |= failure != null && !Replies.isNotSent(failure));
+                    .eval(terms.script(), key, arguments("renew", terms, id))
+                    .whenComplete((reply, failure) -> {
+                        doubtful |= failure != null && !Replies.isNotSent(failure);
+                        if (phase.get() == ENDED) {
+                            // It ended meanwhile, and its end may have been sent before the renewal.
+                            deliverEnd(id);
+                        }
+                    });
         }
     }
 
@@ -197,7 +210,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
             return null;
         }
         sent = true;
-        return arguments("renew", limiter.terms());
+        // It may be run after the end of the call, which is then sent again.
+        doubtful = true;
+        return arguments("renew", limiter.terms(), id);
     }
 
     /** Nobody waits for the answer of Redis any more. */
@@ -219,17 +234,18 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void giveBack() {
         if (sent) {
-            deliverEnd();
+            String ended = id;
+            deliverEnd(ended);
             if (doubtful) {
                 // After a freeze a server may run an old command of one connection after a new one of another.
-                limiter.connection().later(1_000, this::deliverEnd);
+                limiter.connection().later(1_000, () -> deliverEnd(ended));
             }
         }
     }
 
-    private void deliverEnd() {
+    private void deliverEnd(String attempt) {
         LimitTerms terms = limiter.terms();
-        limiter.connection().deliver(terms.script(), key, () -> arguments("cancel", terms), true);
+        limiter.connection().deliver(terms.script(), key, () -> arguments("cancel", terms, attempt), true);
     }
 
     @Override

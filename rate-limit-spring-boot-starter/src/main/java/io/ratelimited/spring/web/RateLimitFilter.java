@@ -27,7 +27,7 @@ import org.springframework.web.cors.CorsUtils;
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
-    /** Where the filter of most routes stands; Spring Security's stands at -100. */
+    /** Where the filter of most routes stands, unless Spring Security's, at -100 by default, stands behind it. */
     public static final int ORDER = -90;
 
     /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */

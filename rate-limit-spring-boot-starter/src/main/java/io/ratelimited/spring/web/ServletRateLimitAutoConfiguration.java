@@ -61,8 +61,13 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean
-    RateLimitFilter rateLimitFilter(RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
-        return new RateLimitFilter(false, RateLimitFilter.ORDER, limits, requests, refusals);
+    RateLimitFilter rateLimitFilter(
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
+        return new RateLimitFilter(false, order, limits, requests, refusals);
     }
 
     @Bean

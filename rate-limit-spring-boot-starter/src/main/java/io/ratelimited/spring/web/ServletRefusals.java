@@ -6,7 +6,9 @@ import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -85,8 +87,14 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
         byte[] body = refusal.body(status);
         response.setStatus(status);
         response.setContentType(Refusal.CONTENT_TYPE);
-        response.setContentLength(body.length);
-        response.getOutputStream().write(body);
+        try {
+            OutputStream stream = response.getOutputStream();
+            response.setContentLength(body.length);
+            stream.write(body);
+        } catch (IllegalStateException ex) {
+            // A template or handler has the writer already, whose encoding decides how many bytes the text takes.
+            response.getWriter().write(new String(body, StandardCharsets.UTF_8));
+        }
     }
 
     private static void setRetryAfter(HttpServletResponse response, Refusal refusal) {

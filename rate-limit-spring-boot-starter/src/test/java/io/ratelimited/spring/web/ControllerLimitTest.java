@@ -18,6 +18,7 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.boot.webmvc.error.ErrorController;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.graphql.data.method.annotation.SchemaMapping;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.ResponseEntity;
 import org.springframework.stereotype.Controller;
@@ -78,6 +79,14 @@ class ControllerLimitTest {
             assertThat(cost(server, "GET", "/pages/forward", 200)).isZero();
             assertThat(server.get("/pages/end").body()).isEqualTo("0 left");
             assertThat(server.get("/pages/forward").body()).isEqualTo("0 left");
+        }
+    }
+
+    /** One GraphQL request may ask for a field a thousand times. */
+    @Test
+    void everyFieldOfAGraphQlRequestIsCharged() {
+        try (RunningServer server = Kind.TOMCAT.start(List.of(App.class, Fields.class, Query.class))) {
+            assertThat(cost(server, "GET", "/query", 200)).isEqualTo(2);
         }
     }
 
@@ -206,6 +215,32 @@ class ControllerLimitTest {
         @ResponseBody
         public String error() {
             return "an error page";
+        }
+    }
+
+    @Controller
+    @RateLimited(name = "all", rate = "100/d")
+    public static class Fields {
+
+        @SchemaMapping
+        public String name() {
+            return "ann";
+        }
+    }
+
+    @Controller
+    static class Query {
+
+        private final Fields fields;
+
+        Query(Fields fields) {
+            this.fields = fields;
+        }
+
+        @GetMapping("/query")
+        @ResponseBody
+        public String query() {
+            return fields.name() + fields.name();
         }
     }
 }

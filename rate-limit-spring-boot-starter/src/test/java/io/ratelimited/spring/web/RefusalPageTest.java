@@ -14,6 +14,7 @@ import jakarta.servlet.ServletException;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
@@ -22,6 +23,7 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -61,6 +63,32 @@ class RefusalPageTest {
                             .peek("all", null)
                             .remaining())
                     .isZero();
+        }
+    }
+
+    @ParameterizedTest
+    @CsvSource({"-200, -201, -90", "10, -101, 11"})
+    void routesStandBeforeAndAfterSpringSecurityWhereverThatIs(int security, int before, int after) {
+        try (RunningServer server = Kind.TOMCAT.start(List.of(App.class), "spring.security.filter.order=" + security)) {
+            assertThat(order(server, "rateLimitBeforeSecurityFilter")).isEqualTo(before);
+            assertThat(order(server, "rateLimitFilter")).isEqualTo(after);
+        }
+    }
+
+    private static int order(RunningServer server, String bean) {
+        return server.context.getBean(bean, RateLimitFilter.class).getOrder();
+    }
+
+    /** As templates do. */
+    @Test
+    void aRefusalAfterTheWriterWasTakenIsAnsweredAlike() {
+        try (RunningServer server =
+                Kind.TOMCAT.start(List.of(App.class, Written.class), "rate-limit.limits.written.rate=1/m")) {
+            assertThat(server.get("/written").body()).isEqualTo("done");
+            HttpResponse<String> refused = server.get("/written");
+            assertThat(refused.statusCode()).isEqualTo(429);
+            assertThat(refused.body()).contains("\"violated-policies\":[\"written\"]");
+            assertThat(refused.headers().firstValue("Retry-After")).hasValue("60");
         }
     }
 
@@ -171,6 +199,22 @@ class RefusalPageTest {
                 response.flushBuffer();
                 limits.execute("all", null, () -> "admitted");
             });
+        }
+    }
+
+    @RestController
+    static class Written {
+
+        private final RateLimits limits;
+
+        Written(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @GetMapping("/written")
+        public void written(HttpServletResponse response) throws IOException {
+            PrintWriter writer = response.getWriter();
+            writer.write(limits.execute("written", null, () -> "done"));
         }
     }
 }
