@@ -27,7 +27,7 @@ final class DividedTime extends VirtualTime {
 
     @Override
     synchronized long reserve(long permits, long now, long maxWait, @Nullable CellReservation into) {
-        settle(now);
+        settleIfAdmitted(permits, now, maxWait);
         long outcome = super.reserve(permits, now, maxWait, into);
         if (into != null && outcome >= 0) {
             into.mark(into.mark() + returned);
@@ -37,8 +37,15 @@ final class DividedTime extends VirtualTime {
 
     @Override
     synchronized long take(long permits, long now) {
-        settle(now);
+        settleIfAdmitted(permits, now, 0);
         return super.take(permits, now);
+    }
+
+    /** A refusal changes no state (I1): the next call may come with an earlier time. */
+    private void settleIfAdmitted(long permits, long now, long maxWait) {
+        if (returned > 0 && peek(permits, now, maxWait) >= 0) {
+            settle(now);
+        }
     }
 
     /** The bucket has been full since: V and W are as late as they would be by the next call. */

@@ -203,9 +203,12 @@ public final class GuardedConnection implements AutoCloseable {
     }
 
     private @Nullable Server server(String key) {
-        String address = servers.isEmpty() ? null : connector.address(key);
+        if (servers.isEmpty()) {
+            return null;
+        }
+        String address = connector.address(key);
         Server server = address == null ? null : servers.get(address);
-        if (server == null && connector.isCluster() && discoveries.get() == 0) {
+        if (server == null && discoveries.get() == 0) {
             // No primary is known for the slot, or one that was not discovered.
             discover();
         }
