@@ -12,6 +12,8 @@ abstract class GuardedCell extends Cell {
 
     /** When a call of one permit could go at once, as a refusal has told; {@link #UNTOLD} since anything has changed. */
     private volatile long opensAt = UNTOLD;
+    /** How many calls were admitted; written under the monitor. */
+    private volatile long admitted;
     /** Guarded by this. */
     private boolean retired;
 
@@ -31,6 +33,7 @@ abstract class GuardedCell extends Cell {
         long outcome = decide(permits, now, maxWait, into);
         if (outcome >= 0) {
             changed();
+            admitted++;
         } else if (permits == 1 && outcome > UNKNOWN) {
             opensAt = now + maxWait + ~outcome;
         }
@@ -63,7 +66,7 @@ abstract class GuardedCell extends Cell {
 
     @Override
     final long stamp() {
-        return opensAt;
+        return admitted;
     }
 
     /** {@link Cell#cancel}, guarded. */
