@@ -40,6 +40,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -91,6 +92,7 @@ class GuardedRedisTest {
         }
     }
 
+    @Tag("proof")
     @Test
     void aPasswordIsUsed() {
         assertDecidedByRedis(
@@ -130,6 +132,7 @@ class GuardedRedisTest {
         assertThat(health(context).errors()).isZero();
     }
 
+    @Tag("proof")
     @ParameterizedTest
     @CsvSource({"limits, wrong, WRONGPASS", "nobody, secret, WRONGPASS", "'', wrong, WRONGPASS", "'', '', NOAUTH"})
     void withoutTheRightPasswordOnFailureDecidesAndTheReasonIsTold(
@@ -165,6 +168,7 @@ class GuardedRedisTest {
         assertDecidedByOnFailure(context, "NOPERM", output);
     }
 
+    @Tag("proof")
     @Test
     void sentinelsAndTheirPrimaryMayHavePasswordsOfTheirOwn() {
         String[] settings = sentinel("watch");
@@ -172,6 +176,7 @@ class GuardedRedisTest {
         assertDecidedByRedis(start(settings), server);
     }
 
+    @Tag("proof")
     @Test
     void aWrongPasswordOfSentinelIsTold(CapturedOutput output) {
         assertDecidedByOnFailure(start(sentinel("wrong")), "WRONGPASS", output);
@@ -190,6 +195,7 @@ class GuardedRedisTest {
         };
     }
 
+    @Tag("proof")
     @Test
     void aClusterMayHaveUsers(CapturedOutput output) throws IOException {
         RedisProcess node = keep(RedisProcess.start("--cluster-enabled", "yes", "--requirepass", "admin"));
@@ -233,6 +239,7 @@ class GuardedRedisTest {
             assertDecidedByRedis(start(settings(tls, trusted)), tls);
         }
 
+        @Tag("proof")
         @Test
         void aServerWhoseCertificateTheBundleDoesNotTrustDecidesNothing(
                 @TempDir Path directory, CapturedOutput output) {
@@ -241,6 +248,7 @@ class GuardedRedisTest {
             assertDecidedByOnFailure(start(settings(tls, trusted)), "PKIX path", output);
         }
 
+        @Tag("proof")
         @Test
         void aClusterIsUsed() {
             RedisProcess tls =

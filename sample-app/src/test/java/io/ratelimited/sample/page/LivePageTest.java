@@ -205,8 +205,19 @@ class LivePageTest {
         List<String> methods = new ArrayList<>();
         List<String> yml = new ArrayList<>();
         Map<String, Limit> fromControls = new HashMap<>();
+        assertCopiesMakeTheLimitsOfThePage(List.of("token-bucket", "concurrency"), directory);
+    }
+
+    @Tag("proof")
+    @Test
+    void theCopiedAnnotationOfEveryAlgorithmMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
         List<?> algorithms = (List<?>) browser.script(
                 "return [...document.querySelectorAll('#algorithm option')].map(option => option.value)");
+        assertThat(algorithms).hasSize(Algorithm.values().length);
+        assertCopiesMakeTheLimitsOfThePage(algorithms, directory);
+    }
+
+    private void assertCopiesMakeTheLimitsOfThePage(List<?> algorithms, Path directory) throws Exception {
         for (int i = 0; i < algorithms.size(); i++) {
             String algorithm = String.valueOf(algorithms.get(i));
             browser.choose("algorithm", algorithm);
@@ -222,7 +233,8 @@ class LivePageTest {
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
         assertThat(limitsOf(classes, List.of())).isEqualTo(fromControls);
         assertThat(limitsOf(List.of(), yml)).isEqualTo(fromControls);
-        assertThat(fromControls.values().stream().map(Limit::algorithm)).containsExactlyInAnyOrder(Algorithm.values());
+        assertThat(fromControls.values().stream().map(Limit::algorithm).distinct())
+                .hasSize(algorithms.size());
     }
 
     /** The limits of an application of these classes, each of whose methods is called once, with these properties. */
@@ -290,15 +302,15 @@ class LivePageTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"1360, light", "360, dark"})
+    @CsvSource("360, dark")
     void axeFindsNothingAndNothingIsWiderThanTheScreen(int width, String theme) throws IOException {
         assertAccessible(width, theme);
     }
 
     @Tag("proof")
     @ParameterizedTest
-    @CsvSource({"1360, dark", "360, light"})
-    void axeFindsNothingInTheOtherThemeEither(int width, String theme) throws IOException {
+    @CsvSource({"1360, light", "1360, dark", "360, light"})
+    void axeFindsNothingOnOtherScreensAndThemesEither(int width, String theme) throws IOException {
         assertAccessible(width, theme);
     }
 
