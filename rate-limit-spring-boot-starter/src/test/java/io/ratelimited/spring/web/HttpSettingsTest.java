@@ -14,6 +14,7 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -31,7 +32,7 @@ import org.springframework.web.bind.annotation.RestControllerAdvice;
 class HttpSettingsTest {
 
     @ParameterizedTest
-    @EnumSource(Kind.class)
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void theOldFieldsReplaceTheNewOnes(Kind kind) {
         try (RunningServer server = start(kind, "rate-limit.http.headers=legacy", "rate-limit.http.status=503")) {
             server.get("/one");
@@ -48,7 +49,7 @@ class HttpSettingsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Kind.class)
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void fieldsCanBeHidden(Kind kind) {
         try (RunningServer server = start(kind, "rate-limit.http.headers=none")) {
             server.get("/one");
@@ -61,7 +62,7 @@ class HttpSettingsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Kind.class)
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void anAdviceOfTheApplicationWinsOnRoutesToo(Kind kind) {
         try (RunningServer server = kind.start(
                 List.of(app(kind), AdviceOfTheApplication.class),
@@ -85,6 +86,16 @@ class HttpSettingsTest {
                 server.ticker().advance(Duration.ofMinutes(1));
             }
         }
+    }
+
+    @Tag("proof")
+    @Test
+    void jettyDoesWhatTomcatDoes() {
+        theOldFieldsReplaceTheNewOnes(Kind.JETTY);
+        fieldsCanBeHidden(Kind.JETTY);
+        anAdviceOfTheApplicationWinsOnRoutesToo(Kind.JETTY);
+        codeThatAsksALimitTellsItsRequest(Kind.JETTY);
+        aRouteThatIsNoPatternStopsTheApplication(Kind.JETTY);
     }
 
     @Test
@@ -144,7 +155,7 @@ class HttpSettingsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Kind.class)
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void codeThatAsksALimitTellsItsRequest(Kind kind) {
         try (RunningServer server =
                 start(kind, "rate-limit.limits.code.rate=1/m", "spring.reactor.context-propagation=auto")) {
@@ -238,7 +249,7 @@ class HttpSettingsTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Kind.class)
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void aRouteThatIsNoPatternStopsTheApplication(Kind kind) {
         assertThatThrownBy(() -> start(
                         kind,
