@@ -1,5 +1,6 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.spring.aop.RateLimitAdvisor;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;

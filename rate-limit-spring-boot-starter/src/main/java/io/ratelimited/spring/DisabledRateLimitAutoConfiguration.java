@@ -1,6 +1,9 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.LimitEnforcer;
 import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
@@ -27,7 +30,7 @@ public final class DisabledRateLimitAutoConfiguration {
         return new RateLimits(
                 properties,
                 List.of(),
-                new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)),
+                new LimitEnforcer(List.of(), Ticker.system(), new ContextPropagatingExecutor(ForkJoinPool::commonPool)),
                 null);
     }
 }

@@ -19,7 +19,8 @@ public final class InvalidRateLimitException extends RuntimeException {
      * @param problem what is wrong, with the value
      * @param remedy what to do
      */
-    InvalidRateLimitException(String limit, String place, String problem, String remedy, @Nullable Throwable cause) {
+    public InvalidRateLimitException(
+            String limit, String place, String problem, String remedy, @Nullable Throwable cause) {
         this("Limit '" + limit + "' (" + place + "): " + problem, remedy, cause);
     }
 
@@ -39,12 +40,12 @@ public final class InvalidRateLimitException extends RuntimeException {
     }
 
     /** A property that belongs to no single limit is out of range. */
-    static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
+    public static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(
                 "Property " + property + " " + range + ": " + value, "Correct the property.", null);
     }
 
-    InvalidRateLimitException(String limit, String place, String problem, String remedy) {
+    public InvalidRateLimitException(String limit, String place, String problem, String remedy) {
         this(limit, place, problem, remedy, null);
     }
 

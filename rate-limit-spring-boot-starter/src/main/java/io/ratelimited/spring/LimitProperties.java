@@ -66,7 +66,7 @@ public record LimitProperties(
         @Nullable String maxOvershoot) {
 
     /** Nothing is said. */
-    static final LimitProperties NONE = new LimitProperties(
+    public static final LimitProperties NONE = new LimitProperties(
             null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
             null, null, null, null);
 
@@ -74,21 +74,21 @@ public record LimitProperties(
     private static final Set<String> OF_A_USE = Set.of("key", "permits", "when", "tier", "fallback");
 
     /** Only the algorithm is said. */
-    static LimitProperties of(Algorithm algorithm) {
+    public static LimitProperties of(Algorithm algorithm) {
         return new LimitProperties(
                 algorithm, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
                 null, null, null, null, null, null);
     }
 
     /** Only the backend is said, and what decides while it does not answer. */
-    static LimitProperties of(Backend backend, OnFailure onFailure) {
+    public static LimitProperties of(Backend backend, OnFailure onFailure) {
         return new LimitProperties(
                 null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
                 null, null, backend, onFailure, null);
     }
 
     /** All properties, each as it is chosen. */
-    static LimitProperties of(Choice choice) {
+    public static LimitProperties of(Choice choice) {
         return new LimitProperties(
                 choice.of("algorithm", LimitProperties::algorithm),
                 choice.of("rate", LimitProperties::rate),
@@ -115,13 +115,13 @@ public record LimitProperties(
     }
 
     /** What a property of that name shall be. */
-    interface Choice {
+    public interface Choice {
 
-        <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property);
+        public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property);
     }
 
     /** These properties, and those of the other place where these say nothing. */
-    LimitProperties over(LimitProperties other) {
+    public LimitProperties over(LimitProperties other) {
         return of(new Choice() {
             @Override
             public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
@@ -142,12 +142,12 @@ public record LimitProperties(
     }
 
     /** Whether the property of a name is set. */
-    boolean says(String name) {
+    public boolean says(String name) {
         return !equals(without(name::equals));
     }
 
     /** These properties without what has no meaning for an algorithm that they were not written for. */
-    LimitProperties suitedTo(Algorithm suited) {
+    public LimitProperties suitedTo(Algorithm suited) {
         Set<String> foreign = Stream.of(Attribute.values())
                 .filter(attribute -> !suited.uses(attribute))
                 .map(Attribute::label)
@@ -159,7 +159,7 @@ public record LimitProperties(
     }
 
     /** Whether nodes can hold permits in advance; where they cannot, the limit is exact on every backend. */
-    static boolean canOvershoot(Algorithm algorithm) {
+    public static boolean canOvershoot(Algorithm algorithm) {
         return switch (algorithm) {
             case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW -> true;
             default -> false;
@@ -167,23 +167,23 @@ public record LimitProperties(
     }
 
     /** These properties without a policy. */
-    LimitProperties withoutPolicy() {
+    public LimitProperties withoutPolicy() {
         return without("policy"::equals);
     }
 
     /** The part that defines the limit, without what belongs to each use of it. */
-    LimitProperties definition() {
+    public LimitProperties definition() {
         return without(OF_A_USE::contains);
     }
 
     /** Whether anything is said that defines the limit, not only how it is used. */
-    boolean isDefinition() {
+    public boolean isDefinition() {
         return !definition().equals(NONE);
     }
 
     /** What a tier may not say, because it belongs to the limit or to its uses: the first of these that is said. */
     @Nullable
-    String foreignToTier() {
+    public String foreignToTier() {
         Map<String, @Nullable Object> foreign = new LinkedHashMap<>();
         foreign.put("key", key);
         foreign.put("permits", permits);
@@ -203,7 +203,7 @@ public record LimitProperties(
     }
 
     /** As the base of a tier: a tier with a rate of its own has a burst of its own, and no tiers. */
-    LimitProperties asBaseOf(LimitProperties tierProperties) {
+    public LimitProperties asBaseOf(LimitProperties tierProperties) {
         return definition()
                 .without(name -> name.equals("tiers") || (name.equals("burst") && tierProperties.rate != null));
     }

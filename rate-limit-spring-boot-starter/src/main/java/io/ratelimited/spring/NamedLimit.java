@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.limit.LimitSettings;
 import java.time.Duration;
 import java.util.Map;
 import org.apache.commons.logging.Log;
@@ -27,7 +28,7 @@ public final class NamedLimit {
     /** What a call asks for at the most by a fixed number: a change has to leave room for it. */
     private volatile Weight heaviest = new Weight(1, "a call");
 
-    NamedLimit(
+    public NamedLimit(
             String name,
             String place,
             LimitProperties definition,
@@ -69,7 +70,7 @@ public final class NamedLimit {
     }
 
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
-    void warnOfTiersWithout(@Nullable String expression, String usedAt) {
+    public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn(
                     "Rate limit '" + name + "' (" + usedAt + ") has the tiers " + tiers.keySet()
@@ -82,7 +83,7 @@ public final class NamedLimit {
     }
 
     /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */
-    RateLimiter limiterOfTier(String tier) {
+    public RateLimiter limiterOfTier(String tier) {
         RateLimiter found = tiers.get(tier);
         if (found != null) {
             return found;
@@ -96,7 +97,7 @@ public final class NamedLimit {
     }
 
     /** Whether calls count while they are in flight. */
-    boolean countsInFlight() {
+    public boolean countsInFlight() {
         return limit().algorithm() == Algorithm.CONCURRENCY;
     }
 
@@ -111,7 +112,7 @@ public final class NamedLimit {
     }
 
     /** Whether permits are stated as a number, perhaps one that cannot be meant, and not as an expression. */
-    static boolean isFixed(String permits) {
+    public static boolean isFixed(String permits) {
         return permits.strip().matches("[+-]?\\d+([.]\\d+)?");
     }
 
@@ -121,7 +122,7 @@ public final class NamedLimit {
      * @param where they are stated
      * @throws InvalidRateLimitException when calls can never have so many
      */
-    synchronized long fixedPermits(String permits, String where) {
+    public synchronized long fixedPermits(String permits, String where) {
         String text = permits.strip();
         long number = text.matches("\\+?\\d{1,18}") ? Long.parseLong(text) : 0;
         if (number < 1) {
@@ -147,7 +148,7 @@ public final class NamedLimit {
      * @param changed the limit or that of a tier, as it shall be
      * @throws InvalidRateLimitException when they never could
      */
-    void requireRoom(Limit changed, String whose, String where, String remedy) {
+    public void requireRoom(Limit changed, String whose, String where, String remedy) {
         requireRoom(heaviest, changed, whose, where, remedy);
     }
 
@@ -162,7 +163,7 @@ public final class NamedLimit {
         }
     }
 
-    void properties(LimitProperties changed) {
+    public void properties(LimitProperties changed) {
         properties = changed;
         enforcement = Enforcement.of(changed, limit().algorithm());
     }
@@ -177,7 +178,7 @@ public final class NamedLimit {
         return enforcement.maxWaitNanos;
     }
 
-    MissingKey missingKey() {
+    public MissingKey missingKey() {
         return enforcement.missingKey;
     }
 

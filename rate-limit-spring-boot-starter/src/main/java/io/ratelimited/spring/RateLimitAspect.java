@@ -1,5 +1,10 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.spring.aop.DeferredInvocation;
+import io.ratelimited.spring.aop.LimitedInvocation;
+import io.ratelimited.spring.aop.LimitedMethod;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
@@ -58,13 +63,13 @@ public final class RateLimitAspect implements Ordered {
     }
 
     /** What woven classes are limited by from now on. */
-    synchronized void configure(Supplier<LimitedMethods> configured) {
+    public synchronized void configure(Supplier<LimitedMethods> configured) {
         contexts.push(configured);
         methods = configured;
     }
 
     /** Woven classes are no longer limited, unless by another context. */
-    synchronized void unconfigure(Supplier<LimitedMethods> configured) {
+    public synchronized void unconfigure(Supplier<LimitedMethods> configured) {
         contexts.remove(configured);
         methods = contexts.peek();
     }
@@ -88,8 +93,8 @@ public final class RateLimitAspect implements Ordered {
         if (method == null || isSuperCall(method, signature) || method.isAdmittedAtOnce()) {
             return call.proceed();
         }
-        Call adapted = new JoinPointCall(call);
-        return method.invoke(this != WOVEN && method.mayProceedLater() ? LaterCall.of(adapted) : adapted);
+        LimitedInvocation adapted = new JoinPointCall(call);
+        return method.invoke(this != WOVEN && method.mayProceedLater() ? DeferredInvocation.of(adapted) : adapted);
     }
 
     /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */
@@ -97,7 +102,7 @@ public final class RateLimitAspect implements Ordered {
         return this == WOVEN && !method.method().equals(signature.getMethod());
     }
 
-    private record JoinPointCall(ProceedingJoinPoint call) implements Call {
+    private record JoinPointCall(ProceedingJoinPoint call) implements LimitedInvocation {
 
         @Override
         public @Nullable Object target() {

@@ -4,6 +4,17 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.check.BeanInspector;
+import io.ratelimited.spring.check.LimitLog;
+import io.ratelimited.spring.check.StartupCheck;
+import io.ratelimited.spring.check.WovenCheck;
+import io.ratelimited.spring.limit.ConfigurationRefresh;
+import io.ratelimited.spring.web.RouteLimits;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.ObjectProvider;
@@ -48,12 +59,12 @@ public final class RateLimitAutoConfiguration {
             ObjectProvider<CurrentRequest.Source> requests,
             Ticker ticker,
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
-        LateStart lateStart =
-                new LateStart(SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool)));
+        ContextPropagatingExecutor lateStart = new ContextPropagatingExecutor(
+                SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool)));
         return new RateLimits(
                 properties,
                 factories.orderedStream().toList(),
-                new Gate(observers.orderedStream().toList(), ticker, lateStart),
+                new LimitEnforcer(observers.orderedStream().toList(), ticker, lateStart),
                 requests.getIfAvailable());
     }
 
@@ -71,7 +82,7 @@ public final class RateLimitAutoConfiguration {
             ConfigurableListableBeanFactory beanFactory,
             LimitedMethods methods,
             RateLimits rateLimits,
-            ObjectProvider<MadeBeans> madeBeans) {
+            ObjectProvider<BeanInspector> madeBeans) {
         return new StartupCheck(beanFactory, methods, rateLimits, madeBeans.getIfAvailable());
     }
 
@@ -93,8 +104,8 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static MadeBeans rateLimitMadeBeans(Environment environment) {
-        return new MadeBeans(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
+    static BeanInspector rateLimitMadeBeans(Environment environment) {
+        return new BeanInspector(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
     @Bean
@@ -108,8 +119,8 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "woven")
-    static WovenMode rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
-        return new WovenMode(SingletonSupplier.of(methods::getObject));
+    static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
+        return new WovenCheck(SingletonSupplier.of(methods::getObject));
     }
 
     private static int aspectOrder(Environment environment) {

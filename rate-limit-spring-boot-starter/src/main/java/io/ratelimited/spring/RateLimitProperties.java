@@ -153,13 +153,13 @@ public record RateLimitProperties(
     }
 
     /** The properties of a limit as {@code rate-limit.limits} says them. */
-    LimitProperties limit(String name) {
+    public LimitProperties limit(String name) {
         LimitProperties own = limits == null ? null : limits.get(name);
         return own == null ? LimitProperties.NONE : own;
     }
 
     /** What applies where a limit says nothing itself. */
-    LimitProperties orDefaults() {
+    public LimitProperties orDefaults() {
         return defaults == null ? LimitProperties.NONE : defaults;
     }
 }

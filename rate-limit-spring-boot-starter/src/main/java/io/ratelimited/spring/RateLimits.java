@@ -4,6 +4,14 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.spring.call.AsyncCalls;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.LimitRequest;
+import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.LimitUpdate;
+import io.ratelimited.spring.limit.NamedLimitFactory;
+import io.ratelimited.spring.limit.PropertyRanges;
+import io.ratelimited.spring.limit.SimilarName;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -35,22 +43,22 @@ public final class RateLimits {
     private final boolean enabled;
 
     private volatile RateLimitProperties properties;
-    private final NamedLimits maker;
+    private final NamedLimitFactory maker;
     private final Map<String, NamedLimit> limits = new ConcurrentHashMap<>();
-    private final Gate gate;
+    private final LimitEnforcer gate;
     private final CurrentRequest.@Nullable Source requests;
 
     RateLimits(
             RateLimitProperties properties,
             List<LimiterFactory> factories,
-            Gate gate,
+            LimitEnforcer gate,
             CurrentRequest.@Nullable Source requests) {
         this.enabled = properties.enabled();
         this.properties = properties;
         this.requests = requests;
         PropertyRanges.check(properties);
         this.gate = gate;
-        this.maker = new NamedLimits(factories);
+        this.maker = new NamedLimitFactory(factories);
         maker.requireBackend(properties.backend());
     }
 
@@ -100,7 +108,7 @@ public final class RateLimits {
         if (!enabled) {
             return call.get();
         }
-        Gate.Pass pass = gate.enter(asks(name, key, 1), currentRequest());
+        LimitEnforcer.Pass pass = gate.enter(asks(name, key, 1), currentRequest());
         try {
             return call.get();
         } finally {
@@ -150,9 +158,9 @@ public final class RateLimits {
                 : CompletableFuture.completedFuture(new ReservedPermits(null));
     }
 
-    private List<Ask> asks(String name, @Nullable Object key, long permits) {
+    private List<LimitRequest> asks(String name, @Nullable Object key, long permits) {
         NamedLimit limit = get(name);
-        return List.of(new Ask(limit, limit.limiter(), key, permits, false, null));
+        return List.of(new LimitRequest(limit, limit.limiter(), key, permits, false, null));
     }
 
     private @Nullable CurrentRequest currentRequest() {
@@ -207,12 +215,12 @@ public final class RateLimits {
      * @return the names of the limits that were changed
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
-    synchronized List<String> refresh(RateLimitProperties changed) {
+    public synchronized List<String> refresh(RateLimitProperties changed) {
         RateLimitProperties before = properties;
         List<LimitUpdate> updates = new ArrayList<>();
         for (NamedLimit limit : all()) {
-            LimitProperties old = NamedLimits.merged(before, limit.name(), limit.definition());
-            LimitProperties next = NamedLimits.merged(changed, limit.name(), limit.definition());
+            LimitProperties old = NamedLimitFactory.merged(before, limit.name(), limit.definition());
+            LimitProperties next = NamedLimitFactory.merged(changed, limit.name(), limit.definition());
             if (!next.equals(old)) {
                 updates.add(LimitUpdate.between(limit, old, next));
             }
@@ -241,20 +249,20 @@ public final class RateLimits {
             return register(name, LimitSettings.property(name), LimitProperties.NONE);
         }
         throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
-                + NearName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
+                + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
     }
 
-    Gate gate() {
+    public LimitEnforcer gate() {
         return gate;
     }
 
     /** What is said about a limit or a use of it, by properties, declaration and defaults. */
-    LimitProperties merged(String name, LimitProperties declared) {
-        return NamedLimits.merged(properties, name, declared);
+    public LimitProperties merged(String name, LimitProperties declared) {
+        return NamedLimitFactory.merged(properties, name, declared);
     }
 
     /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
-    boolean isEmpty() {
+    public boolean isEmpty() {
         return limits.isEmpty();
     }
 
@@ -265,7 +273,7 @@ public final class RateLimits {
      * @param declared what is said about it there
      * @throws InvalidRateLimitException when it cannot be meant, or is declared differently elsewhere
      */
-    NamedLimit register(String name, String place, LimitProperties declared) {
+    public NamedLimit register(String name, String place, LimitProperties declared) {
         NamedLimit limit =
                 limits.computeIfAbsent(name, n -> maker.create(n, place, declared, properties, limits.keySet()));
         prepare(word -> false);
@@ -282,14 +290,14 @@ public final class RateLimits {
     }
 
     /** Prepares requests for a limit, whose expressions may read some words of theirs. */
-    void prepare(Predicate<String> reads) {
+    public void prepare(Predicate<String> reads) {
         if (requests != null) {
             requests.prepare(reads);
         }
     }
 
     /** Makes the limits that only the properties name. */
-    void registerConfigured() {
+    public void registerConfigured() {
         Map<String, LimitProperties> configured = properties.limits();
         if (configured == null) {
             return;
@@ -302,7 +310,7 @@ public final class RateLimits {
                 continue;
             }
             limit.warnOfTiersWithout(limit.properties().tier(), limit.place());
-            NearName.find(name, annotated)
+            SimilarName.find(name, annotated)
                     .ifPresent(near -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + near + "'?"));
         }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.spring.call.LimitEnforcer;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -11,9 +12,9 @@ import org.jspecify.annotations.Nullable;
 public final class ReservedPermits implements AutoCloseable {
 
     /** Null when it is over, or when nothing is limited. */
-    private final AtomicReference<Gate.@Nullable Pass> pass;
+    private final AtomicReference<LimitEnforcer.@Nullable Pass> pass;
 
-    ReservedPermits(Gate.@Nullable Pass pass) {
+    ReservedPermits(LimitEnforcer.@Nullable Pass pass) {
         this.pass = new AtomicReference<>(pass);
     }
 
@@ -22,7 +23,7 @@ public final class ReservedPermits implements AutoCloseable {
      * in flight no longer counts. Without effect after {@link #close}.
      */
     public void cancel() {
-        Gate.Pass reserved = pass.getAndSet(null);
+        LimitEnforcer.Pass reserved = pass.getAndSet(null);
         if (reserved != null) {
             reserved.cancel();
         }
@@ -31,7 +32,7 @@ public final class ReservedPermits implements AutoCloseable {
     /** The call has ended: its permits stay spent, and a call in flight no longer counts. */
     @Override
     public void close() {
-        Gate.Pass reserved = pass.getAndSet(null);
+        LimitEnforcer.Pass reserved = pass.getAndSet(null);
         if (reserved != null) {
             reserved.end();
         }

@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.aop.LimitedMethods;
 import java.io.File;
 import java.io.IOException;
 import java.lang.reflect.Method;

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.call.CallExpression;
 import java.lang.management.ManagementFactory;
 import java.nio.CharBuffer;
 import java.security.Principal;

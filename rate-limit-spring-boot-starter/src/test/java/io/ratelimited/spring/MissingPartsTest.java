@@ -6,6 +6,8 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.LimitEnforcer;
 import java.io.File;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -101,7 +103,10 @@ class MissingPartsTest {
                         () -> new RateLimits(
                                 Contexts.properties(),
                                 List.of(),
-                                new Gate(List.of(), Ticker.system(), new LateStart(ForkJoinPool::commonPool)),
+                                new LimitEnforcer(
+                                        List.of(),
+                                        Ticker.system(),
+                                        new ContextPropagatingExecutor(ForkJoinPool::commonPool)),
                                 null))
                 .run(context -> assertThat(context)
                         .hasNotFailed()

@@ -58,7 +58,7 @@ final class LimitChange {
         if (type.isEnum()) {
             return "use one of "
                     + Arrays.stream(type.getEnumConstants())
-                            .map(constant -> Words.of((Enum<?>) constant))
+                            .map(constant -> PropertyText.of((Enum<?>) constant))
                             .toList();
         }
         return switch (type.getSimpleName()) {

@@ -109,7 +109,7 @@ final class LimitMeters {
                         .description("Decisions on calls under a rate limit")
                         .tag("limit", limit)
                         .tag("outcome", outcome.tag())
-                        .tag("source", Words.of(source))
+                        .tag("source", PropertyText.of(source))
                         .register(registry));
                 counter = known;
             }

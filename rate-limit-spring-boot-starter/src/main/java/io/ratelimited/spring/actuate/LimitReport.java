@@ -33,9 +33,9 @@ final class LimitReport {
     Map<String, Object> summary(NamedLimit limit) {
         LimitProperties properties = limit.properties();
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
-        report.put("policy", Words.of(limit.policy()));
+        report.put("policy", PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
-            report.put("maxWait", Words.of(Duration.ofNanos(limit.maxWaitNanos())));
+            report.put("maxWait", PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
             report.put("maxWaiting", limit.limit().maxWaiting());
         }
         put(report, "key", properties.key());
@@ -43,10 +43,10 @@ final class LimitReport {
         put(report, "when", properties.when());
         put(report, "tier", properties.tier());
         put(report, "fallback", properties.fallback());
-        put(report, "missingKey", properties.missingKey() == null ? null : Words.of(properties.missingKey()));
-        put(report, "backend", properties.backend() == null ? null : Words.of(properties.backend()));
+        put(report, "missingKey", properties.missingKey() == null ? null : PropertyText.of(properties.missingKey()));
+        put(report, "backend", properties.backend() == null ? null : PropertyText.of(properties.backend()));
         if (properties.backend() == LimitProperties.Backend.REDIS) {
-            put(report, "onFailure", properties.onFailure() == null ? null : Words.of(properties.onFailure()));
+            put(report, "onFailure", properties.onFailure() == null ? null : PropertyText.of(properties.onFailure()));
             put(report, "maxOvershoot", properties.maxOvershoot());
         }
         report.put("declaredBy", limit.place());
@@ -126,15 +126,15 @@ final class LimitReport {
             report.put("error", String.valueOf(ex.getMessage()));
             return report;
         }
-        report.put("source", Words.of(decision.source()));
+        report.put("source", PropertyText.of(decision.source()));
         report.put("remaining", decision.remaining());
         if (limiter.limit().algorithm() == Algorithm.CONCURRENCY) {
             report.put("inFlight", inFlight(limiter.limit(), decision));
         } else {
-            report.put("reset", Words.seconds(decision.reset()));
+            report.put("reset", PropertyText.seconds(decision.reset()));
         }
         if (decision.retryAfter() != null) {
-            report.put("retryAfter", Words.seconds(decision.retryAfter()));
+            report.put("retryAfter", PropertyText.seconds(decision.retryAfter()));
         }
         return report;
     }
@@ -147,7 +147,7 @@ final class LimitReport {
     private static Map<String, Object> terms(Limit limit) {
         Algorithm algorithm = limit.algorithm();
         Map<String, Object> report = new LinkedHashMap<>();
-        report.put("algorithm", Words.of(algorithm));
+        report.put("algorithm", PropertyText.of(algorithm));
         for (Attribute attribute : Attribute.values()) {
             if (algorithm.uses(attribute)) {
                 put(report, attribute.label(), value(limit, attribute));
@@ -160,10 +160,10 @@ final class LimitReport {
         return switch (attribute) {
             case RATE -> limit.rate().toString();
             case BURST -> limit.burst();
-            case WARMUP -> Words.of(limit.warmup());
+            case WARMUP -> PropertyText.of(limit.warmup());
             case COLD_FACTOR -> limit.coldFactor();
             case MAX_CONCURRENT -> limit.maxConcurrent();
-            case LEASE -> limit.lease() == null ? null : Words.of(limit.lease());
+            case LEASE -> limit.lease() == null ? null : PropertyText.of(limit.lease());
             case ZONE -> limit.zone().getId();
             case SLOTS -> limit.slots();
         };

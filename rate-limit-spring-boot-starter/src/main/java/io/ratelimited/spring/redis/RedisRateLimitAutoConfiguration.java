@@ -15,7 +15,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RouteLimits;
+import io.ratelimited.spring.web.RouteLimits;
 import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;

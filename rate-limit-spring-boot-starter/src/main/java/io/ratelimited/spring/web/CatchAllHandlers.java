@@ -25,14 +25,14 @@ import org.springframework.web.method.annotation.ExceptionHandlerMethodResolver;
  * Warns of exception handlers of the application that would answer refusals as they answer failures: methods for {@code
  * Exception} or the like that win where no method is for refusals. Both stacks choose handlers alike.
  */
-final class CatchAllHandlers implements SmartInitializingSingleton {
+public final class CatchAllHandlers implements SmartInitializingSingleton {
 
     private static final Log LOG = LogFactory.getLog(CatchAllHandlers.class);
 
     private final ApplicationContext context;
     private final RateLimits limits;
 
-    CatchAllHandlers(ApplicationContext context, RateLimits limits) {
+    public CatchAllHandlers(ApplicationContext context, RateLimits limits) {
         this.context = context;
         this.limits = limits;
     }

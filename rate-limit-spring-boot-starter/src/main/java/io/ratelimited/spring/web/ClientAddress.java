@@ -16,11 +16,11 @@ import org.jspecify.annotations.Nullable;
  * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart, from 1 to 128: a client can pick any of the
  *     rest
  */
-record ClientAddress(int ipv6PrefixLength) {
+public record ClientAddress(int ipv6PrefixLength) {
 
     /** The client of a socket. */
     @Nullable
-    String of(@Nullable InetSocketAddress socket) {
+    public String of(@Nullable InetSocketAddress socket) {
         if (socket == null) {
             return null;
         }
@@ -36,7 +36,7 @@ record ClientAddress(int ipv6PrefixLength) {
      *     returned as it is
      */
     @Nullable
-    String of(@Nullable String written) {
+    public String of(@Nullable String written) {
         if (written == null || written.isBlank()) {
             return null;
         }

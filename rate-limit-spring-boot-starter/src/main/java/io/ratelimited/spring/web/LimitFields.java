@@ -15,13 +15,13 @@ import org.jspecify.annotations.Nullable;
  * draft-ietf-httpapi-ratelimit-headers-10, which are Lists of RFC 9651, or the older {@code X-RateLimit} fields.
  * Thread-safe. Written for every decision: no streams, and one text a field.
  */
-final class LimitFields {
+public final class LimitFields {
 
     /** In the order in which they came. */
     private final List<Entry> entries = new ArrayList<>(1);
 
     /** A limit has decided. */
-    synchronized void decided(Limit limit, Decision decision) {
+    public synchronized void decided(Limit limit, Decision decision) {
         if (!isShown(limit)) {
             return;
         }
@@ -35,13 +35,13 @@ final class LimitFields {
     }
 
     /** A limit applies, but nothing more is known of it than before. */
-    synchronized void applies(Limit limit) {
+    public synchronized void applies(Limit limit) {
         if (isShown(limit) && find(limit.name()) == null) {
             entries.add(new Entry(QuotaPolicy.of(limit), null));
         }
     }
 
-    synchronized boolean knows(String limit) {
+    public synchronized boolean knows(String limit) {
         return find(limit) != null;
     }
 
@@ -64,7 +64,7 @@ final class LimitFields {
      *
      * @param setter takes name and value, and replaces what the field held
      */
-    synchronized void write(Headers style, BiConsumer<String, String> setter) {
+    public synchronized void write(Headers style, BiConsumer<String, String> setter) {
         if (entries.isEmpty()) {
             return;
         }
@@ -135,7 +135,7 @@ final class LimitFields {
     }
 
     /** The value of {@code Retry-After}: whole seconds, at least 1; null when admitted, for ever, or unknown. */
-    static @Nullable Long retryAfter(Decision decision) {
+    public static @Nullable Long retryAfter(Decision decision) {
         Duration retryAfter = decision.retryAfter();
         return retryAfter == null || decision.never()
                 ? null

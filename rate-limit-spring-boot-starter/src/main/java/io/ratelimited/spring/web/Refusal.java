@@ -14,14 +14,14 @@ import org.springframework.util.MimeTypeUtils;
  * The answer to a refused request: a problem detail of RFC 9457, of the type {@code quota-exceeded} that
  * draft-ietf-httpapi-ratelimit-headers registers.
  */
-record Refusal(RateLimitExceededException exception) {
+public record Refusal(RateLimitExceededException exception) {
 
-    static final String CONTENT_TYPE = "application/problem+json";
+    public static final String CONTENT_TYPE = "application/problem+json";
 
     private static final int DEEPEST = 32;
 
     /** The refusal that an exception is or was caused by, as exception handlers look for causes; null if none. */
-    static @Nullable Refusal in(Throwable failure) {
+    public static @Nullable Refusal in(Throwable failure) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
             if (cause instanceof RateLimitExceededException exception) {
@@ -37,7 +37,7 @@ record Refusal(RateLimitExceededException exception) {
      *
      * @param accept the {@code Accept} field of the request
      */
-    static boolean isPageWanted(@Nullable String accept) {
+    public static boolean isPageWanted(@Nullable String accept) {
         if (accept == null || !accept.contains("text/")) {
             return false;
         }
@@ -60,13 +60,13 @@ record Refusal(RateLimitExceededException exception) {
 
     /** The value of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
     @Nullable
-    String retryAfter() {
+    public String retryAfter() {
         Long seconds = LimitFields.retryAfter(exception.decision());
         return seconds == null ? null : seconds.toString();
     }
 
     /** The body, in UTF-8. Written here, so that it is the same whatever converts other bodies. */
-    byte[] body(int status) {
+    public byte[] body(int status) {
         String name = json(exception.limit());
         String text = """
                 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",\

@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.spring.RouteLimits;
-import io.ratelimited.spring.RouteLimits.Route;
+import io.ratelimited.spring.web.RouteLimits.Route;
 import java.util.ArrayList;
 import java.util.List;
 import org.springframework.http.server.PathContainer;
@@ -10,12 +9,12 @@ import org.springframework.web.util.pattern.PathPatternParser;
 import org.springframework.web.util.pattern.PatternParseException;
 
 /** Which routes a request belongs to: by the patterns that handler mappings use, so that no spelling of a path escapes. */
-final class RoutePatterns {
+public final class RoutePatterns {
 
     private final List<PathRoute> routes;
 
     /** @throws RuntimeException that stops the application, when a path is not a pattern */
-    RoutePatterns(RouteLimits limits) {
+    public RoutePatterns(RouteLimits limits) {
         this.routes = limits.routes().stream().map(RoutePatterns::parse).toList();
     }
 
@@ -31,7 +30,7 @@ final class RoutePatterns {
         return path.startsWith("/") ? path : "/" + path;
     }
 
-    boolean isEmpty() {
+    public boolean isEmpty() {
         return routes.isEmpty();
     }
 
@@ -40,7 +39,7 @@ final class RoutePatterns {
      *
      * @param beforeSecurity which ones: those before or those after Spring Security
      */
-    List<Route> matching(String method, PathContainer path, boolean beforeSecurity) {
+    public List<Route> matching(String method, PathContainer path, boolean beforeSecurity) {
         List<Route> matching = new ArrayList<>();
         for (PathRoute candidate : routes) {
             if (candidate.route.isBeforeSecurity() == beforeSecurity

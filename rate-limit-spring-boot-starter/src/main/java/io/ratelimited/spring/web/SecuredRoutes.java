@@ -1,7 +1,6 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.spring.RouteLimits;
-import io.ratelimited.spring.RouteLimits.Route;
+import io.ratelimited.spring.web.RouteLimits.Route;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,7 +22,7 @@ import org.springframework.web.util.pattern.PathPatternParser;
  * Finds the routes on paths that Spring Security answers itself, such as that of its form login: a filter behind it
  * never sees their requests. A route on such a path alone is moved before it; one that has other paths too is warned of.
  */
-final class SecuredRoutes implements SmartInitializingSingleton {
+public final class SecuredRoutes implements SmartInitializingSingleton {
 
     private static final Log LOG = LogFactory.getLog(SecuredRoutes.class);
 
@@ -43,7 +42,7 @@ final class SecuredRoutes implements SmartInitializingSingleton {
     private final Supplier<Stream<?>> filters;
 
     /** @param filters of Spring Security */
-    SecuredRoutes(RouteLimits routes, Supplier<Stream<?>> filters) {
+    public SecuredRoutes(RouteLimits routes, Supplier<Stream<?>> filters) {
         this.routes = routes;
         this.filters = filters;
     }

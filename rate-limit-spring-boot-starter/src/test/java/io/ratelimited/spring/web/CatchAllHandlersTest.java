@@ -7,6 +7,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
+import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
+import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import java.net.http.HttpResponse;
 import java.util.List;
 import org.junit.jupiter.api.Test;

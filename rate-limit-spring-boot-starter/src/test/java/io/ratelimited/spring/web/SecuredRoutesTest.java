@@ -3,7 +3,6 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.RateLimitAutoConfiguration;
-import io.ratelimited.spring.RouteLimits;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;

@@ -1,0 +1,72 @@
+package io.ratelimited.spring.aop;
+
+import java.lang.reflect.Method;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+
+/** The classes of the beans that may have limited methods, found without making any bean. */
+public final class BeanTypes {
+
+    private static final Log LOG = LogFactory.getLog(BeanTypes.class);
+
+    private BeanTypes() {}
+
+    /** Classes behind proxies, by the name of the bean: of lazy, prototype and scoped beans too. */
+    public static Map<String, Class<?>> of(ConfigurableListableBeanFactory beans) {
+        Map<String, Class<?>> types = new LinkedHashMap<>();
+        for (String name : beans.getBeanNamesForType(Object.class, true, false)) {
+            Class<?> type = type(name, beans);
+            if (type != null && LimitedTypes.contains(type)) {
+                types.put(name, type);
+            }
+        }
+        return types;
+    }
+
+    private static @Nullable Class<?> type(String name, ConfigurableListableBeanFactory beans) {
+        try {
+            Class<?> type = AutoProxyUtils.determineTargetClass(beans, name);
+            return type == null ? null : userClass(type);
+        } catch (RuntimeException | LinkageError ex) {
+            LOG.debug("The class of bean '" + name + "' is not known", ex);
+            return null;
+        }
+    }
+
+    /** The class or interface that somebody wrote, of a proxy and of a mock of Mockito's. */
+    public static Class<?> userClass(Class<?> type) {
+        Class<?> user = ClassUtils.getUserClass(type);
+        if (user.getName().contains("$MockitoMock$")) {
+            for (Class<?> mocked : user.getInterfaces()) {
+                if (user.getName().startsWith(mocked.getName() + "$MockitoMock$")) {
+                    return mocked;
+                }
+            }
+            return user.getSuperclass();
+        }
+        return user;
+    }
+
+    /** The methods of a class by which calls may come in, inherited and not public ones too. */
+    public static List<Method> methods(Class<?> type) {
+        try {
+            Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);
+            return Stream.of(all)
+                    .filter(method -> !method.isBridge() && !method.isSynthetic())
+                    .filter(method -> method.getDeclaringClass() != Object.class)
+                    .toList();
+        } catch (IllegalStateException | LinkageError ex) {
+            LOG.debug("The methods of " + type.getName() + " are not known", ex);
+            return List.of();
+        }
+    }
+}

@@ -1,0 +1,288 @@
+package io.ratelimited.spring.aop;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitExempt;
+import io.ratelimited.spring.RateLimited;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.boot.convert.DurationStyle;
+import org.springframework.core.annotation.AnnotationConfigurationException;
+import org.springframework.core.annotation.MergedAnnotation;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+import org.springframework.util.StringValueResolver;
+
+/**
+ * An annotation that limits a method, and where it stands.
+ *
+ * @param annotation what it says
+ * @param method of the class of the called object
+ * @param owner the class that default names are made of
+ * @param ofClass whether the annotation stands on the class
+ * @param position among several of one element, from 1
+ */
+public record Declaration(
+        MergedAnnotation<RateLimited> annotation, Method method, Class<?> owner, boolean ofClass, int position) {
+
+    private static final ClassValue<List<MergedAnnotation<RateLimited>>> ON_CLASS = new ClassValue<>() {
+        @Override
+        protected List<MergedAnnotation<RateLimited>> computeValue(Class<?> type) {
+            return nearest(MergedAnnotations.from(type, SearchStrategy.TYPE_HIERARCHY));
+        }
+    };
+
+    /**
+     * The annotations that limit a method: its own, or else those of what it overrides or implements, or else those of
+     * its class, which are for public methods, and for the handler methods of a controller.
+     *
+     * @param method as called, perhaps of an interface
+     * @throws InvalidRateLimitException when the method is limited and exempt at once
+     */
+    public static List<Declaration> of(Method method, Class<?> targetClass) {
+        Class<?> userClass = ClassUtils.getUserClass(targetClass);
+        Method specific = AopUtils.getMostSpecificMethod(method, userClass);
+        MergedAnnotations found = MergedAnnotations.from(specific, SearchStrategy.TYPE_HIERARCHY);
+        List<MergedAnnotation<RateLimited>> own = nearest(found);
+        MergedAnnotation<RateLimitExempt> exempt = found.get(RateLimitExempt.class);
+        if (exempt.isPresent()) {
+            int nearer = own.isEmpty()
+                    ? -1
+                    : Integer.compare(exempt.getAggregateIndex(), own.get(0).getAggregateIndex());
+            if (nearer == 0) {
+                Declaration limited = all(own, specific, userClass, false).get(0);
+                throw new InvalidRateLimitException(
+                        specific.getName(),
+                        limited.place(),
+                        "the method has @RateLimited and @RateLimitExempt",
+                        "Remove one of the two.");
+            }
+            if (nearer < 0) {
+                return List.of();
+            }
+        }
+        if (!own.isEmpty()) {
+            return all(own, specific, userClass, false);
+        }
+        if (Modifier.isStatic(specific.getModifiers())
+                || specific.getDeclaringClass() == Object.class
+                || ReflectionUtils.isObjectMethod(specific)) {
+            return List.of();
+        }
+        List<Declaration> ofClass = ofClass(specific, userClass);
+        return ofClass.isEmpty() || Controllers.isLimitedByClass(specific, userClass) ? ofClass : List.of();
+    }
+
+    /** The annotations of a class, for one of its methods. */
+    public static List<Declaration> ofClass(Method method, Class<?> userClass) {
+        return all(ON_CLASS.get(userClass), method, userClass, true);
+    }
+
+    /** Whether the annotation of its class does not apply to a method. */
+    public static boolean isExempt(Method method) {
+        return MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY).isPresent(RateLimitExempt.class);
+    }
+
+    private static List<MergedAnnotation<RateLimited>> nearest(MergedAnnotations annotations) {
+        List<MergedAnnotation<RateLimited>> all;
+        try {
+            all = annotations.stream(RateLimited.class).toList();
+        } catch (AnnotationConfigurationException ex) {
+            throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation.");
+        }
+        if (all.isEmpty()) {
+            return all;
+        }
+        int nearest = all.get(0).getAggregateIndex();
+        List<MergedAnnotation<RateLimited>> found =
+                all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> written =
+                found.stream().filter(a -> !isOnBridge(a)).toList();
+        return written.isEmpty() ? found : written;
+    }
+
+    /** Whether the compiler has copied an annotation to the bridge of its method. */
+    private static boolean isOnBridge(MergedAnnotation<?> annotation) {
+        return annotation.getSource() instanceof Method method && method.isBridge();
+    }
+
+    private static List<Declaration> all(
+            List<MergedAnnotation<RateLimited>> annotations, Method method, Class<?> userClass, boolean ofClass) {
+        List<Declaration> declarations = new ArrayList<>(annotations.size());
+        for (int i = 0; i < annotations.size(); i++) {
+            MergedAnnotation<RateLimited> annotation = annotations.get(i);
+            declarations.add(new Declaration(annotation, method, owner(annotation, userClass), ofClass, i + 1));
+        }
+        return declarations;
+    }
+
+    /** The class of the target, or the annotated one where the target's has no name of its own: clients, lambdas. */
+    private static Class<?> owner(MergedAnnotation<RateLimited> annotation, Class<?> userClass) {
+        if (!Proxy.isProxyClass(userClass) && !userClass.isHidden() && !userClass.isSynthetic()) {
+            return userClass;
+        }
+        Object source = annotation.getSource();
+        if (source instanceof Method annotated) {
+            return annotated.getDeclaringClass();
+        }
+        return source instanceof Class<?> annotated ? annotated : userClass;
+    }
+
+    /** The name that the annotation gives, or the default. */
+    public String name(StringValueResolver placeholders) {
+        String given = text("name", placeholders);
+        return given == null ? defaultName() : given;
+    }
+
+    /** Whether the name is the default one, which no other method may have. */
+    boolean isNameless(StringValueResolver placeholders) {
+        return text("name", placeholders) == null;
+    }
+
+    private String defaultName() {
+        String simple = owner.getSimpleName();
+        String type =
+                simple.isEmpty() ? owner.getName().substring(owner.getName().lastIndexOf('.') + 1) : simple;
+        String base = ofClass ? type : type + "." + methodName();
+        return position == 1 ? base : base + "#" + position;
+    }
+
+    private String methodName() {
+        boolean overloaded = Stream.of(ReflectionUtils.getUniqueDeclaredMethods(owner))
+                        .filter(other -> !other.isBridge() && !other.isSynthetic())
+                        .filter(other -> other.getName().equals(method.getName()))
+                        .count()
+                > 1;
+        return overloaded ? method.getName() + parameterTypes() : method.getName();
+    }
+
+    private String parameterTypes() {
+        return Stream.of(method.getParameterTypes())
+                .map(Class::getSimpleName)
+                .collect(Collectors.joining(",", "(", ")"));
+    }
+
+    /** Whether a web request is charged once, however many handler methods it comes through: by forwards, for one. */
+    boolean isOncePerRequest() {
+        return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
+    }
+
+    /** Where the annotation applies, for messages. */
+    public String place() {
+        return "@RateLimited on " + owner.getName() + (ofClass ? "" : "." + method.getName() + parameterTypes());
+    }
+
+    /** The annotated method, whose parameter names expressions may use too; null if a class is annotated. */
+    @Nullable
+    Method annotatedMethod() {
+        return annotation.getSource() instanceof Method annotated ? annotated : null;
+    }
+
+    /** What the annotation says, with placeholders resolved. */
+    public LimitProperties properties(StringValueResolver placeholders) {
+        Algorithm algorithm = only(annotation.getValue("algorithm", Algorithm[].class), "algorithm", placeholders);
+        Policy policy = only(annotation.getValue("policy", Policy[].class), "policy", placeholders);
+        long burst = annotation.getLong("burst");
+        int maxConcurrent = annotation.getInt("maxConcurrent");
+        return new LimitProperties(
+                algorithm,
+                text("rate", placeholders),
+                burst == -1 ? null : Long.valueOf(burst),
+                duration("warmup", placeholders),
+                maxConcurrent == -1 ? null : Integer.valueOf(maxConcurrent),
+                text("key", placeholders),
+                text("permits", placeholders),
+                text("when", placeholders),
+                text("tier", placeholders),
+                policy,
+                duration("maxWait", placeholders),
+                text("fallback", placeholders),
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null,
+                null);
+    }
+
+    private <T> @Nullable T only(Optional<T[]> values, String attribute, StringValueResolver placeholders) {
+        T[] array = values.orElse(null);
+        if (array == null || array.length == 0) {
+            return null;
+        }
+        if (array.length > 1) {
+            throw invalid(
+                    attribute, "must be one: " + Arrays.toString(array), "Remove the others.", placeholders, null);
+        }
+        return array[0];
+    }
+
+    private @Nullable Duration duration(String attribute, StringValueResolver placeholders) {
+        String text = text(attribute, placeholders);
+        try {
+            return text == null ? null : DurationStyle.detectAndParse(text);
+        } catch (IllegalArgumentException ex) {
+            throw invalid(
+                    attribute,
+                    "must be a duration such as 500ms, 10s or PT10S: \"" + text + "\"",
+                    "Correct the annotation.",
+                    placeholders,
+                    ex);
+        }
+    }
+
+    /** An attribute with placeholders resolved; null when it says nothing. */
+    private @Nullable String text(String attribute, StringValueResolver placeholders) {
+        String text = annotation.getString(attribute);
+        if (text.isEmpty()) {
+            return null;
+        }
+        try {
+            String resolved = placeholders.resolveStringValue(text);
+            if (resolved != null && resolved.contains("${")) {
+                throw unresolved(attribute, text, placeholders, null);
+            }
+            return resolved == null || resolved.isBlank() ? null : resolved;
+        } catch (IllegalArgumentException ex) {
+            throw unresolved(attribute, text, placeholders, ex);
+        }
+    }
+
+    /** Some applications leave a placeholder as it is when nothing resolves it, others throw. */
+    private InvalidRateLimitException unresolved(
+            String attribute, String text, StringValueResolver placeholders, @Nullable Exception cause) {
+        return new InvalidRateLimitException(
+                attribute.equals("name") ? text : name(placeholders),
+                place(),
+                attribute + " has a placeholder that no property resolves: \"" + text + "\"",
+                "Set the property, or give the placeholder a default as in ${some.rate:100/s}.",
+                cause);
+    }
+
+    private InvalidRateLimitException invalid(
+            String attribute,
+            String problem,
+            String remedy,
+            StringValueResolver placeholders,
+            @Nullable Exception cause) {
+        return new InvalidRateLimitException(name(placeholders), place(), attribute + " " + problem, remedy, cause);
+    }
+}

@@ -1,0 +1,231 @@
+package io.ratelimited.spring.aop;
+
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.call.CallExpression;
+import io.ratelimited.spring.call.Fallbacks;
+import io.ratelimited.spring.call.LimitUse;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.DefaultParameterNameDiscoverer;
+import org.springframework.core.ParameterNameDiscoverer;
+import org.springframework.util.StringValueResolver;
+
+/**
+ * Finds the limits on methods, once per method and class of the target. Before the first of them, all limits that
+ * annotations of beans define are made, so that a method may name a limit that another one defines. Thread-safe.
+ */
+public final class LimitedMethods {
+
+    private final RateLimits rateLimits;
+    private final ConfigurableListableBeanFactory beanFactory;
+    private final StringValueResolver placeholders;
+    private final CurrentRequest.@Nullable Source requests;
+    private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
+    private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
+    /** Places of the limits that have a default name, by that name. */
+    private final Map<String, String> nameless = new ConcurrentHashMap<>();
+
+    private boolean declared;
+
+    public LimitedMethods(
+            RateLimits rateLimits,
+            ConfigurableListableBeanFactory beanFactory,
+            CurrentRequest.@Nullable Source requests) {
+        this.rateLimits = rateLimits;
+        this.beanFactory = beanFactory;
+        this.placeholders = beanFactory::resolveEmbeddedValue;
+        this.requests = requests;
+    }
+
+    /**
+     * The limits on a method.
+     *
+     * @param method as called, perhaps of an interface
+     * @param targetClass class of the called object
+     * @return null when there are none
+     * @throws InvalidRateLimitException when one cannot be meant
+     */
+    @Nullable
+    public LimitedMethod find(Method method, Class<?> targetClass) {
+        Map<Method, Optional<LimitedMethod>> methods = cache.get(targetClass);
+        if (methods == null) {
+            methods = cache.computeIfAbsent(targetClass, type -> new ConcurrentHashMap<>());
+        }
+        Optional<LimitedMethod> found = methods.get(method);
+        if (found == null) {
+            found = Optional.ofNullable(resolve(method, targetClass));
+            methods.put(method, found);
+        }
+        return found.orElse(null);
+    }
+
+    /** Whether there may be limits on a method, decided without making any. */
+    public static boolean isLimited(Method method, Class<?> targetClass) {
+        return !Declaration.of(method, targetClass).isEmpty();
+    }
+
+    /** Makes the limits that annotations of beans define, the first time it is called. */
+    public synchronized void declareAll() {
+        if (declared) {
+            return;
+        }
+        declared = true;
+        for (Class<?> type : Set.copyOf(BeanTypes.of(beanFactory).values())) {
+            for (Method method : BeanTypes.methods(type)) {
+                for (Declaration declaration : Declaration.of(method, type)) {
+                    LimitProperties properties = declaration.properties(placeholders);
+                    if (properties.isDefinition()) {
+                        register(declaration, properties);
+                    }
+                }
+            }
+        }
+    }
+
+    private NamedLimit register(Declaration declaration, LimitProperties properties) {
+        String name = declaration.name(placeholders);
+        String place = declaration.place();
+        if (declaration.isNameless(placeholders)) {
+            String other = nameless.putIfAbsent(name, place);
+            if (other != null && !other.equals(place)) {
+                throw new InvalidRateLimitException(
+                        name,
+                        place,
+                        "its default name is also that of " + other,
+                        "Give one of the two a name, as in @RateLimited(name = \"…\").");
+            }
+        }
+        return rateLimits.register(name, place, properties);
+    }
+
+    private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
+        List<Declaration> declarations = Declaration.of(method, targetClass);
+        if (declarations.isEmpty()) {
+            return null;
+        }
+        declareAll();
+        Method specific = AopUtils.getMostSpecificMethod(method, targetClass);
+        List<LimitUse> limits = new ArrayList<>();
+        Set<String> charged = new HashSet<>();
+        String fallbackName = null;
+        Method fallback = null;
+        for (Declaration declaration : declarations) {
+            LimitProperties properties = declaration.properties(placeholders);
+            NamedLimit limit = register(declaration, properties);
+            LimitProperties use = rateLimits.merged(limit.name(), properties);
+            Expressions expressions = new Expressions(limit, declaration, specific);
+            expressions.require(
+                    charged.add(limit.name() + "\n" + use.key()),
+                    "the method has the limit twice, with the same key",
+                    "Remove one of the two, or give it another name or key.");
+            limits.add(expressions.methodLimit(use));
+            if (use.fallback() != null) {
+                expressions.require(
+                        fallbackName == null || fallbackName.equals(use.fallback()),
+                        "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                        "Name one fallback; it is called whichever limit refuses.");
+                fallbackName = use.fallback();
+                fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
+            }
+        }
+        LimitedMethod.CallStyle style = CallKinds.of(specific);
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        if (requests != null && style == LimitedMethod.CallStyle.BLOCKING) {
+            requests.prepareBlocking(
+                    specific, limits.stream().map(LimitUse::limit).toList());
+        }
+        return new LimitedMethod(specific, limits, fallback, rateLimits, style, requests);
+    }
+
+    /** Makes and checks the expressions of one limit on one method. */
+    private final class Expressions {
+
+        private final NamedLimit limit;
+        private final String place;
+        private final Method method;
+        private final boolean once;
+        private final Map<String, Integer> parameters = new HashMap<>();
+
+        Expressions(NamedLimit limit, Declaration declaration, Method method) {
+            this.limit = limit;
+            this.place = declaration.place();
+            this.method = method;
+            // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
+            this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
+            for (int i = 0; i < method.getParameterCount(); i++) {
+                parameters.put("a" + i, i);
+                parameters.put("p" + i, i);
+            }
+            Method annotated = declaration.annotatedMethod();
+            if (annotated != null && annotated.getParameterCount() == method.getParameterCount()) {
+                addNames(annotated);
+            }
+            addNames(method);
+        }
+
+        private void addNames(Method named) {
+            @Nullable String[] found = names.getParameterNames(named);
+            for (int i = 0; found != null && i < found.length; i++) {
+                String parameter = found[i];
+                if (parameter != null) {
+                    parameters.put(parameter, i);
+                }
+            }
+        }
+
+        LimitUse methodLimit(LimitProperties use) {
+            limit.warnOfTiersWithout(use.tier(), place);
+            CallExpression key = expression("key", use.key());
+            if (key != null && key.plainParameter() >= 0) {
+                Class<?> type = method.getParameterTypes()[key.plainParameter()];
+                require(
+                        !LimitUse.isNeverKey(type),
+                        key + " must be something with an equals of its own, not a " + type.getName(),
+                        "Use what identifies it, such as its id.");
+            }
+            String permits = use.permits() == null ? "1" : use.permits();
+            boolean fixed = NamedLimit.isFixed(permits);
+            return new LimitUse(
+                    limit,
+                    key,
+                    fixed ? null : expression("permits", permits),
+                    fixed ? limit.fixedPermits(permits, place) : 1,
+                    expression("when", use.when()),
+                    expression("tier", use.tier()),
+                    once ? limit.name() + "\n" + use.key() : null);
+        }
+
+        private @Nullable CallExpression expression(String attribute, @Nullable String text) {
+            if (text == null) {
+                return null;
+            }
+            try {
+                return new CallExpression(
+                        attribute + " of rate limit '" + limit.name() + "'", text, method, parameters, beanFactory);
+            } catch (IllegalArgumentException ex) {
+                throw new InvalidRateLimitException(
+                        limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);
+            }
+        }
+
+        void require(boolean condition, String problem, String remedy) {
+            if (!condition) {
+                throw new InvalidRateLimitException(limit.name(), place, problem, remedy);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+package io.ratelimited.spring.aop;
+
+import io.ratelimited.spring.RateLimited;
+import java.lang.annotation.Annotation;
+import java.lang.reflect.Method;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
+import org.springframework.core.annotation.RepeatableContainers;
+import org.springframework.util.ReflectionUtils;
+
+/**
+ * Which classes have {@link RateLimited} anywhere: on themselves, on a method, or on what they extend or implement,
+ * directly or on another annotation. Every class of the application is asked about at the start, most of them in vain, so
+ * each class, interface and annotation is looked at only once.
+ */
+public final class LimitedTypes {
+
+    private static final ClassValue<Boolean> TYPES = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            return find(type);
+        }
+    };
+
+    private static final ClassValue<Boolean> ANNOTATIONS = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            return type == RateLimited.class
+                    || type == RateLimited.List.class
+                    || MergedAnnotations.from(type, SearchStrategy.DIRECT, RepeatableContainers.standardRepeatables())
+                            .isPresent(RateLimited.class);
+        }
+    };
+
+    private LimitedTypes() {}
+
+    /** Whether there may be limits on methods of a class; false is certain. */
+    public static boolean contains(Class<?> type) {
+        return TYPES.get(type);
+    }
+
+    private static boolean find(Class<?> type) {
+        if (type == Object.class) {
+            return false;
+        }
+        Class<?> superclass = type.getSuperclass();
+        if (superclass != null && contains(superclass)) {
+            return true;
+        }
+        for (Class<?> implemented : type.getInterfaces()) {
+            if (contains(implemented)) {
+                return true;
+            }
+        }
+        return declares(type);
+    }
+
+    private static boolean declares(Class<?> type) {
+        try {
+            if (isLimit(type.getDeclaredAnnotations())) {
+                return true;
+            }
+            for (Method method : ReflectionUtils.getDeclaredMethods(type)) {
+                if (isLimit(method.getDeclaredAnnotations())) {
+                    return true;
+                }
+            }
+            return false;
+        } catch (IllegalStateException | LinkageError | ArrayStoreException ex) {
+            return true; // what cannot be read, such as a class of a missing dependency, may have limits
+        }
+    }
+
+    private static boolean isLimit(Annotation[] annotations) {
+        for (Annotation annotation : annotations) {
+            if (ANNOTATIONS.get(annotation.annotationType())) {
+                return true;
+            }
+        }
+        return false;
+    }
+}

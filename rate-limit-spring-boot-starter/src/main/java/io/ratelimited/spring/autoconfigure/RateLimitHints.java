@@ -1,0 +1,143 @@
+package io.ratelimited.spring.autoconfigure;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.aop.BeanTypes;
+import io.ratelimited.spring.aop.Declaration;
+import io.ratelimited.spring.call.CallRoot;
+import io.ratelimited.spring.limit.NamedLimitFactory;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Objects;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aot.generate.GenerationContext;
+import org.springframework.aot.hint.BindingReflectionHintsRegistrar;
+import org.springframework.aot.hint.ExecutableMode;
+import org.springframework.aot.hint.MemberCategory;
+import org.springframework.aot.hint.ReflectionHints;
+import org.springframework.aot.hint.RuntimeHints;
+import org.springframework.aot.hint.RuntimeHintsRegistrar;
+import org.springframework.beans.factory.aot.BeanRegistrationAotContribution;
+import org.springframework.beans.factory.aot.BeanRegistrationAotProcessor;
+import org.springframework.beans.factory.aot.BeanRegistrationCode;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.support.RegisteredBean;
+import org.springframework.boot.context.properties.bind.BindException;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.core.env.Environment;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+
+/**
+ * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
+ * types of parameters and beans that expressions look into, and fallbacks, as the annotations say and the properties
+ * that the build knows; and the scripts of Redis.
+ */
+final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
+
+    private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
+    /** Whose paths are read, to find routes on them. */
+    private static final List<String> SECURITY_FILTERS = List.of(
+            "authentication.AbstractAuthenticationProcessingFilter",
+            "authentication.logout.LogoutFilter",
+            "server.authentication.AuthenticationWebFilter",
+            "server.authentication.logout.LogoutWebFilter");
+
+    private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");
+
+    @Override
+    public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
+        hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
+        hints.resources().registerPattern("io/ratelimited/redis/*.lua");
+        for (String filter : SECURITY_FILTERS) {
+            hints.reflection()
+                    .registerTypeIfPresent(
+                            classLoader,
+                            "org.springframework.security.web." + filter,
+                            MemberCategory.ACCESS_DECLARED_FIELDS);
+        }
+        // The addresses of a client, which Lettuce has no method for.
+        hints.reflection()
+                .registerTypeIfPresent(
+                        classLoader, "io.lettuce.core.RedisClient", client -> client.withField("redisURI"))
+                .registerTypeIfPresent(
+                        classLoader,
+                        "io.lettuce.core.cluster.RedisClusterClient",
+                        client -> client.withField("initialUris"));
+    }
+
+    @Override
+    public @Nullable BeanRegistrationAotContribution processAheadOfTime(RegisteredBean bean) {
+        Class<?> type = ClassUtils.getUserClass(bean.getBeanClass());
+        List<Declaration> limits = BeanTypes.methods(type).stream()
+                .flatMap(method -> Declaration.of(method, type).stream())
+                .toList();
+        return limits.isEmpty() ? null : new Contribution(type, limits, bean.getBeanFactory());
+    }
+
+    private record Contribution(Class<?> type, List<Declaration> limits, ConfigurableListableBeanFactory beans)
+            implements BeanRegistrationAotContribution {
+
+        @Override
+        public void applyTo(GenerationContext generation, BeanRegistrationCode code) {
+            ReflectionHints hints = generation.getRuntimeHints().reflection();
+            for (Declaration limit : limits) {
+                Use use = use(limit);
+                Stream.of(ReflectionUtils.getAllDeclaredMethods(type))
+                        .filter(candidate -> candidate.getName().equals(use.fallback))
+                        .forEach(candidate -> hints.registerMethod(candidate, ExecutableMode.INVOKE));
+                use.expressions.forEach(expression -> register(hints, limit.method(), expression));
+            }
+        }
+
+        private void register(ReflectionHints hints, Method method, String expression) {
+            if (expression.contains(".")) {
+                TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());
+                Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
+                registerMethods(hints, type);
+            }
+            Matcher bean = BEAN.matcher(expression);
+            while (bean.find()) {
+                Class<?> named = beans.containsBean(bean.group(1)) ? beans.getType(bean.group(1), false) : null;
+                if (named != null) {
+                    registerMethods(hints, ClassUtils.getUserClass(named));
+                }
+            }
+        }
+
+        private static void registerMethods(ReflectionHints hints, Class<?> called) {
+            hints.registerType(called, MemberCategory.INVOKE_PUBLIC_METHODS);
+        }
+
+        /** Annotation and properties, or the annotation alone where the build does not know what a placeholder means. */
+        private Use use(Declaration limit) {
+            Environment environment = beans.getBean(Environment.class);
+            try {
+                RateLimitProperties properties =
+                        Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
+                LimitProperties use = NamedLimitFactory.merged(
+                        properties,
+                        limit.name(environment::resolvePlaceholders),
+                        limit.properties(environment::resolvePlaceholders));
+                return new Use(
+                        use.fallback(),
+                        Stream.of(use.key(), use.permits(), use.when(), use.tier())
+                                .filter(Objects::nonNull)
+                                .toList());
+            } catch (BindException | InvalidRateLimitException ex) {
+                return new Use(
+                        limit.annotation().getString("fallback"),
+                        Stream.of("key", "permits", "when", "tier")
+                                .map(limit.annotation()::getString)
+                                .toList());
+            }
+        }
+    }
+
+    /** What is reached by reflection. */
+    private record Use(@Nullable String fallback, List<String> expressions) {}
+}

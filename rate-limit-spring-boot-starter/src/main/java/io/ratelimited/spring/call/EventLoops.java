@@ -1,0 +1,32 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.spring.aop.ReactiveCalls;
+import org.springframework.util.ClassUtils;
+
+/** Knows the threads that must never sleep, because many requests share them: event loops, and Reactor's own timers. */
+final class EventLoops {
+
+    private static final boolean REACTOR =
+            ClassUtils.isPresent("reactor.core.publisher.Mono", EventLoops.class.getClassLoader());
+
+    /** Netty's event loops, such as those of Redis clients, which Reactor does not know. */
+    private static final ClassValue<Boolean> OF_NETTY = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> thread) {
+            for (Class<?> type = thread; type != null; type = type.getSuperclass()) {
+                if (type.getName().equals("io.netty.util.concurrent.FastThreadLocalThread")) {
+                    return true;
+                }
+            }
+            return false;
+        }
+    };
+
+    private EventLoops() {}
+
+    /** Whether the calling thread is one of them. */
+    static boolean isCurrentThread() {
+        return (REACTOR && ReactiveCalls.isNonBlockingThread())
+                || OF_NETTY.get(Thread.currentThread().getClass());
+    }
+}

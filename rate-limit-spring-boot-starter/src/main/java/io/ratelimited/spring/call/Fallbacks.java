@@ -1,0 +1,105 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.InvalidRateLimitException;
+import java.lang.reflect.Method;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.KotlinDetector;
+import org.springframework.core.ReactiveAdapterRegistry;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.ReflectionUtils;
+
+/** Finds the method that is called instead of a refused one. */
+public final class Fallbacks {
+
+    private Fallbacks() {}
+
+    /**
+     * The fallback of a method.
+     *
+     * @throws InvalidRateLimitException when the class has none that fits
+     */
+    public static Method find(Method method, Class<?> targetClass, String name, String limit, String place) {
+        Class<?> userClass = ClassUtils.getUserClass(targetClass);
+        Method found = signatures(method)
+                .map(types -> ReflectionUtils.findMethod(userClass, name, types.toArray(Class<?>[]::new)))
+                .filter(candidate -> candidate != null)
+                .findFirst()
+                .orElseThrow(() -> new InvalidRateLimitException(
+                        limit,
+                        place,
+                        "there is no fallback method " + name
+                                + Arrays.stream(method.getParameterTypes())
+                                        .map(Class::getName)
+                                        .collect(Collectors.joining(", ", "(", ")"))
+                                + " in " + userClass.getName(),
+                        "Add a method of that name with the parameters of " + method.getName()
+                                + ", optionally followed by a RateLimitExceededException."));
+        if (found.equals(method)) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    place,
+                    "fallback " + name + " is the limited method itself, which would then go without a limit",
+                    "Name another method.");
+        }
+        if (!fits(method, found)) {
+            throw new InvalidRateLimitException(
+                    limit,
+                    place,
+                    "fallback method " + name + " returns "
+                            + found.getReturnType().getName() + ", not "
+                            + method.getReturnType().getName(),
+                    "Return what " + method.getName() + " returns.");
+        }
+        ReflectionUtils.makeAccessible(found);
+        return found;
+    }
+
+    /** The parameters that a fallback may have: those of the method, before them those with the exception. */
+    private static Stream<List<Class<?>>> signatures(Method method) {
+        List<Class<?>> all = List.of(method.getParameterTypes());
+        if (!KotlinDetector.isSuspendingFunction(method)) {
+            return Stream.of(with(all, RateLimitExceededException.class), all);
+        }
+        List<Class<?>> own = all.subList(0, all.size() - 1);
+        Class<?> continuation = all.get(all.size() - 1);
+        List<Class<?>> told = with(own, RateLimitExceededException.class);
+        return Stream.of(with(told, continuation), all, told, own);
+    }
+
+    private static List<Class<?>> with(List<Class<?>> types, Class<?> last) {
+        List<Class<?>> result = new ArrayList<>(types);
+        result.add(last);
+        return result;
+    }
+
+    /** A method with a later result may have a fallback that returns the same or, as its result, any value. */
+    private static boolean fits(Method method, Method fallback) {
+        Class<?> type = method.getReturnType();
+        return ClassUtils.isAssignable(type, fallback.getReturnType())
+                || CompletionStage.class.isAssignableFrom(type)
+                || (fallback.getReturnType() != void.class
+                        && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
+    }
+
+    /** The arguments of a fallback in the place of a call. */
+    public static @Nullable Object[] arguments(
+            Method fallback, @Nullable Object[] args, boolean suspending, RateLimitExceededException refusal) {
+        int own = suspending ? args.length - 1 : args.length;
+        Class<?>[] types = fallback.getParameterTypes();
+        @Nullable Object[] arguments = Arrays.copyOf(args, types.length);
+        if (types.length > own && types[own] == RateLimitExceededException.class) {
+            arguments[own] = refusal;
+        }
+        if (suspending && KotlinDetector.isSuspendingFunction(fallback)) {
+            arguments[types.length - 1] = args[args.length - 1];
+        }
+        return arguments;
+    }
+}

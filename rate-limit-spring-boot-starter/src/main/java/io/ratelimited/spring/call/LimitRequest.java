@@ -1,0 +1,46 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.NamedLimit;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one limit is asked for one call.
+ *
+ * @param limit which limit
+ * @param limiter its limiter, or that of the caller's tier
+ * @param key whose budget; null for a limit without keys and for a missing key
+ * @param permits at least 1
+ * @param denied the key is missing, and the limit denies such calls
+ * @param once what a web request is charged for only once; null for a charge with every call
+ */
+public record LimitRequest(
+        NamedLimit limit,
+        RateLimiter limiter,
+        @Nullable Object key,
+        long permits,
+        boolean denied,
+        @Nullable String once) {
+
+    /** The budget as it is now. */
+    public Decision peek() {
+        return limiter.peek(key, permits, 0);
+    }
+
+    /** What is decided about a call whose key is missing. */
+    Decision denial() {
+        return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
+    }
+
+    Claim claim() {
+        return new Claim(limiter, key, permits, limit.maxWaitNanos());
+    }
+
+    /** The claim of a caller that must not wait. */
+    Claim claimAtOnce() {
+        return new Claim(limiter, key, permits, 0);
+    }
+}

@@ -1,0 +1,216 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.NamedLimit;
+import java.lang.reflect.Modifier;
+import java.security.Principal;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ObjectUtils;
+
+/**
+ * One limit on one method: the limit, and how the key, the weight, the condition and the tier of a call are found.
+ * Immutable.
+ */
+public final class LimitUse {
+
+    /** Whether instances of a class can be keys: those that only equal themselves would each have a budget of their own. */
+    private static final ClassValue<Boolean> HAS_EQUALS = new ClassValue<>() {
+        @Override
+        protected Boolean computeValue(Class<?> type) {
+            try {
+                return type.isEnum() || type.getMethod("equals", Object.class).getDeclaringClass() != Object.class;
+            } catch (NoSuchMethodException ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+    };
+
+    private final NamedLimit limit;
+    private final @Nullable CallExpression key;
+    private final @Nullable CallExpression permits;
+    private final long fixedPermits;
+    private final @Nullable CallExpression when;
+    private final @Nullable CallExpression tier;
+    private final @Nullable String once;
+    private final Supplier<Decision> plainDecision;
+
+    /** @param once names this use of the limit if it charges a web request only once; null if it charges every call */
+    public LimitUse(
+            NamedLimit limit,
+            @Nullable CallExpression key,
+            @Nullable CallExpression permits,
+            long fixedPermits,
+            @Nullable CallExpression when,
+            @Nullable CallExpression tier,
+            @Nullable String once) {
+        this.limit = limit;
+        this.key = key;
+        this.permits = permits;
+        this.fixedPermits = fixedPermits;
+        this.when = when;
+        this.tier = tier;
+        this.once = once;
+        this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
+    }
+
+    public NamedLimit limit() {
+        return limit;
+    }
+
+    /** Whether an expression of the limit may read a word of requests. */
+    public boolean reads(String word) {
+        return Stream.of(key, permits, when, tier).anyMatch(expression -> expression != null && expression.reads(word));
+    }
+
+    /** Whether the limit asks nothing about the call but whether it may go. */
+    public boolean isPlain() {
+        return key == null && permits == null && when == null && tier == null;
+    }
+
+    public long fixedPermits() {
+        return fixedPermits;
+    }
+
+    /** Describes the budget of a plain limit; made once, so that telling of a decision allocates nothing. */
+    public Supplier<Decision> plainDecision() {
+        return plainDecision;
+    }
+
+    /**
+     * What to ask for a call.
+     *
+     * @return null when the limit does not apply to the call; of a call whose key is missing, where the limit denies such
+     *     calls, that it is to be refused
+     * @throws IllegalStateException when an expression fails or yields what it may not
+     */
+    @Nullable
+    public LimitRequest ask(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+        if (once != null && request != null && request.isCharged(once)) {
+            return null;
+        }
+        if (when != null && !condition(when, when.value(target, args, request))) {
+            return null;
+        }
+        RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, request));
+        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, request));
+        if (key == null) {
+            return new LimitRequest(limit, limiter, null, weight, false, once);
+        }
+        Object id = identity(key, key.value(target, args, request));
+        if (id != null) {
+            return new LimitRequest(limit, limiter, id, weight, false, once);
+        }
+        return switch (limit.missingKey()) {
+            case SHARED -> new LimitRequest(limit, limiter, null, weight, false, once);
+            case SKIP -> null;
+            case DENY -> new LimitRequest(limit, limiter, null, weight, true, once);
+        };
+    }
+
+    private static boolean condition(CallExpression expression, @Nullable Object value) {
+        if (value instanceof Boolean applies) {
+            return applies;
+        }
+        throw unusable(expression, "a boolean", text(value));
+    }
+
+    private static long weight(CallExpression expression, @Nullable Object value) {
+        if (value instanceof Number number && number.longValue() >= 1 && number.doubleValue() == number.longValue()) {
+            return number.longValue();
+        }
+        throw unusable(expression, "a whole number of at least 1", text(value));
+    }
+
+    /** Tells the text "true" from the value true. */
+    private static String text(@Nullable Object value) {
+        return value instanceof CharSequence ? "\"" + value + "\"" : String.valueOf(value);
+    }
+
+    private RateLimiter limiterOf(@Nullable Object value) {
+        Object tierName = ObjectUtils.unwrapOptional(value);
+        return tierName == null || tierName.toString().isBlank()
+                ? limit.limiter()
+                : limit.limiterOfTier(tierName.toString());
+    }
+
+    /** What tells callers apart; null for a missing key. */
+    private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
+        Object id = ObjectUtils.unwrapOptional(value);
+        if (id instanceof Principal principal) {
+            id = principal.getName();
+        }
+        if (id instanceof CharSequence text) {
+            String string = text.toString();
+            return string.isBlank() ? null : string;
+        }
+        return part(expression, id);
+    }
+
+    /** A key or a part of one, in a form that never changes and has an equals. */
+    private static @Nullable Object part(CallExpression expression, @Nullable Object value) {
+        if (value == null || value instanceof String) {
+            return value;
+        }
+        if (value instanceof CharSequence || value instanceof Principal || value instanceof Optional) {
+            return identity(expression, value);
+        }
+        if (value.getClass().isArray()) {
+            return parts(expression, Arrays.asList(ObjectUtils.toObjectArray(value)), new ArrayList<>());
+        }
+        if (value instanceof Map<?, ?> map) {
+            Map<@Nullable Object, @Nullable Object> copy = new HashMap<>();
+            map.forEach((name, entry) -> copy.put(part(expression, name), part(expression, entry)));
+            return copy;
+        }
+        if (value instanceof Collection<?> several) {
+            return parts(expression, several, several instanceof Set ? new HashSet<>() : new ArrayList<>());
+        }
+        if (!hasEquals(value.getClass())) {
+            throw unusable(
+                    expression,
+                    "something with an equals of its own, such as its id",
+                    "an instance of " + value.getClass().getName());
+        }
+        return value;
+    }
+
+    private static Collection<@Nullable Object> parts(
+            CallExpression expression, Collection<?> from, Collection<@Nullable Object> to) {
+        from.forEach(element -> to.add(part(expression, element)));
+        return to;
+    }
+
+    /** Whether instances of a class may be keys as they are. */
+    private static boolean hasEquals(Class<?> type) {
+        return HAS_EQUALS.get(type);
+    }
+
+    /** Whether no instance of a parameter's type can be a key. */
+    public static boolean isNeverKey(Class<?> type) {
+        return Modifier.isFinal(type.getModifiers())
+                && !type.isPrimitive()
+                && !type.isArray()
+                && !CharSequence.class.isAssignableFrom(type)
+                && !Principal.class.isAssignableFrom(type)
+                && !Collection.class.isAssignableFrom(type)
+                && !Map.class.isAssignableFrom(type)
+                && !hasEquals(type);
+    }
+
+    private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
+        return new IllegalStateException(
+                expression + " must be " + wanted + ", not " + value + "; the call was not made");
+    }
+}

@@ -1,0 +1,14 @@
+package io.ratelimited.spring.check;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+
+/** Explains a limit that cannot be meant. */
+final class InvalidRateLimitFailureAnalyzer extends AbstractFailureAnalyzer<InvalidRateLimitException> {
+
+    @Override
+    protected FailureAnalysis analyze(Throwable rootFailure, InvalidRateLimitException cause) {
+        return new FailureAnalysis(cause.getMessage(), cause.remedy(), cause);
+    }
+}

@@ -1,0 +1,95 @@
+package io.ratelimited.spring.check;
+
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.aop.BeanTypes;
+import io.ratelimited.spring.aop.LimitedMethod;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.LimitedTypes;
+import java.lang.reflect.Method;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.SmartInitializingSingleton;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+
+/**
+ * Makes every limit of the application while it starts, so that what cannot be meant stops the start instead of failing
+ * a call, and warns of calls that no limit will see.
+ */
+public final class StartupCheck implements SmartInitializingSingleton {
+
+    private final ConfigurableListableBeanFactory beans;
+    private final LimitedMethods methods;
+    private final RateLimits rateLimits;
+    private final @Nullable BeanInspector made;
+    private final Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new ConcurrentHashMap<>();
+
+    /** @param made the beans that Spring's proxies limit; null where classes are woven */
+    public StartupCheck(
+            ConfigurableListableBeanFactory beans,
+            LimitedMethods methods,
+            RateLimits rateLimits,
+            @Nullable BeanInspector made) {
+        this.beans = beans;
+        this.methods = methods;
+        this.rateLimits = rateLimits;
+        this.made = made;
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        methods.declareAll();
+        Map<String, Class<?>> types = BeanTypes.of(beans);
+        if (made != null) {
+            made.checkWith(this::check);
+            made.types().forEach((name, type) -> {
+                if (LimitedTypes.contains(type)) {
+                    types.put(name, type);
+                }
+            });
+        }
+        types.forEach((name, type) -> {
+            Object bean = object(name);
+            check(type, bean);
+            if (made != null && bean != null && !made.types().containsKey(name)) {
+                ProxyCheck.warnIfUnlimited(name, bean);
+            }
+        });
+        rateLimits.registerConfigured();
+    }
+
+    private void check(Class<?> type, @Nullable Object bean) {
+        boolean known = limitedByType.containsKey(type);
+        Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
+        if (made != null && !limited.isEmpty()) {
+            ProxyCheck gaps = new ProxyCheck(type, limited);
+            if (!known) {
+                gaps.warnOfHiddenMethods();
+                gaps.warnOfSelfCalls();
+            }
+            gaps.check(bean);
+        }
+    }
+
+    /** The bean of a name; null if it is not made yet, or if a factory bean makes it and it was looked at then. */
+    private @Nullable Object object(String name) {
+        Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
+        if (!(bean instanceof FactoryBean)) {
+            return bean;
+        }
+        return made != null && made.isEarly(name) && beans.isSingleton(name) ? beans.getBean(name) : null;
+    }
+
+    private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {
+        Map<Method, LimitedMethod> limited = new LinkedHashMap<>();
+        for (Method method : BeanTypes.methods(type)) {
+            LimitedMethod found = methods.find(method, type);
+            if (found != null) {
+                limited.put(method, found);
+            }
+        }
+        return limited;
+    }
+}

@@ -1,0 +1,77 @@
+package io.ratelimited.spring.check;
+
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.limit.SimilarName;
+import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.RecordComponent;
+import java.lang.reflect.Type;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
+import org.springframework.boot.context.properties.bind.UnboundConfigurationPropertiesException;
+import org.springframework.boot.context.properties.source.ConfigurationProperty;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName.Form;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+
+/** Explains properties under {@code rate-limit} that do not exist or are empty, and guesses what was meant. */
+@Order(Ordered.HIGHEST_PRECEDENCE)
+final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
+
+    private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
+
+    @Override
+    protected @Nullable FailureAnalysis analyze(Throwable rootFailure, UnboundConfigurationPropertiesException cause) {
+        if (cause.getUnboundProperties().stream().noneMatch(property -> PREFIX.isAncestorOf(property.getName()))) {
+            return null;
+        }
+        String problems = cause.getUnboundProperties().stream()
+                .map(UnknownPropertyFailureAnalyzer::describe)
+                .collect(Collectors.joining(System.lineSeparator()));
+        return new FailureAnalysis(
+                problems,
+                "Correct or remove it. The name of a limit that has a dot, capitals or parentheses stands in brackets, as"
+                        + " in rate-limit.limits[OrderController.place].rate.",
+                cause);
+    }
+
+    private static String describe(ConfigurationProperty property) {
+        ConfigurationPropertyName name = property.getName();
+        String origin = property.getOrigin() == null ? "" : " (" + property.getOrigin() + ")";
+        Type type = RateLimitProperties.class;
+        for (int i = PREFIX.getNumberOfElements(); i < name.getNumberOfElements(); i++) {
+            Map<String, Type> known = properties(type);
+            String element = name.getElement(i, Form.DASHED);
+            Type next = known.isEmpty() ? elementOf(type) : known.get(element);
+            if (next == null) {
+                return "There is no property " + name + ": " + property.getValue() + origin
+                        + SimilarName.hint(element, known.keySet())
+                        + (known.isEmpty() ? "" : "; there are " + known.keySet());
+            }
+            type = next;
+        }
+        return "Property " + name + " has no value" + origin;
+    }
+
+    /** The properties of a record by their names; none for other types. */
+    private static Map<String, Type> properties(Type type) {
+        Map<String, Type> properties = new TreeMap<>();
+        if (type instanceof Class<?> properType && properType.isRecord()) {
+            for (RecordComponent component : properType.getRecordComponents()) {
+                properties.put(DataObjectPropertyName.toDashedForm(component.getName()), component.getGenericType());
+            }
+        }
+        return properties;
+    }
+
+    /** What a map or a list holds. */
+    private static @Nullable Type elementOf(Type type) {
+        Type[] arguments = type instanceof ParameterizedType several ? several.getActualTypeArguments() : new Type[0];
+        return arguments.length == 0 ? null : arguments[arguments.length - 1];
+    }
+}

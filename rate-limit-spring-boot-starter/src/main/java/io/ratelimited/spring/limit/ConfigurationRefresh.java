@@ -1,0 +1,73 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import java.util.List;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.springframework.boot.context.properties.bind.BindException;
+import org.springframework.boot.context.properties.bind.BindHandler;
+import org.springframework.boot.context.properties.bind.Bindable;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.bind.handler.NoUnboundElementsBindHandler;
+import org.springframework.boot.context.properties.source.UnboundElementsSourceFilter;
+import org.springframework.context.ApplicationEvent;
+import org.springframework.context.event.SmartApplicationListener;
+import org.springframework.core.env.Environment;
+
+/**
+ * Changes limits in use when the configuration has changed, as Spring Cloud announces it by its {@code
+ * EnvironmentChangeEvent}; that class is known by name only. An invalid value is logged, and nothing is changed.
+ */
+public final class ConfigurationRefresh implements SmartApplicationListener {
+
+    private static final Log LOG = LogFactory.getLog(ConfigurationRefresh.class);
+    private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";
+
+    /** As at the start: a property that does not exist is an error. */
+    private static final BindHandler STRICT =
+            new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter());
+
+    private final RateLimits rateLimits;
+    private final Environment environment;
+
+    public ConfigurationRefresh(RateLimits rateLimits, Environment environment) {
+        this.rateLimits = rateLimits;
+        this.environment = environment;
+    }
+
+    @Override
+    public boolean supportsEventType(Class<? extends ApplicationEvent> type) {
+        for (Class<?> candidate = type; candidate != null; candidate = candidate.getSuperclass()) {
+            if (candidate.getName().equals(EVENT)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Binds everything again instead of asking the event for its keys: what is as before changes nothing. */
+    @Override
+    public void onApplicationEvent(ApplicationEvent event) {
+        try {
+            List<String> changed = rateLimits.refresh(
+                    Binder.get(environment).bindOrCreate("rate-limit", Bindable.of(RateLimitProperties.class), STRICT));
+            if (!changed.isEmpty()) {
+                LOG.info("The configuration of rate limits " + changed + " has changed and is in force");
+            }
+        } catch (InvalidRateLimitException ex) {
+            LOG.error("Rate limits stay as they are. " + ex.getMessage() + ". " + ex.remedy());
+        } catch (BindException ex) {
+            LOG.error("Rate limits stay as they are: " + ex.getMessage() + " (" + reason(ex) + ")");
+        }
+    }
+
+    private static String reason(Throwable failure) {
+        Throwable root = failure;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return String.valueOf(root.getMessage());
+    }
+}

@@ -1,0 +1,184 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.LimitRequest;
+import io.ratelimited.spring.call.LimitUse;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+
+/**
+ * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
+ * request to its routes is left to the web filter. A bean of the starter. Immutable.
+ */
+public final class RouteLimits {
+
+    private final List<Route> routes;
+    private final RateLimits rateLimits;
+    private final LimitEnforcer gate;
+
+    private RouteLimits(List<Route> routes, RateLimits rateLimits) {
+        this.routes = List.copyOf(routes);
+        this.rateLimits = rateLimits;
+        this.gate = rateLimits.gate();
+    }
+
+    /**
+     * The routes of the properties.
+     *
+     * @throws InvalidRateLimitException when one cannot be meant
+     */
+    public static RouteLimits of(
+            @Nullable List<RateLimitProperties.Route> properties,
+            RateLimits rateLimits,
+            ConfigurableBeanFactory beans) {
+        List<RateLimitProperties.Route> all = properties == null ? List.of() : properties;
+        RouteReader reader = new RouteReader(rateLimits, beans);
+        return new RouteLimits(
+                IntStream.range(0, all.size())
+                        .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
+                        .toList(),
+                rateLimits);
+    }
+
+    /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */
+    public boolean isIdle() {
+        return rateLimits.isEmpty();
+    }
+
+    /** All routes, in the order of the properties. */
+    public List<Route> routes() {
+        return routes;
+    }
+
+    /**
+     * Returns when a request may go, sleeping where a limit says so.
+     *
+     * @param matching the routes of the request
+     * @return to be told when the request has ended
+     * @throws RateLimitExceededException when the request is refused
+     */
+    public Admission enter(List<Route> matching, CurrentRequest request) {
+        return gate.enter(asks(matching, request), request)::end;
+    }
+
+    /**
+     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
+     */
+    public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
+        return gate.enterAsync(asks(matching, request), request, pass -> pass::end);
+    }
+
+    private static List<LimitRequest> asks(List<Route> matching, CurrentRequest request) {
+        List<LimitRequest> asks = new ArrayList<>();
+        for (Route route : matching) {
+            for (LimitUse limit : route.limits) {
+                LimitRequest ask = limit.ask(null, new Object[0], request);
+                if (ask != null) {
+                    asks.add(ask);
+                }
+            }
+        }
+        return asks;
+    }
+
+    /** A request on its way. */
+    public interface Admission {
+
+        /** The request has ended: it no longer counts as in flight. May be called more than once. */
+        void end();
+    }
+
+    /** Some requests, and the limits on them. Immutable, but for where it stands. */
+    public static final class Route {
+
+        private final String place;
+        private final String path;
+        private final Set<String> methods;
+        private final List<LimitUse> limits;
+        private final boolean orderStated;
+        private volatile boolean beforeSecurity;
+
+        Route(
+                String place,
+                String path,
+                Set<String> methods,
+                List<LimitUse> limits,
+                RateLimitProperties.@Nullable RouteOrder order) {
+            this.place = place;
+            this.path = path;
+            this.methods = methods;
+            this.limits = limits;
+            this.orderStated = order != null;
+            this.beforeSecurity = order == RateLimitProperties.RouteOrder.BEFORE_SECURITY;
+        }
+
+        /** Where the route is declared, for messages. */
+        public String place() {
+            return place;
+        }
+
+        /** Whether the properties say where the route stands. */
+        public boolean isOrderStated() {
+            return orderStated;
+        }
+
+        /** Whether requests are counted before Spring Security sees them. */
+        public boolean isBeforeSecurity() {
+            return beforeSecurity;
+        }
+
+        /** Whether a limit of the route needs to know who has been authenticated. */
+        public boolean readsPrincipal() {
+            return limits.stream().anyMatch(limit -> limit.reads("principal"));
+        }
+
+        /** Counts requests before Spring Security sees them, from now on. */
+        public void standBeforeSecurity() {
+            beforeSecurity = true;
+        }
+
+        void requireNoPrincipal() {
+            if (readsPrincipal()) {
+                throw new InvalidRateLimitException(
+                        limits.get(0).limit().name(),
+                        place + ".order",
+                        "a route that stands before-security cannot read principal, which is not known there",
+                        "Use another key, such as clientIp, for the route; or set its order to after-security.");
+            }
+        }
+
+        /** Path pattern within the application. */
+        public String path() {
+            return path;
+        }
+
+        /** Whether a request of this HTTP method is meant. */
+        public boolean hasMethod(String method) {
+            return methods.isEmpty() || methods.contains(method);
+        }
+
+        /**
+         * The failure to start because of the path.
+         *
+         * @param problem what is wrong with it
+         */
+        public RuntimeException invalidPath(String problem, Throwable cause) {
+            return new InvalidRateLimitException(
+                    limits.get(0).limit().name(),
+                    place + ".path",
+                    "\"" + path + "\" is not a path pattern: " + problem,
+                    "Correct the pattern, as in /api/** or /users/{id}.",
+                    cause);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.call.CallExpression;
+import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.limit.LimitSettings;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.TreeSet;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+
+/**
+ * From {@code rate-limit.routes} to routes.
+ *
+ * @param beans what {@code @bean} refers to
+ */
+record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
+
+    /**
+     * Reads one.
+     *
+     * @param place of the route
+     * @throws InvalidRateLimitException when it cannot be meant
+     */
+    RouteLimits.Route read(String place, RateLimitProperties.Route route) {
+        List<String> names = route.limits() == null ? List.of() : route.limits();
+        String path = route.path();
+        if (names.isEmpty()) {
+            throw new InvalidRateLimitException(
+                    String.valueOf(path), place + ".limits", "no limit is named", "Name limits of rate-limit.limits.");
+        }
+        if (path == null || path.isBlank()) {
+            throw new InvalidRateLimitException(
+                    names.get(0), place + ".path", "the path is missing", "Set it, as in /api/**.");
+        }
+        List<LimitUse> limits = new ArrayList<>();
+        for (int i = 0; i < names.size(); i++) {
+            limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
+        }
+        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        RouteLimits.Route read = new RouteLimits.Route(place, path, methods(route), limits, route.order());
+        if (read.isBeforeSecurity()) {
+            read.requireNoPrincipal();
+        }
+        return read;
+    }
+
+    /** Who answers GET answers HEAD. */
+    private static Set<String> methods(RateLimitProperties.Route route) {
+        Set<String> methods = new TreeSet<>();
+        if (route.methods() != null) {
+            route.methods().forEach(method -> methods.add(method.toUpperCase(Locale.ROOT)));
+        }
+        if (methods.contains("GET")) {
+            methods.add("HEAD");
+        }
+        return methods;
+    }
+
+    private LimitUse limit(String route, String place, String name, @Nullable String key) {
+        String property = LimitSettings.property(name);
+        NamedLimit limit;
+        try {
+            limit = rateLimits.get(name);
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    name,
+                    place,
+                    "there is no limit of this name under rate-limit.limits",
+                    "Define " + property + ", or correct the name.",
+                    ex);
+        }
+        LimitProperties use = rateLimits.merged(name, LimitProperties.NONE);
+        String permits = use.permits() == null ? "1" : use.permits();
+        boolean fixed = NamedLimit.isFixed(permits);
+        return new LimitUse(
+                limit,
+                key == null
+                        ? expression("key", use.key(), limit, property)
+                        : expression("key", key, limit, route + ".key"),
+                fixed ? null : expression("permits", permits, limit, property),
+                fixed ? limit.fixedPermits(permits, property) : 1,
+                expression("when", use.when(), limit, property),
+                expression("tier", use.tier(), limit, property),
+                null);
+    }
+
+    private @Nullable CallExpression expression(
+            String attribute, @Nullable String text, NamedLimit limit, String place) {
+        if (text == null || text.isBlank()) {
+            return null;
+        }
+        try {
+            return CallExpression.ofRequest(attribute + " of rate limit '" + limit.name() + "'", text, beans);
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    place,
+                    attribute + " " + ex.getMessage(),
+                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of the route.",
+                    ex);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+package io.ratelimited.spring.web.reactive;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.LimitFields;
+import java.security.Principal;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatusCode;
+import org.springframework.security.core.context.ReactiveSecurityContextHolder;
+import org.springframework.security.core.context.SecurityContext;
+import org.springframework.util.ClassUtils;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.server.WebSession;
+import reactor.core.publisher.Mono;
+
+/**
+ * A WebFlux request. The principal and the session, which WebFlux finds asynchronously, have been found before where a
+ * limit may read them. Fields are set when the response is committed, on the thread that does so.
+ */
+final class ReactiveCurrentRequest implements CurrentRequest {
+
+    private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
+    private static final boolean SECURITY = ClassUtils.isPresent(
+            "org.springframework.security.core.context.ReactiveSecurityContextHolder",
+            ReactiveCurrentRequest.class.getClassLoader());
+
+    private final ClientAddress clients;
+    private final Headers style;
+    private final LimitFields fields = new LimitFields();
+    /** As the last filter or handler has seen it: filters may replace its principal, for one. */
+    private volatile ServerWebExchange exchange;
+
+    private volatile @Nullable Decision refused;
+
+    private volatile @Nullable Found<Principal> principal;
+    private volatile @Nullable Found<String> session;
+    /** Whether a limit has asked for a principal that was not there then. */
+    private volatile boolean askedInVain;
+
+    /** The fields of the response are set in the end. */
+    ReactiveCurrentRequest(ServerWebExchange exchange, ClientAddress clients, Headers style) {
+        this.exchange = exchange;
+        this.clients = clients;
+        this.style = style;
+        exchange.getAttributes().put(ATTRIBUTE, this);
+        exchange.getResponse().beforeCommit(this::write);
+    }
+
+    /** Looks at the exchange as it is now, and finds out what it only tells asynchronously. */
+    Mono<ReactiveCurrentRequest> seenAs(ServerWebExchange now, boolean readsPrincipal, boolean readsSession) {
+        exchange = now;
+        Mono<?> found = Mono.empty();
+        if (readsPrincipal) {
+            found = Found.of(principal(now)).doOnNext(caller -> principal = caller);
+        }
+        if (readsSession && session == null) {
+            found = found.then(Found.of(session(now))).doOnNext(id -> session = id);
+        }
+        return readsPrincipal || readsSession ? found.then(Mono.just(this)) : Mono.just(this);
+    }
+
+    private static Mono<Principal> principal(ServerWebExchange exchange) {
+        Mono<Principal> principal = exchange.getPrincipal();
+        return SECURITY ? principal.switchIfEmpty(Security.principal()) : principal;
+    }
+
+    /** A request without any cookie has no session; asking for it would make one, if only in memory. */
+    private static Mono<String> session(ServerWebExchange exchange) {
+        if (exchange.getRequest().getCookies().isEmpty()) {
+            return Mono.empty();
+        }
+        return exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId);
+    }
+
+    /** Whether a limit has asked for the principal before a filter set it. */
+    boolean wasAskedTooEarly() {
+        Found<Principal> caller = principal;
+        return askedInVain && caller != null && caller.value != null;
+    }
+
+    /** The call of an exchange; null before the filter has seen it. */
+    static @Nullable ReactiveCurrentRequest in(ServerWebExchange exchange) {
+        return exchange.getAttribute(ATTRIBUTE);
+    }
+
+    @Override
+    public @Nullable String clientIp() {
+        return clients.of(exchange.getRequest().getRemoteAddress());
+    }
+
+    @Override
+    public @Nullable Principal principal() {
+        Principal caller = Found.now(principal, "the principal");
+        askedInVain |= caller == null;
+        return caller;
+    }
+
+    @Override
+    public @Nullable String header(String name) {
+        return exchange.getRequest().getHeaders().getFirst(name);
+    }
+
+    @Override
+    public @Nullable String session() {
+        return Found.now(session, "the session");
+    }
+
+    @Override
+    public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (outcome == Outcome.REJECTED) {
+            refused = decision.get();
+        }
+        if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
+            decided(applied, decision.get());
+        }
+    }
+
+    void decided(Limit limit, Decision decision) {
+        fields.decided(limit, decision);
+    }
+
+    @Override
+    public void applies(NamedLimit limit, Limit applied) {
+        fields.applies(applied);
+    }
+
+    boolean knows(String limit) {
+        return fields.knows(limit);
+    }
+
+    private Mono<Void> write() {
+        return Mono.fromRunnable(() -> {
+            HttpHeaders headers = exchange.getResponse().getHeaders();
+            fields.write(style, headers::set);
+            writeRetryAfter(headers);
+        });
+    }
+
+    /**
+     * Advice of the application may have answered the refusal, and said nothing of when to retry. Advice cannot be told
+     * from a method that handles the refusal itself, except that the latter succeeds.
+     */
+    private void writeRetryAfter(HttpHeaders headers) {
+        Decision refusal = refused;
+        HttpStatusCode status = exchange.getResponse().getStatusCode();
+        if (refusal != null && status != null && status.isError() && !headers.containsHeader(HttpHeaders.RETRY_AFTER)) {
+            Long seconds = LimitFields.retryAfter(refusal);
+            if (seconds != null) {
+                headers.set(HttpHeaders.RETRY_AFTER, seconds.toString());
+            }
+        }
+    }
+
+    /** The outcome of looking for something: a failure concerns only who asks for it. */
+    private record Found<T>(@Nullable T value, @Nullable Throwable failure) {
+
+        private static <T> Mono<Found<T>> of(Mono<T> lookup) {
+            return lookup.map(value -> new Found<T>(value, null))
+                    .onErrorResume(failure -> Mono.just(new Found<T>(null, failure)))
+                    .switchIfEmpty(Mono.fromSupplier(() -> new Found<T>(null, null)));
+        }
+
+        private static <T> @Nullable T now(@Nullable Found<T> found, String what) {
+            if (found == null) {
+                throw new IllegalStateException(what + " is not known yet: the limit was made after this request came");
+            }
+            if (found.failure != null) {
+                throw new IllegalStateException("could not be found out: " + found.failure.getMessage(), found.failure);
+            }
+            return found.value;
+        }
+    }
+
+    /** Loaded only where Spring Security is. */
+    private static final class Security {
+
+        private static Mono<Principal> principal() {
+            return ReactiveSecurityContextHolder.getContext().mapNotNull(SecurityContext::getAuthentication);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+package io.ratelimited.spring.web.reactive;
+
+import io.micrometer.context.ThreadLocalAccessor;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitProperties.Http;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.LimitFields;
+import java.lang.reflect.Method;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.http.server.reactive.ServerHttpResponse;
+import org.springframework.web.server.ServerWebExchange;
+import reactor.core.CoreSubscriber;
+import reactor.core.Scannable;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
+
+/**
+ * Finds the WebFlux request of a call: of a reactive call in the Reactor context, of one that returns a plain value on
+ * the thread. It is put there when a handler is called, and when a task of the request's reactive chain goes on in a
+ * {@link reactor.core.scheduler.Scheduler}; it is removed when the handler, or the task, returns.
+ *
+ * <p>Does nothing before the first limit.
+ */
+final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
+
+    /** Key of the request in the Reactor context. */
+    static final String KEY = CurrentRequest.class.getName();
+
+    private static final Log LOG = LogFactory.getLog(ReactiveRequests.class);
+    private static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
+
+    private final Http http;
+    private final ClientAddress clients;
+    /** Contexts in one process do not remove each other's hook. */
+    private final String hook = KEY + "@" + System.identityHashCode(this);
+
+    private final AtomicBoolean warned = new AtomicBoolean();
+    private final Map<Method, List<NamedLimit>> blocking = new ConcurrentHashMap<>();
+    private volatile boolean needed;
+    private volatile boolean readsPrincipal;
+    private volatile boolean readsSession;
+
+    ReactiveRequests(Http http) {
+        this.http = http;
+        this.clients = new ClientAddress(http.ipv6PrefixLength());
+    }
+
+    @Override
+    public @Nullable CurrentRequest current() {
+        return ON_THREAD.get();
+    }
+
+    @Override
+    public @Nullable CurrentRequest current(Function<Object, @Nullable Object> reactorContext) {
+        return reactorContext.apply(KEY) instanceof CurrentRequest request ? request : current();
+    }
+
+    @Override
+    public void prepare(Predicate<String> reads) {
+        readsPrincipal |= reads.test("principal");
+        readsSession |= reads.test("session");
+        if (!needed) {
+            Schedulers.onScheduleHook(hook, ReactiveRequests::withRequest);
+            needed = true;
+        }
+    }
+
+    @Override
+    public void prepareBlocking(Method method, List<NamedLimit> limits) {
+        blocking.put(method, limits);
+    }
+
+    @Override
+    public void destroy() {
+        Schedulers.resetOnScheduleHook(hook);
+    }
+
+    /** Whether there is any limit. */
+    boolean areNeeded() {
+        return needed;
+    }
+
+    /** Whether a call of a method may have to sleep. */
+    boolean maySleep(Method method) {
+        List<NamedLimit> limits = blocking.get(method);
+        if (limits != null) {
+            for (NamedLimit limit : limits) {
+                if (limit.policy() == Policy.WAIT) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+    /** The request of an exchange, as a filter or handler sees it now. */
+    Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
+        ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
+        ReactiveCurrentRequest request =
+                known == null ? new ReactiveCurrentRequest(exchange, clients, http.headers()) : known;
+        return request.seenAs(exchange, readsPrincipal, readsSession).doOnNext(this::warnOfLatePrincipal);
+    }
+
+    /** A route, for one, is decided before later filters see the request. */
+    private void warnOfLatePrincipal(ReactiveCurrentRequest request) {
+        if (request.wasAskedTooEarly() && warned.compareAndSet(false, true)) {
+            LOG.warn("A limit with the key principal has decided on a request before a later filter set the principal:"
+                    + " such requests share one budget. Give the filter that sets it an order below "
+                    + RateLimitWebFilter.ORDER + ", or limit handler methods instead of routes.");
+        }
+    }
+
+    /** Subscribes with the request on the thread. */
+    static <T> Mono<T> scoped(Mono<T> source, CurrentRequest request) {
+        return new Mono<>() {
+            @Override
+            public void subscribe(CoreSubscriber<? super T> actual) {
+                run(request, () -> source.subscribe(actual));
+            }
+        };
+    }
+
+    /** A task of a reactive chain, with the request of that chain on the thread; any other task as it is. */
+    private static Runnable withRequest(Runnable task) {
+        return task instanceof Scannable operator
+                        && operator.scanUnsafe(Scannable.Attr.ACTUAL) instanceof CoreSubscriber<?> actual
+                        && actual.currentContext().getOrDefault(KEY, null) instanceof CurrentRequest request
+                ? () -> run(request, task)
+                : task;
+    }
+
+    static void run(CurrentRequest request, Runnable task) {
+        CurrentRequest before = ON_THREAD.get();
+        ON_THREAD.set(request);
+        try {
+            task.run();
+        } finally {
+            restore(before);
+        }
+    }
+
+    private static void restore(@Nullable CurrentRequest before) {
+        if (before == null) {
+            ON_THREAD.remove();
+        } else {
+            ON_THREAD.set(before);
+        }
+    }
+
+    /** Tells a response of a refusal, where no filter has made a request of its exchange. */
+    void write(Limit limit, Decision refusal, ServerHttpResponse response) {
+        LimitFields fields = new LimitFields();
+        fields.decided(limit, refusal);
+        fields.write(http.headers(), response.getHeaders()::set);
+    }
+
+    /** Puts the request on the thread wherever Reactor restores thread locals. */
+    static final class Accessor implements ThreadLocalAccessor<CurrentRequest> {
+
+        @Override
+        public Object key() {
+            return KEY;
+        }
+
+        @Override
+        public @Nullable CurrentRequest getValue() {
+            return ON_THREAD.get();
+        }
+
+        @Override
+        public void setValue(CurrentRequest request) {
+            ON_THREAD.set(request);
+        }
+
+        @Override
+        public void setValue() {
+            ON_THREAD.remove();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RouteLimits.Admission;
+import io.ratelimited.spring.web.RouteLimits.Route;
+import io.ratelimited.spring.web.RoutePatterns;
+import jakarta.servlet.AsyncEvent;
+import jakarta.servlet.AsyncListener;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.Ordered;
+import org.springframework.http.server.RequestPath;
+import org.springframework.web.cors.CorsUtils;
+
+/**
+ * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
+ * two: after the filters of Spring Security, so that a route can be limited by principal and what is not authorized is
+ * not counted; and before them, for routes that count every request.
+ */
+public final class RateLimitFilter implements Filter, Ordered {
+
+    /** Where the filter of most routes stands, unless Spring Security's, at -100 by default, stands behind it. */
+    public static final int ORDER = -90;
+
+    /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */
+    public static final int BEFORE_SECURITY = -101;
+
+    private final boolean beforeSecurity;
+    private final int order;
+    private final RoutePatterns routes;
+    private final RouteLimits limits;
+    private final ServletRequests requests;
+    private final ServletRefusals refusals;
+
+    /** @param beforeSecurity which routes: those before or those after Spring Security */
+    RateLimitFilter(
+            boolean beforeSecurity, int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+        this.beforeSecurity = beforeSecurity;
+        this.order = order;
+        this.routes = new RoutePatterns(limits);
+        this.limits = limits;
+        this.requests = requests;
+        this.refusals = refusals;
+    }
+
+    @Override
+    public int getOrder() {
+        return order;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (limits.isIdle()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
+            chain.doFilter(request, response);
+            return;
+        }
+        List<Route> matching = matching(httpRequest);
+        if (beforeSecurity && matching.isEmpty()) {
+            chain.doFilter(request, response);
+            return;
+        }
+        ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
+        Admission admission;
+        try {
+            admission = matching.isEmpty() ? null : limits.enter(matching, call);
+        } catch (RateLimitExceededException refusal) {
+            refusals.answer(httpRequest, httpResponse, refusal);
+            return;
+        }
+        proceed(httpRequest, httpResponse, chain, new End(call, admission));
+    }
+
+    private List<Route> matching(HttpServletRequest request) {
+        if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
+            return List.of();
+        }
+        RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
+        return routes.matching(request.getMethod(), path.pathWithinApplication(), beforeSecurity);
+    }
+
+    private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
+            throws IOException, ServletException {
+        boolean async = false;
+        end.call.begin();
+        try {
+            chain.doFilter(request, response);
+            async = request.isAsyncStarted() && end.follow(request);
+        } finally {
+            if (!async) {
+                end.end();
+            }
+        }
+    }
+
+    /** What has to be done when the request has ended, on whichever thread it does. */
+    private record End(ServletCurrentRequest call, @Nullable Admission admission) implements AsyncListener {
+
+        private boolean follow(HttpServletRequest request) {
+            try {
+                request.getAsyncContext().addListener(this);
+                return true;
+            } catch (IllegalStateException ex) {
+                // It has ended meanwhile.
+                return false;
+            }
+        }
+
+        private void end() {
+            call.end();
+            if (admission != null) {
+                admission.end();
+            }
+        }
+
+        @Override
+        public void onComplete(AsyncEvent event) {
+            end();
+        }
+
+        @Override
+        public void onTimeout(AsyncEvent event) {
+            // Completed by whoever handles it.
+        }
+
+        @Override
+        public void onError(AsyncEvent event) {
+            // Completed by whoever handles it.
+        }
+
+        @Override
+        public void onStartAsync(AsyncEvent event) {
+            event.getAsyncContext().addListener(this);
+        }
+    }
+}

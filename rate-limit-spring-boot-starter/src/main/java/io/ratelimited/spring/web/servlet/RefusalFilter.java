@@ -1,0 +1,54 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.spring.web.Refusal;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+
+/**
+ * Answers refusals that filters throw, those of Spring Security among them, and whatever else is not answered by the
+ * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each.
+ */
+final class RefusalFilter implements Filter {
+
+    /** Behind the filters that wrap every request (forwarded headers, observation, session), before all others. */
+    static final int ORDER = Integer.MIN_VALUE + 100;
+
+    private final ServletRefusals refusals;
+
+    RefusalFilter(ServletRefusals refusals) {
+        this.refusals = refusals;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        try {
+            chain.doFilter(request, response);
+        } catch (Throwable failure) {
+            if (!isAnswered(request, response, failure)) {
+                throw failure;
+            }
+        }
+    }
+
+    /** A response that is under way, here or on another thread, is left alone. */
+    private boolean isAnswered(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
+        Refusal refusal = Refusal.in(failure);
+        if (refusal == null
+                || response.isCommitted()
+                || request.isAsyncStarted()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
+            return false;
+        }
+        httpResponse.resetBuffer();
+        refusals.answer(httpRequest, httpResponse, refusal.exception());
+        return true;
+    }
+}

@@ -1,0 +1,197 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.LimitFields;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpSession;
+import java.security.Principal;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.Callable;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpEntity;
+import org.springframework.web.context.request.async.DeferredResult;
+import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
+import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
+
+/**
+ * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
+ * nothing has to be wrapped, and streams have them too.
+ */
+final class ServletCurrentRequest implements CurrentRequest {
+
+    private static final String ATTRIBUTE = ServletCurrentRequest.class.getName();
+
+    private final HttpServletRequest request;
+    private final @Nullable HttpServletResponse response;
+    private final ClientAddress clients;
+    private final Headers style;
+    private final Told told;
+
+    /** @param response null if nobody knows it, so that no fields can be set */
+    ServletCurrentRequest(
+            HttpServletRequest request, @Nullable HttpServletResponse response, ClientAddress clients, Headers style) {
+        this.request = request;
+        this.response = response;
+        this.clients = clients;
+        this.style = style;
+        this.told = Told.of(request);
+    }
+
+    @Override
+    public @Nullable String clientIp() {
+        return clients.of(request.getRemoteAddr());
+    }
+
+    @Override
+    public @Nullable Principal principal() {
+        return request.getUserPrincipal();
+    }
+
+    @Override
+    public @Nullable String header(String name) {
+        return request.getHeader(name);
+    }
+
+    @Override
+    public @Nullable String session() {
+        HttpSession session = request.getSession(false);
+        return session == null ? null : session.getId();
+    }
+
+    @Override
+    public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
+        if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
+            told.fields.decided(applied, decision.get());
+            write();
+        }
+    }
+
+    /** The refusal of this request is being answered, perhaps behind its filters. */
+    void refused(Limit limit, Decision refusal) {
+        told.fields.decided(limit, refusal);
+        if (response != null) {
+            told.fields.write(style, response::setHeader);
+        }
+    }
+
+    @Override
+    public void applies(NamedLimit limit, Limit applied) {
+        told.fields.applies(applied);
+        write();
+    }
+
+    boolean knows(String limit) {
+        return told.fields.knows(limit);
+    }
+
+    @Override
+    public void charged(String use) {
+        told.charge(use);
+    }
+
+    @Override
+    public boolean isCharged(String use) {
+        return told.isCharged(use);
+    }
+
+    @Override
+    public boolean endsWith(Object result, Runnable action) {
+        return isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) && told.atEnd(action);
+    }
+
+    /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
+    private static boolean isAwaited(@Nullable Object result) {
+        return result instanceof Callable
+                || result instanceof DeferredResult
+                || result instanceof WebAsyncTask
+                || result instanceof StreamingResponseBody
+                || result instanceof ResponseBodyEmitter;
+    }
+
+    /** The caller will {@link #end} the request. */
+    void begin() {
+        told.begin();
+    }
+
+    /** The response now belongs to another request: late decisions must not touch it. */
+    void end() {
+        told.end();
+    }
+
+    private void write() {
+        synchronized (told) {
+            if (response != null && !told.ended && !response.isCommitted()) {
+                told.fields.write(style, response::setHeader);
+            }
+        }
+    }
+
+    /** What is known of the request, kept with it through all its dispatches. */
+    private static final class Told {
+
+        private final LimitFields fields = new LimitFields();
+        private Set<String> charged = Set.of();
+        private List<Runnable> atEnd = List.of();
+        private boolean followed;
+        private boolean ended;
+
+        private static Told of(HttpServletRequest request) {
+            if (request.getAttribute(ATTRIBUTE) instanceof Told told) {
+                return told;
+            }
+            Told told = new Told();
+            request.setAttribute(ATTRIBUTE, told);
+            return told;
+        }
+
+        private synchronized void charge(String use) {
+            if (charged.isEmpty()) {
+                charged = new HashSet<>();
+            }
+            charged.add(use);
+        }
+
+        private synchronized boolean isCharged(String use) {
+            return charged.contains(use);
+        }
+
+        private synchronized void begin() {
+            followed = true;
+        }
+
+        /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
+        private synchronized boolean atEnd(Runnable action) {
+            if (!followed || ended) {
+                return false;
+            }
+            if (atEnd.isEmpty()) {
+                atEnd = new ArrayList<>(1);
+            }
+            atEnd.add(action);
+            return true;
+        }
+
+        private void end() {
+            List<Runnable> actions;
+            synchronized (this) {
+                ended = true;
+                actions = atEnd;
+                atEnd = List.of();
+            }
+            actions.forEach(Runnable::run);
+        }
+    }
+}

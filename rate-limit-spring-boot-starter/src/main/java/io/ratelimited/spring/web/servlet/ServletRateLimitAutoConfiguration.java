@@ -1,0 +1,98 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.CatchAllHandlers;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.SecuredRoutes;
+import jakarta.servlet.DispatcherType;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.security.web.FilterChainProxy;
+import org.springframework.web.servlet.DispatcherServlet;
+import org.springframework.web.servlet.HandlerExceptionResolver;
+
+/** Wires keys, headers, refusals and routes of servlet applications. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnClass(DispatcherServlet.class)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+@ConditionalOnBean(RouteLimits.class)
+public final class ServletRateLimitAutoConfiguration {
+
+    @Bean
+    ServletRequests rateLimitServletRequests(RateLimitProperties properties) {
+        return new ServletRequests(properties.http());
+    }
+
+    @Bean
+    ServletRefusals rateLimitServletRefusals(
+            RateLimitProperties properties,
+            ServletRequests requests,
+            RateLimits limits,
+            ObjectProvider<HandlerExceptionResolver> resolvers) {
+        return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
+    }
+
+    @Bean
+    ServletRefusals.RetryAfter rateLimitRetryAfter() {
+        return new ServletRefusals.RetryAfter();
+    }
+
+    @Bean
+    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(ServletRefusals refusals) {
+        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals));
+        filter.setOrder(RefusalFilter.ORDER);
+        filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        return filter;
+    }
+
+    @Bean
+    @Lazy(false)
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+        return new CatchAllHandlers(context, limits);
+    }
+
+    @Bean
+    RateLimitFilter rateLimitFilter(
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
+        return new RateLimitFilter(false, order, limits, requests, refusals);
+    }
+
+    @Bean
+    RateLimitFilter rateLimitBeforeSecurityFilter(
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
+        return new RateLimitFilter(true, order, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(FilterChainProxy.class)
+    static class Security {
+
+        @Bean
+        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<FilterChainProxy> security) {
+            return new SecuredRoutes(
+                    limits,
+                    () -> security.stream()
+                            .flatMap(proxy -> proxy.getFilterChains().stream())
+                            .flatMap(chain -> chain.getFilters().stream()));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.RateLimitProperties.Http;
+import io.ratelimited.spring.web.ClientAddress;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import org.jspecify.annotations.Nullable;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
+
+/** Finds the servlet request of the calling thread where Spring keeps it. */
+final class ServletRequests implements CurrentRequest.Source {
+
+    private final ClientAddress clients;
+    private final Headers style;
+
+    ServletRequests(Http http) {
+        this.clients = new ClientAddress(http.ipv6PrefixLength());
+        this.style = http.headers();
+    }
+
+    @Override
+    public @Nullable CurrentRequest current() {
+        if (!(RequestContextHolder.getRequestAttributes() instanceof ServletRequestAttributes attributes)) {
+            return null;
+        }
+        try {
+            return of(attributes.getRequest(), attributes.getResponse());
+        } catch (IllegalStateException ex) {
+            // The thread has outlived the request whose attributes it holds.
+            return null;
+        }
+    }
+
+    ServletCurrentRequest of(HttpServletRequest request, @Nullable HttpServletResponse response) {
+        return new ServletCurrentRequest(request, response, clients, style);
+    }
+}

@@ -1,0 +1,5 @@
+/** Limits in servlet applications: the current request, limited routes, and responses to refused requests. */
+@NullMarked
+package io.ratelimited.spring.web.servlet;
+
+import org.jspecify.annotations.NullMarked;
