@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /**
  * How a limit decides. Refused calls never count, whatever the algorithm. Each constant states its parameters, its
@@ -13,32 +14,32 @@ public enum Algorithm {
      * {@link Policy#WAIT} a call reserves tokens that are not there yet, in order of arrival. Source: the token bucket
      * of RFC 2697, kept as one virtual time.
      */
-    TOKEN_BUCKET,
+    TOKEN_BUCKET(Family.BUCKET),
     /**
      * Guava's {@code SmoothBursty}: a call goes as soon as the debt of its predecessors is paid, however many permits
      * it asks for; the next caller pays. Stores up to {@code burst} unused permits (default: one second of the rate, which
      * may be a fraction of a permit; 0 stores none) and starts with none stored and no debt. A refusal reports when the debt
      * will be paid. Unlike Guava's {@code setRate}, a change of the limit adds no stored permits.
      */
-    SMOOTH_BURSTY,
+    SMOOTH_BURSTY(Family.PACED),
     /**
      * Guava's {@code SmoothWarmingUp}: as {@link #SMOOTH_BURSTY}, but stored permits cost more than fresh ones, up to
      * {@code coldFactor} times, so that a limit that was idle reaches its rate only after {@code warmup}. Starts cold.
      * A warm-up of zero means even spacing at {@code rate}.
      */
-    WARM_UP,
+    WARM_UP(Family.PACED),
     /**
      * A queue that leaks at {@code rate}: grants are exactly one interval apart, without bursts and without holes. A
      * call is refused when it would wait {@code burst} (the capacity of the queue) intervals or more. Starts empty.
      * Its default policy is {@link Policy#WAIT}. Source: the leaky bucket by counting.
      */
-    LEAKY_BUCKET,
+    LEAKY_BUCKET(Family.PACED),
     /**
      * The leaky bucket as a meter: a call conforms when its permits still fit into a bucket of {@code burst} that leaks
      * at {@code rate}. Admits exactly what {@link #TOKEN_BUCKET} admits; its remaining is the room above the bucket's
      * level. Starts empty (all room free). Source: the generic cell rate algorithm of ATM, ITU-T I.371.
      */
-    GCRA,
+    GCRA(Family.BUCKET),
     /**
      * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
      * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time begins or
@@ -46,7 +47,7 @@ public enum Algorithm {
      * steps back never reopens a window: its time stands still until the clock has caught up. A call that waits takes its
      * permits in a later window and closes those before it, also if it is cancelled. A refusal reports the next boundary.
      */
-    FIXED_WINDOW,
+    FIXED_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, counted in {@code slots}; the oldest,
      * partly covered slot counts in full, so the bound is never exceeded and up to one slot's share comes late. Under
@@ -54,34 +55,112 @@ public enum Algorithm {
      * admit more. A call that waits closes the slots before its own, also if it is cancelled. A refusal reports the time at which enough
      * slots have left the window.
      */
-    SLIDING_WINDOW,
+    SLIDING_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, exactly, at the price of one remembered
      * instant (8 bytes) a permit and key. A refusal reports when enough permits have left the window.
      */
-    SLIDING_LOG,
+    SLIDING_LOG(Family.WINDOW),
     /**
      * At most {@code maxConcurrent} calls in flight. A call counts from its admission until it ends, or until {@code
-     * lease} has passed if one is set. Waiting callers are served in order. A refusal cannot say when to retry: that
-     * depends on when other calls end.
+     * lease} has passed if one is set. Waiting callers are served in order. A refusal reports no time to retry,
+     * which depends on when other calls end.
      */
-    CONCURRENCY;
+    CONCURRENCY(Family.IN_FLIGHT);
+
+    /** The most permits of a {@link #SLIDING_LOG}, which remembers each. */
+    private static final long LONGEST_LOG = 10_000_000;
+
+    private final Family family;
+
+    Algorithm(Family family) {
+        this.family = family;
+    }
+
+    /** What this algorithm counts, and so how several nodes share a limit. */
+    public Family family() {
+        return family;
+    }
 
     /** Whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
     public boolean uses(Attribute attribute) {
         return switch (attribute) {
-            case RATE -> this != CONCURRENCY;
-            case BURST -> this == TOKEN_BUCKET || this == SMOOTH_BURSTY || this == LEAKY_BUCKET || this == GCRA;
+            case RATE -> !countsCallsInFlight();
+            case BURST -> family == Family.BUCKET || this == SMOOTH_BURSTY || this == LEAKY_BUCKET;
             case WARMUP, COLD_FACTOR -> this == WARM_UP;
-            case MAX_CONCURRENT, LEASE -> this == CONCURRENCY;
-            case ZONE -> this == FIXED_WINDOW;
+            case MAX_CONCURRENT, LEASE -> countsCallsInFlight();
+            case ZONE -> followsCalendar();
             case SLOTS -> this == SLIDING_WINDOW;
         };
     }
 
-    /** The policy of a limit of this algorithm that states none: to wait for a queue, to reject for all others. */
+    /** Whether calls count while they are in flight, and have to be released; all others count over time. */
+    public boolean countsCallsInFlight() {
+        return family == Family.IN_FLIGHT;
+    }
+
+    /** Whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time. */
+    public boolean canChangeTo(Algorithm next) {
+        return countsCallsInFlight() == next.countsCallsInFlight();
+    }
+
+    /** Whether time is that of the wall clock, and permits come all at once when a period begins. */
+    public boolean followsCalendar() {
+        return this == FIXED_WINDOW;
+    }
+
+    /** Whether a call over the limit stands in a queue of limited capacity. */
+    public boolean queues() {
+        return this == LEAKY_BUCKET;
+    }
+
+    /** Whether a new key has no stored permits. */
+    public boolean startsEmpty() {
+        return this == SMOOTH_BURSTY;
+    }
+
+    /** Whether {@code burst} may be 0, and defaults to one second of the rate instead of its number of permits. */
+    public boolean storesOneSecond() {
+        return this == SMOOTH_BURSTY;
+    }
+
+    /**
+     * Whether a node of a cluster can take permits in advance and hand them out without asking. Where it cannot, the limit
+     * is exact on every backend.
+     */
+    public boolean canBeLeased() {
+        return family == Family.BUCKET || (family == Family.WINDOW && this != SLIDING_LOG);
+    }
+
+    /** The policy of a limit of this algorithm that states none: to wait in a queue, to reject for all others. */
     public Policy defaultPolicy() {
-        return this == LEAKY_BUCKET ? Policy.WAIT : Policy.REJECT;
+        return queues() ? Policy.WAIT : Policy.REJECT;
+    }
+
+    /** Why this algorithm cannot count at the rate; null when it can. */
+    @Nullable
+    String flaw(Rate rate) {
+        if (rate.isUnlimited()) {
+            return null;
+        }
+        if (this == SLIDING_LOG && rate.permits() > LONGEST_LOG) {
+            return "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW)";
+        }
+        return this == FIXED_WINDOW && rate.permits() > rate.period().toNanos() / 2
+                ? "rate must be at most one permit every 2ns for FIXED_WINDOW"
+                : null;
+    }
+
+    /** What algorithms count. */
+    public enum Family {
+        /** Permits in a bucket: a call takes its own or waits for them. Nodes share it by a longer time per permit. */
+        BUCKET,
+        /** The time of the next call: a call waits for its predecessors only. Nodes share it by a longer time per permit. */
+        PACED,
+        /** Permits used in a window of time. Nodes share it by fewer permits in the same window. */
+        WINDOW,
+        /** Calls in flight. Nodes share it by fewer calls each. */
+        IN_FLIGHT
     }
 
     /** The attributes of a limit that only some algorithms have. */

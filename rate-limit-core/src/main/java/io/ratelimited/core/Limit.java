@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 public final class Limit {
 
     private static final int MAX_SLOTS = 10_000;
-    private static final long MAX_LOG = 10_000_000;
+    /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
+    static final long LONGEST = 1L << 60;
 
     private final String name;
     private final Algorithm algorithm;
@@ -102,7 +103,7 @@ public final class Limit {
         if (burst != null) {
             return burst;
         }
-        if (algorithm == Algorithm.SMOOTH_BURSTY && !rate.isUnlimited()) {
+        if (algorithm.storesOneSecond() && !rate.isUnlimited()) {
             return (long) Math.ceil(rate.permits() * 1e9 / rate.period().toNanos());
         }
         return rate.permits();
@@ -113,7 +114,7 @@ public final class Limit {
      * Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
      */
     public boolean storesOneSecond() {
-        return algorithm == Algorithm.SMOOTH_BURSTY && burst == null;
+        return algorithm.storesOneSecond() && burst == null;
     }
 
     /** Duration of the warm-up; default none. */
@@ -153,12 +154,39 @@ public final class Limit {
 
     /** The most permits that one call may ever have at once; {@link Long#MAX_VALUE} where the next caller pays. */
     public long capacity() {
-        return switch (algorithm) {
-            case TOKEN_BUCKET, GCRA, LEAKY_BUCKET -> burst();
-            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> rate.permits();
-            case CONCURRENCY -> maxConcurrent;
-            case SMOOTH_BURSTY, WARM_UP -> Long.MAX_VALUE;
+        return switch (algorithm.family()) {
+            case BUCKET -> burst();
+            case PACED -> algorithm.queues() ? burst() : Long.MAX_VALUE;
+            case WINDOW -> rate.permits();
+            case IN_FLIGHT -> maxConcurrent;
         };
+    }
+
+    /** Whether no call is admitted, because the rate is 0. */
+    public boolean isClosed() {
+        return rate.isClosed();
+    }
+
+    /** Whether every call is admitted, because the rate is unlimited. */
+    public boolean isUnlimited() {
+        return rate.isUnlimited() && !algorithm.countsCallsInFlight();
+    }
+
+    /**
+     * Checks that this limit can become the other one at run time.
+     *
+     * @throws IllegalArgumentException when the name differs, or only one of the two counts calls in flight
+     */
+    public void requireChangeableTo(Limit next) {
+        if (!next.name.equals(name)) {
+            throw new IllegalArgumentException(
+                    "a limit cannot be renamed at run time: '" + name + "' to '" + next.name + "'");
+        }
+        if (!algorithm.canChangeTo(next.algorithm)) {
+            throw new IllegalArgumentException("limit '" + name + "' cannot change from " + algorithm + " to "
+                    + next.algorithm
+                    + " at run time: calls in flight cannot be counted over time; restart instead");
+        }
     }
 
     /** The algorithm and its parameters, as in {@code token-bucket, rate 100/s, burst 200}. */
@@ -302,16 +330,10 @@ public final class Limit {
             requireMeaning(Attribute.ZONE, zone);
             requireMeaning(Attribute.SLOTS, slots);
             requireMeaning(Attribute.LEASE, lease);
-            require(
-                    rate != null || !algorithm.uses(Attribute.RATE),
-                    "rate is missing: " + algorithm + " needs one, such as 100/s");
-            require(
-                    maxConcurrent != null || algorithm != Algorithm.CONCURRENCY,
-                    "maxConcurrent is missing: CONCURRENCY needs one, such as 20");
-            require(
-                    warmup != null || algorithm != Algorithm.WARM_UP,
-                    "warmup is missing: WARM_UP needs one, such as 10s");
-            long least = algorithm == Algorithm.SMOOTH_BURSTY ? 0 : 1;
+            requirePresent(Attribute.RATE, rate, "100/s");
+            requirePresent(Attribute.MAX_CONCURRENT, maxConcurrent, "20");
+            requirePresent(Attribute.WARMUP, warmup, "10s");
+            long least = algorithm.storesOneSecond() ? 0 : 1;
             require(burst == null || burst >= least, "burst must be at least " + least + ": " + burst);
             require(burst == null || burst <= 1_000_000_000_000_000L, "burst must be at most 10^15: " + burst);
             require(
@@ -324,17 +346,8 @@ public final class Limit {
             require(slots == null || (slots >= 1 && slots <= MAX_SLOTS), "slots must be from 1 to 10000: " + slots);
             require(lease == null || !(lease.isNegative() || lease.isZero()), "lease must be longer than 0s: " + lease);
             require(maxWaiting >= 0, "maxWaiting must be 0 or more: " + maxWaiting);
-            if (algorithm == Algorithm.SLIDING_LOG && rate != null && !rate.isUnlimited()) {
-                require(
-                        rate.permits() <= MAX_LOG,
-                        "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW): "
-                                + rate);
-            }
-            if (algorithm == Algorithm.FIXED_WINDOW && rate != null && !rate.isUnlimited()) {
-                require(
-                        rate.permits() <= rate.period().toNanos() / 2,
-                        "rate must be at most one permit every 2ns for FIXED_WINDOW: " + rate);
-            }
+            String flaw = rate == null ? null : algorithm.flaw(rate);
+            require(flaw == null, flaw + ": " + rate);
             Limit limit = new Limit(this);
             if (burst != null && rate != null && !rate.isClosed() && !rate.isUnlimited()) {
                 require(
@@ -344,12 +357,18 @@ public final class Limit {
             return limit;
         }
 
-        /** Whether a bucket is full again before the end of the range of {@link PermitTime}. */
+        /** Whether a bucket is full again within {@link #LONGEST}. */
         private static boolean refillsInTime(long burst, Rate rate) {
             BigInteger needed = BigInteger.valueOf(burst)
                     .multiply(BigInteger.valueOf(rate.period().toNanos()));
-            BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(PermitTime.FAR));
+            BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(LONGEST));
             return needed.compareTo(range) < 0;
+        }
+
+        private void requirePresent(Attribute attribute, @Nullable Object value, String example) {
+            require(
+                    value != null || !algorithm.uses(attribute),
+                    attribute.label() + " is missing: " + algorithm + " needs one, such as " + example);
         }
 
         private void requireMeaning(Attribute attribute, @Nullable Object value) {

@@ -13,9 +13,6 @@ import java.util.function.Supplier;
  */
 public final class WaitingRoom {
 
-    /** The longest wait, in nanoseconds. */
-    private static final long LONGEST = PermitTime.FAR;
-
     private final Ticker ticker;
     private final IntSupplier seats;
     private final AtomicInteger taken = new AtomicInteger();
@@ -46,7 +43,7 @@ public final class WaitingRoom {
 
     /** The longest wait in nanoseconds that a new caller may be given: what it asks for, or 0 when all seats are taken. */
     public long longestWait(long maxWaitNanos) {
-        return taken.get() >= seats.getAsInt() ? 0 : Math.max(0, Math.min(LONGEST, maxWaitNanos));
+        return taken.get() >= seats.getAsInt() ? 0 : Math.max(0, Math.min(Limit.LONGEST, maxWaitNanos));
     }
 
     /**

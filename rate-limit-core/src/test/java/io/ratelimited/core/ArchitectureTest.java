@@ -7,15 +7,12 @@ import static com.tngtech.archunit.lang.conditions.ArchConditions.callMethod;
 import static com.tngtech.archunit.lang.conditions.ArchConditions.callMethodWhere;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
-import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
 
-import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.properties.HasName;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
-import com.tngtech.archunit.library.dependencies.SliceAssignment;
-import com.tngtech.archunit.library.dependencies.SliceIdentifier;
 import java.time.Clock;
 import org.junit.jupiter.api.Test;
 
@@ -25,6 +22,25 @@ class ArchitectureTest {
     private static final JavaClasses CORE = new ClassFileImporter()
             .withImportOption(new ImportOption.DoNotIncludeTests())
             .importPackages("io.ratelimited.core");
+
+    private static final String MEMORY = "io.ratelimited.core.memory.";
+
+    private static final String WRITTEN_BY_USERS =
+            "users write the name InMemoryRateLimiter, which only picks the limiter that fits and delegates to it";
+
+    private static final ClassRules RULES = ClassRules.of(
+                    "io.ratelimited.core.testing",
+                    "io.ratelimited.core.memory",
+                    "io.ratelimited.core.memory.concurrency",
+                    "io.ratelimited.core")
+            .except(
+                    "io.ratelimited.core.InMemoryRateLimiter",
+                    "io.ratelimited.core.memory.CellRateLimiter",
+                    WRITTEN_BY_USERS)
+            .except(
+                    "io.ratelimited.core.InMemoryRateLimiter",
+                    "io.ratelimited.core.memory.concurrency.ConcurrencyLimiter",
+                    WRITTEN_BY_USERS);
 
     @Test
     void theCoreUsesTheJdkCaffeineAndJSpecifyOnly() {
@@ -37,8 +53,18 @@ class ArchitectureTest {
     }
 
     @Test
-    void noTwoPackagesUseEachOther() {
-        slices().assignedFrom(new Packages()).should().beFreeOfCycles().check(CORE);
+    void noKnotOfClassesIsLargerThanFour() {
+        assertThat(RULES.knots()).isEmpty();
+    }
+
+    @Test
+    void arrowsBetweenPackagesPointDown() {
+        assertThat(RULES.risingArrows()).isEmpty();
+    }
+
+    @Test
+    void noPackageHasMoreThanTwentyFiles() {
+        assertThat(RULES.fullPackages()).isEmpty();
     }
 
     @Test
@@ -57,20 +83,20 @@ class ArchitectureTest {
     void aCellKnowsNoClockMapOrThread() {
         noClasses()
                 .that()
-                .areAssignableTo(Cell.class)
+                .areAssignableTo(MEMORY + "Cell")
                 .or()
-                .areAssignableTo(Terms.class)
+                .areAssignableTo(MEMORY + "CellParameters")
                 .or()
-                .areAssignableTo(PermitTime.class)
+                .areAssignableTo(MEMORY + "PermitTime")
                 .should()
                 .dependOnClassesThat()
                 .areAssignableTo(Ticker.class)
                 .orShould()
                 .dependOnClassesThat()
-                .areAssignableTo(SteadyClock.class)
+                .areAssignableTo(MEMORY + "SteadyClock")
                 .orShould()
                 .dependOnClassesThat()
-                .areAssignableTo(Cells.class)
+                .areAssignableTo(MEMORY + "CachedCells")
                 .orShould()
                 .dependOnClassesThat()
                 .areAssignableTo(java.util.Map.class)
@@ -93,19 +119,5 @@ class ArchitectureTest {
                 .dependOnClassesThat()
                 .areAssignableTo(Clock.class)
                 .check(CORE);
-    }
-
-    /** A package is a slice. */
-    private static final class Packages implements SliceAssignment {
-
-        @Override
-        public SliceIdentifier getIdentifierOf(JavaClass type) {
-            return SliceIdentifier.of(type.getPackageName());
-        }
-
-        @Override
-        public String getDescription() {
-            return "packages";
-        }
     }
 }

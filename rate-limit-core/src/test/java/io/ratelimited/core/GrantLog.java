@@ -6,17 +6,17 @@ import java.util.List;
 import java.util.stream.Collectors;
 
 /** The grants of a run, to be judged by their instants. */
-final class GrantLog {
+public final class GrantLog {
 
     private record Grant(long instant, long permits) {}
 
     private final List<Grant> grants = new ArrayList<>();
 
-    void add(long instant, long permits) {
+    public void add(long instant, long permits) {
         grants.add(new Grant(instant, permits));
     }
 
-    List<Long> instants() {
+    public List<Long> instants() {
         return sorted().stream().map(Grant::instant).toList();
     }
 
@@ -25,7 +25,7 @@ final class GrantLog {
     }
 
     /** The most permits in any interval of this length, its end not included. */
-    long mostWithin(long length) {
+    public long mostWithin(long length) {
         List<Grant> sorted = sorted();
         long most = 0;
         long sum = 0;
@@ -41,7 +41,7 @@ final class GrantLog {
     }
 
     /** The most permits in a window of this length counted from 1970, for instants counted from a base. */
-    long mostInWindow(long length, long base) {
+    public long mostInWindow(long length, long base) {
         return grants.stream()
                 .collect(Collectors.groupingBy(
                         grant -> Math.floorDiv(base + grant.instant, length), Collectors.summingLong(Grant::permits)))
@@ -53,7 +53,7 @@ final class GrantLog {
     }
 
     /** The largest excess, in permits, of any interval over what {@code burst + rate · length} allows. */
-    double worstExcess(double burst, Rate rate) {
+    public double worstExcess(double burst, Rate rate) {
         List<Grant> sorted = sorted();
         double perNano = rate.permits() / (double) rate.period().toNanos();
         double worst = Double.NEGATIVE_INFINITY;

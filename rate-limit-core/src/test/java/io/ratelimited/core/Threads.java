@@ -12,20 +12,20 @@ import java.util.concurrent.TimeoutException;
 import java.util.function.BooleanSupplier;
 
 /** Threads that start behind one gate and are judged on what they bring back. */
-final class Threads {
+public final class Threads {
 
     /** A test that has not ended by then has lost a thread. */
-    static final Duration PATIENCE = Duration.ofMinutes(1);
+    public static final Duration PATIENCE = Duration.ofMinutes(1);
 
     private Threads() {}
 
     /** What one thread does. */
-    interface Body<T> {
+    public interface Body<T> {
         T run(int thread) throws Exception;
     }
 
     /** Runs the body in so many threads at once and returns what they return, in the order of the threads. */
-    static <T> List<T> run(int threads, Body<T> body) throws Exception {
+    public static <T> List<T> run(int threads, Body<T> body) throws Exception {
         CountDownLatch gate = new CountDownLatch(1);
         List<FutureTask<T>> tasks = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
@@ -44,12 +44,12 @@ final class Threads {
     }
 
     /** The sum of what the threads return. */
-    static long sum(int threads, Body<Long> body) throws Exception {
+    public static long sum(int threads, Body<Long> body) throws Exception {
         return run(threads, body).stream().mapToLong(Long::longValue).sum();
     }
 
     /** Starts one thread. */
-    static <T> FutureTask<T> start(Callable<T> body) {
+    public static <T> FutureTask<T> start(Callable<T> body) {
         FutureTask<T> task = new FutureTask<>(body);
         Thread thread = new Thread(task, "test");
         thread.setDaemon(true);
@@ -58,7 +58,7 @@ final class Threads {
     }
 
     /** The result of a thread, or what it threw. */
-    static <T> T get(FutureTask<T> task) throws Exception {
+    public static <T> T get(FutureTask<T> task) throws Exception {
         try {
             return task.get(PATIENCE.toSeconds(), TimeUnit.SECONDS);
         } catch (ExecutionException ex) {
@@ -73,7 +73,7 @@ final class Threads {
 
     /** Yields until another thread has come to a state that it must come to. */
     @SuppressWarnings("ThreadPriorityCheck") // waiting for another thread, not relying on when it runs
-    static void until(BooleanSupplier state) {
+    public static void until(BooleanSupplier state) {
         long begin = System.nanoTime();
         while (!state.getAsBoolean()) {
             if (System.nanoTime() - begin > PATIENCE.toNanos()) {

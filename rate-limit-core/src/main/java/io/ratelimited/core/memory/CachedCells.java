@@ -1,0 +1,205 @@
+package io.ratelimited.core.memory;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import com.github.benmanes.caffeine.cache.RemovalCause;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The cells of the keys of one limit, in a cache bounded by number. No eviction hands out budget:
+ *
+ * <ul>
+ *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
+ *   <li>C2 A cell that leaves while it is not fresh is folded into one of a fixed array of shared cells, chosen by the
+ *       hash of its key, which becomes at least as spent.
+ *   <li>C3 A new cell starts as spent as the shared cell of its key. Keys that share one may be limited too early; none
+ *       is ever admitted above its limit.
+ * </ul>
+ *
+ * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
+ * before C3.
+ *
+ * <p>The cache uses no time: a sweep removes the cells that are fresh again. So a call on a known key writes nothing but
+ * its cell; and while fewer than half of the most keys are there, the cache keeps no record of use either.
+ */
+final class CachedCells {
+
+    private static final int SHARED = 8192;
+    /** A sweep takes about a hundredth of this a key, so that sweeping stays below a hundredth of a processor. */
+    private static final long NANOS_BETWEEN_SWEEPS_PER_KEY = 10_000;
+
+    private final Cache<Object, Cell> cells;
+    private final SteadyClock clock;
+    private volatile CellParameters parameters;
+    /** When to sweep next, in the time of the parameters. */
+    private volatile long nextSweep;
+
+    private final AtomicBoolean sweeping = new AtomicBoolean();
+
+    private final Object foldLock = new Object();
+    /** Made by the first eviction that needs it; entries guarded by {@link #foldLock}. */
+    private volatile @Nullable Cell @Nullable [] shared;
+
+    CachedCells(CellParameters parameters, SteadyClock clock, long maximumKeys) {
+        this.parameters = parameters;
+        this.clock = clock;
+        this.cells = Caffeine.newBuilder()
+                .maximumSize(maximumKeys)
+                .evictionListener(this::fold)
+                .build();
+        planSweep();
+    }
+
+    private long now(CellParameters of) {
+        return clock.now(of.followsCalendar());
+    }
+
+    private void planSweep() {
+        long pause = Math.max(TimeUnit.SECONDS.toNanos(1), parameters.idleNanos());
+        nextSweep = now(parameters) + Math.max(pause, cells.estimatedSize() * NANOS_BETWEEN_SWEEPS_PER_KEY);
+    }
+
+    /** In another thread, since it takes time in proportion to the number of keys. */
+    private void sweepIfDue(long now) {
+        if (now - nextSweep >= 0 && sweeping.compareAndSet(false, true)) {
+            planSweep();
+            ForkJoinPool.commonPool().execute(this::sweep);
+        }
+    }
+
+    private void sweep() {
+        try {
+            cells.asMap().forEach((key, cell) -> {
+                if (cell.parameters().change() != null || isFresh(cell)) {
+                    cells.asMap().computeIfPresent(key, (k, present) -> {
+                        Cell last = present.retire().newest();
+                        return isFresh(last) ? null : last;
+                    });
+                }
+            });
+        } finally {
+            sweeping.set(false);
+        }
+    }
+
+    private boolean isFresh(Cell cell) {
+        return cell.nanosToFresh(now(cell.parameters())) == 0;
+    }
+
+    /**
+     * The cell of a key, made if there is none.
+     *
+     * @param current the parameters in whose time the caller read {@code now}
+     * @param now the time at which a new cell is fresh; a later one would charge the first caller for the difference
+     */
+    Cell get(Object key, CellParameters current, long now) {
+        sweepIfDue(now);
+        Cell cell = cells.getIfPresent(key);
+        return cell != null ? cell : cells.get(key, k -> create(k, current, now));
+    }
+
+    /** The cell of a key, or one as {@link #get} would make it, without remembering the key. */
+    Cell peek(Object key, CellParameters current, long now) {
+        Cell cell = cells.policy().getIfPresentQuietly(key);
+        return cell != null ? cell : create(key, current, now);
+    }
+
+    private Cell create(Object key, CellParameters seen, long now) {
+        CellParameters current = parameters;
+        Cell fresh = current.fresh(current == seen ? now : now(current));
+        @Nullable Cell[] array = shared;
+        if (array == null) {
+            return fresh;
+        }
+        synchronized (foldLock) {
+            int index = index(key);
+            if (array[index] == null) {
+                return fresh;
+            }
+            array[index] = array[index].newest();
+            Cell cell = array[index].copy();
+            if (cell.parameters() == current) {
+                cell.absorb(fresh);
+            }
+            return cell;
+        }
+    }
+
+    private void fold(@Nullable Object key, @Nullable Cell cell, RemovalCause cause) {
+        if (key == null || cell == null) {
+            return;
+        }
+        Cell last = cell.retire().newest();
+        if (isFresh(last)) {
+            return;
+        }
+        synchronized (foldLock) {
+            @Nullable Cell[] array = shared;
+            if (array == null) {
+                array = new Cell[SHARED];
+            }
+            int index = index(key);
+            Cell sink = array[index];
+            if (sink == null) {
+                array[index] = last;
+            } else {
+                do {
+                    sink = sink.newest();
+                    last = last.newest();
+                } while (sink.parameters() != last.parameters());
+                sink.absorb(last);
+                array[index] = sink;
+            }
+            shared = array;
+        }
+    }
+
+    private static int index(Object key) {
+        int hash = key.hashCode() * 0x9E3779B9;
+        return hash >>> (32 - Integer.numberOfTrailingZeros(SHARED));
+    }
+
+    /** Replaces the cell of a key whose parameters have been replaced. */
+    void follow(Object key) {
+        cells.asMap().computeIfPresent(key, (k, cell) -> cell.newest());
+    }
+
+    /** The cell made by dividing the given one, now if the key still has it; null when it was retired otherwise. */
+    @Nullable
+    Cell successor(Object key, Cell cell) {
+        Cell present = cells.asMap().computeIfPresent(key, (k, last) -> {
+            Cell next = last == cell ? last.divide() : null;
+            return next == null ? last : next;
+        });
+        return present != null && present.succeeds(cell) ? present : null;
+    }
+
+    /** Gives the key a fresh cell. */
+    void reset(Object key) {
+        cells.asMap().compute(key, (k, cell) -> {
+            if (cell != null) {
+                cell.retire();
+            }
+            CellParameters current = parameters;
+            return current.fresh(now(current));
+        });
+    }
+
+    void replaceParameters(CellParameters next) {
+        parameters = next;
+        planSweep();
+    }
+
+    long size() {
+        return cells.estimatedSize();
+    }
+
+    /** The keys that have a cell now, weakly consistent. */
+    Stream<Object> keys() {
+        return cells.asMap().keySet().stream();
+    }
+}

@@ -1,0 +1,105 @@
+package io.ratelimited.core.memory;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The state of one key under one limit. Each method is a step of an algorithm: time is an argument, and a cell uses no
+ * clock, map, thread or log. Thread-safe.
+ *
+ * <p>Invariants, cited by tests:
+ *
+ * <ul>
+ *   <li>I1 A refusal changes no state.
+ *   <li>I2 State moves forward only: a stale time neither creates permits nor rewinds the clock of others.
+ *   <li>I3 A wait is rounded up to the nanosecond and is decided once; it never moves later.
+ *   <li>I4 Once {@link #retire retired}, a cell returns {@link #MOVED}, and only its successor changes.
+ * </ul>
+ */
+abstract class Cell {
+
+    /** Refused for good: more permits than can ever be had at once, or closed. Complement of an endless wait. */
+    static final long NEVER = Long.MIN_VALUE;
+    /** This cell has been retired; look the key up again. */
+    static final long MOVED = Long.MIN_VALUE + 1;
+    /** Refused without a retry-after, which is too far ahead to compute. */
+    static final long UNKNOWN = Long.MIN_VALUE + 2;
+
+    /** What all cells of a limit share. */
+    abstract CellParameters parameters();
+
+    /**
+     * The one primitive: takes the permits if they can be had within the given wait.
+     *
+     * @param permits at least 1
+     * @param now in the time of {@link CellParameters#followsCalendar}
+     * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}
+     * @param into receives what a {@link #cancel} needs; null when nobody will cancel
+     * @return the wait in nanoseconds (0 or more) when taken; when refused, the complement ({@code ~}) of the time after
+     *     which the same call would be taken, or {@link #NEVER}, {@link #UNKNOWN}, {@link #MOVED}
+     */
+    abstract long reserve(long permits, long now, long maxWait, @Nullable Grant into);
+
+    /**
+     * {@link #reserve} without waiting, for a caller that only needs to know whether it was admitted. A refusal may return
+     * a time that is too short, because computing the exact one would double the cost.
+     */
+    long take(long permits, long now) {
+        return reserve(permits, now, 0, null);
+    }
+
+    /** What {@link #reserve} would return. */
+    abstract long peek(long permits, long now, long maxWait);
+
+    /**
+     * Gives back as much of a grant as is possible without creating a permit.
+     *
+     * @return false when the {@link #divide successor} of this cell, which may exist already, has to do it
+     */
+    abstract boolean cancel(Grant grant, long now);
+
+    /** Retires this cell and returns one that can do what a {@link #cancel} could not; null when it was retired before. */
+    @Nullable
+    Cell divide() {
+        return null;
+    }
+
+    /** Whether this cell was made by {@link #divide dividing} the other one. */
+    boolean succeeds(Cell other) {
+        return false;
+    }
+
+    /** A number that differs after each admitted call; shows whether another call came between. */
+    abstract long stamp();
+
+    /** How many calls of one permit each would go at once. */
+    abstract long remaining(long now);
+
+    /** Nanoseconds until {@link #remaining} is at its largest; 0 when it is. */
+    long nanosToWhole(long now) {
+        return nanosToFresh(now);
+    }
+
+    /** Nanoseconds until this cell equals a fresh one; 0 when it does, and may be dropped. */
+    abstract long nanosToFresh(long now);
+
+    /** Retires this cell and returns its twin, which continues with its state. */
+    abstract Cell retire();
+
+    /** The cell that continues under the parameters that replaced those of this one; itself when nothing replaced them. */
+    final Cell newest() {
+        Cell newest = this;
+        for (CellParameters.Change change; (change = newest.parameters().change()) != null; ) {
+            newest = change.next().resume(newest.retire().leave(change.leftAt()), change.resumedAt());
+        }
+        return newest;
+    }
+
+    /** A twin with the state of this cell. */
+    abstract Cell copy();
+
+    /** Makes this cell at least as spent as the other one with the same parameters, for every later call. */
+    abstract void absorb(Cell other);
+
+    /** What is left at a time, for a cell with other parameters to continue from. */
+    abstract Budget leave(long now);
+}

@@ -1,0 +1,29 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+
+/** Which cell counts for which algorithm. */
+final class CellFactory {
+
+    private CellFactory() {}
+
+    /**
+     * The parameters of the cells of a limit that counts over time.
+     *
+     * @param now monotonic nanoseconds from which time is counted
+     */
+    static CellParameters parameters(Limit limit, long now) {
+        if (limit.isClosed() || limit.isUnlimited()) {
+            return new Constant.Parameters(limit);
+        }
+        return switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> new VirtualTime.Parameters(limit, now);
+            case WARM_UP -> new WarmUp.Parameters(limit);
+            case FIXED_WINDOW -> new FixedWindow.Parameters(limit);
+            case SLIDING_WINDOW -> new SlidingWindow.Parameters(limit, now);
+            case SLIDING_LOG -> new SlidingLog.Parameters(limit);
+            case CONCURRENCY ->
+                throw new IllegalArgumentException("calls in flight are not counted over time: " + limit);
+        };
+    }
+}

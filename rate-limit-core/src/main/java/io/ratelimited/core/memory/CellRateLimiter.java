@@ -1,0 +1,261 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.WaitingRoom;
+import java.time.Duration;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides for every algorithm that counts over time. A limit without keys has its one cell in a field; the map for the
+ * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
+ */
+public final class CellRateLimiter implements RateLimiter {
+
+    /** The stamp of no cell. */
+    private static final long NO_STAMP = Long.MIN_VALUE + 7;
+
+    private final SteadyClock clock;
+    private final long maximumKeys;
+    private final WaitingRoom waitingRoom;
+    /** While they change, a call may find a cell with older or newer parameters, which may count in another time. */
+    private volatile CellParameters parameters;
+
+    private volatile Cell single;
+    private volatile @Nullable CachedCells keyed;
+
+    /**
+     * @param maximumKeys the most keys to remember
+     * @param empty whether buckets hold nothing at first
+     */
+    public CellRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
+        this.clock = new SteadyClock(ticker);
+        this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
+        this.maximumKeys = maximumKeys;
+        this.parameters = CellFactory.parameters(limit, ticker.nanos());
+        if (empty) {
+            parameters.startEmpty();
+        }
+        this.single = parameters.fresh(now(parameters));
+    }
+
+    @Override
+    public Limit limit() {
+        return parameters.limit();
+    }
+
+    @Override
+    public boolean tryAcquire(@Nullable Object key, long permits) {
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = parameters;
+            long read = now(current);
+            Cell cell = key == null ? single : cells().get(key, current, read);
+            long now = now(cell, current, read);
+            long outcome = cell.take(permits, now);
+            if (outcome >= 0) {
+                return true;
+            }
+            if (outcome == Cell.MOVED) {
+                follow(key);
+            } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
+                return false;
+            }
+        }
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        CellReservation reservation = new CellReservation(this, key, permits);
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = parameters;
+            long read = now(current);
+            Cell cell = key == null ? single : cells().get(key, current, read);
+            long now = now(cell, current, read);
+            long outcome = cell.reserve(permits, now, maxWait, reservation);
+            if (outcome == Cell.MOVED) {
+                follow(key);
+            } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
+                reservation.decided(cell, outcome);
+                return reservation;
+            }
+        }
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        long maxWait = Math.max(0, Math.min(PermitTime.FAR, maxWaitNanos));
+        long stamp = NO_STAMP;
+        while (true) {
+            CellParameters current = parameters;
+            long read = now(current);
+            Cell cell = key == null ? single : cells().peek(key, current, read);
+            long now = now(cell, current, read);
+            long outcome = cell.peek(permits, now, maxWait);
+            if (mayBeStale(cell, now, outcome) && stamp != (stamp = cell.stamp())) {
+                continue;
+            }
+            Decision decision = outcome == Cell.MOVED ? null : decision(cell, now, outcome);
+            if (decision != null) {
+                return decision;
+            }
+            follow(key);
+        }
+    }
+
+    private long now(CellParameters own) {
+        return clock.now(own.followsCalendar());
+    }
+
+    /**
+     * The time for a cell. The clock is read before the cell is looked up, because a new cell is fresh at that time. A cell
+     * with other parameters may count in another time.
+     */
+    private long now(Cell cell, CellParameters current, long read) {
+        CellParameters own = cell.parameters();
+        return own == current ? read : now(own);
+    }
+
+    /** Whether another call may have been decided at a later time, at which this refused call would be admitted. */
+    private boolean mayBeStale(Cell cell, long now, long outcome) {
+        return outcome < 0
+                && outcome > Cell.UNKNOWN
+                && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
+    }
+
+    /** Gives back the permits of a reservation, in the successor of its cell when the cell itself cannot. */
+    void cancel(@Nullable Object key, Cell cell, CellReservation reservation) {
+        if (!cell.cancel(reservation, now(cell.parameters()))) {
+            Cell successor = key == null ? successor(cell) : cells().successor(key, cell);
+            if (successor != null) {
+                successor.cancel(reservation, now(successor.parameters()));
+            }
+        }
+    }
+
+    private synchronized @Nullable Cell successor(Cell cell) {
+        Cell next = single == cell ? cell.divide() : null;
+        if (next != null) {
+            single = next;
+        }
+        return single.succeeds(cell) ? single : null;
+    }
+
+    /** The decision on a reservation, with the present budget of its key. */
+    Decision describe(@Nullable Object key, long outcome) {
+        while (true) {
+            CellParameters current = parameters;
+            long read = now(current);
+            Cell cell = key == null ? single : cells().peek(key, current, read);
+            Decision decision = decision(cell, now(cell, current, read), outcome);
+            if (decision != null) {
+                return decision;
+            }
+            follow(key);
+        }
+    }
+
+    /** Null when the cell was retired meanwhile, so that its budget means nothing. */
+    private static @Nullable Decision decision(Cell cell, long now, long outcome) {
+        boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
+        long toWhole = cell.nanosToWhole(now);
+        long remaining = cell.remaining(now);
+        if (cell.peek(1, now, 0) == Cell.MOVED) {
+            return null;
+        }
+        return new Decision(
+                cell.parameters().limit().name(),
+                outcome >= 0,
+                Duration.ofNanos(Math.max(0, outcome)),
+                retry ? Duration.ofNanos(~outcome) : null,
+                outcome == Cell.NEVER,
+                remaining,
+                Duration.ofNanos(toWhole == Long.MAX_VALUE ? 0 : toWhole),
+                Decision.Source.MEMORY);
+    }
+
+    @Override
+    public void reset(@Nullable Object key) {
+        if (key != null) {
+            cells().reset(key);
+        } else {
+            synchronized (this) {
+                single.retire();
+                single = parameters.fresh(now(parameters));
+            }
+        }
+    }
+
+    @Override
+    public synchronized void update(Limit limit) {
+        CellParameters before = parameters;
+        before.limit().requireChangeableTo(limit);
+        CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos());
+        long leftAt = now(before);
+        long resumedAt = now(next);
+        next.inherit(before, leftAt, resumedAt);
+        before.replaceBy(next, leftAt, resumedAt);
+        parameters = next;
+        single = single.newest();
+        CachedCells cells = keyed;
+        if (cells != null) {
+            cells.replaceParameters(next);
+        }
+    }
+
+    @Override
+    public long keys() {
+        CachedCells cells = keyed;
+        return cells == null ? 0 : cells.size();
+    }
+
+    @Override
+    public int waiting() {
+        return waitingRoom.size();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        CachedCells cells = keyed;
+        return cells == null ? Stream.empty() : cells.keys();
+    }
+
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
+    }
+
+    Ticker ticker() {
+        return clock.ticker();
+    }
+
+    private CachedCells cells() {
+        CachedCells cells = keyed;
+        return cells != null ? cells : makeCells();
+    }
+
+    private synchronized CachedCells makeCells() {
+        CachedCells cells = keyed;
+        if (cells == null) {
+            cells = new CachedCells(parameters, clock, maximumKeys);
+            keyed = cells;
+        }
+        return cells;
+    }
+
+    private void follow(@Nullable Object key) {
+        if (key != null) {
+            cells().follow(key);
+        } else {
+            synchronized (this) {
+                single = single.newest();
+            }
+        }
+    }
+}

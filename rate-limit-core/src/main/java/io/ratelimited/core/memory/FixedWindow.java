@@ -1,0 +1,245 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.zone.ZoneRules;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A counter per window of the calendar. One word: the index of the last window anyone has a permit in, and how many are
+ * taken there. A call that waits takes its permits in the first later window with room for all of them.
+ */
+final class FixedWindow extends Cell {
+
+    private static final VarHandle WORD;
+    private static final long RETIRED = Long.MIN_VALUE;
+
+    static {
+        try {
+            WORD = MethodHandles.lookup().findVarHandle(FixedWindow.class, "word", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
+
+    private final Parameters parameters;
+    /** Index of a window above {@code parameters.bits} bits of permits taken in it; {@link #RETIRED}. */
+    private volatile long word;
+
+    private FixedWindow(Parameters parameters, long word) {
+        this.parameters = parameters;
+        this.word = word;
+    }
+
+    @Override
+    Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long reserve(long permits, long now, long maxWait, @Nullable Grant into) {
+        while (true) {
+            long before = word;
+            long wait = peek(before, permits, now, maxWait);
+            if (wait < 0) {
+                return wait;
+            }
+            long after = parameters.take(before, permits, now);
+            if (WORD.compareAndSet(this, before, after)) {
+                if (into != null) {
+                    into.mark(after >> parameters.bits);
+                }
+                return wait;
+            }
+        }
+    }
+
+    @Override
+    long peek(long permits, long now, long maxWait) {
+        return peek(word, permits, now, maxWait);
+    }
+
+    private long peek(long before, long permits, long now, long maxWait) {
+        if (before == RETIRED || parameters.change() != null) {
+            return MOVED;
+        }
+        if (permits > parameters.permits) {
+            return NEVER;
+        }
+        long wait = parameters.nanosTo(parameters.take(before, permits, now) >> parameters.bits, now);
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    /** Permits of the last window are given back; windows behind it are closed. */
+    @Override
+    boolean cancel(Grant grant, long now) {
+        for (long before = word; before != RETIRED && before >> parameters.bits == grant.mark(); before = word) {
+            if (WORD.compareAndSet(this, before, before - grant.permits())) {
+                break;
+            }
+        }
+        return true;
+    }
+
+    @Override
+    long stamp() {
+        return word;
+    }
+
+    @Override
+    long remaining(long now) {
+        long current = parameters.advance(word, now);
+        return parameters.nanosTo(current >> parameters.bits, now) == 0
+                ? parameters.permits - parameters.taken(current)
+                : 0;
+    }
+
+    /** A later window that was given back whole still closes those before it. */
+    @Override
+    long nanosToFresh(long now) {
+        long current = parameters.advance(word, now);
+        return parameters.nanosTo((current >> parameters.bits) + (parameters.taken(current) == 0 ? 0 : 1), now);
+    }
+
+    @Override
+    Cell retire() {
+        return new FixedWindow(parameters, (long) WORD.getAndSet(this, RETIRED));
+    }
+
+    @Override
+    Cell copy() {
+        return new FixedWindow(parameters, word);
+    }
+
+    @Override
+    void absorb(Cell other) {
+        long that = ((FixedWindow) other).word;
+        for (long v = word; v < that && !WORD.compareAndSet(this, v, that); ) {
+            v = word;
+        }
+    }
+
+    @Override
+    Budget leave(long now) {
+        long current = parameters.advance(word, now);
+        long ahead = (current >> parameters.bits) - parameters.windowAt(now).index;
+        if (ahead == 0) {
+            return Budget.ofStored(parameters.permits - parameters.taken(current), parameters.permits, 1, false);
+        }
+        double debt = (double) (ahead - 1) * parameters.permits + parameters.taken(current);
+        return Budget.ofDebt(debt, parameters.nanosTo((current >> parameters.bits) + 1, now), false);
+    }
+
+    /** The calendar of one limit. */
+    static final class Parameters extends CellParameters {
+
+        private static final long DAY = Duration.ofDays(1).toNanos();
+        private static final long SECOND = 1_000_000_000L;
+
+        private final long permits;
+        private final int bits;
+        private final long period;
+        private final ZoneRules rules;
+        /** The window asked for last: almost always the one asked for next. */
+        private volatile Window current = new Window(0, 0, 0);
+
+        /** A window's index and its first and last instant plus one, in nanoseconds since 1970. */
+        private record Window(long index, long start, long end) {}
+
+        Parameters(Limit limit) {
+            super(limit);
+            this.permits = limit.rate().permits();
+            this.bits = Long.SIZE - Long.numberOfLeadingZeros(permits);
+            this.period = limit.rate().period().toNanos();
+            this.rules = limit.zone().getRules();
+        }
+
+        private Window windowAt(long now) {
+            Window window = current;
+            if (now - window.start < 0 || now - window.end >= 0) {
+                long index = Math.floorDiv(now + offset(now), period);
+                window = new Window(index, start(index), start(index + 1));
+                current = window;
+            }
+            return window;
+        }
+
+        /**
+         * How far the windows are ahead of those of UTC: as the clocks of the zone, but for whole periods by which
+         * summer time moves them. So an hour that comes twice is two windows.
+         */
+        private long offset(long now) {
+            Instant instant = instant(now);
+            long standard = rules.getStandardOffset(instant).getTotalSeconds() * SECOND;
+            long total = rules.getOffset(instant).getTotalSeconds() * SECOND;
+            return standard + (total - standard) % period;
+        }
+
+        /** The first instant of a window. One that the clocks leave out begins when they are moved. */
+        private long start(long index) {
+            long local = index * period;
+            long before = local - offset(local - DAY);
+            long start = local - offset(before);
+            if (start >= before) {
+                return start;
+            }
+            Instant moved = rules.previousTransition(instant(before + 1)).getInstant();
+            return Math.max(start, moved.getEpochSecond() * SECOND);
+        }
+
+        private static Instant instant(long nanos) {
+            return Instant.ofEpochSecond(Math.floorDiv(nanos, SECOND), Math.floorMod(nanos, SECOND));
+        }
+
+        /** Nanoseconds until a window begins. */
+        private long nanosTo(long index, long now) {
+            Window window = windowAt(now);
+            if (index == window.index) {
+                return 0;
+            }
+            return Math.max(0, (index == window.index + 1 ? window.end : start(index)) - now);
+        }
+
+        private long taken(long word) {
+            return word & ((1L << bits) - 1);
+        }
+
+        /** The word as of now: a later window is empty, an earlier time changes nothing (I2). */
+        private long advance(long word, long now) {
+            long window = windowAt(now).index;
+            return window > word >> bits ? window << bits : word;
+        }
+
+        /** The word after a call of at most the permits of a window. */
+        private long take(long word, long permits, long now) {
+            long current = advance(word, now);
+            return taken(current) + permits <= this.permits
+                    ? current + permits
+                    : (((current >> bits) + 1) << bits) + permits;
+        }
+
+        @Override
+        Cell whole(long now) {
+            return new FixedWindow(this, windowAt(now).index << bits);
+        }
+
+        @Override
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
+            if (budget.debt() == 0) {
+                return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.leftOf(permits, 1));
+            }
+            long debt = (long) Math.ceil(budget.debt());
+            long window = windowAt(now).index + 1 + (debt - 1) / permits;
+            return new FixedWindow(this, (window << bits) + (debt - 1) % permits + 1);
+        }
+
+        @Override
+        long idleNanos() {
+            return period;
+        }
+    }
+}

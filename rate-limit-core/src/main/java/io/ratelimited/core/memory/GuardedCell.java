@@ -1,0 +1,107 @@
+package io.ratelimited.core.memory;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A cell whose state is more than one word. Its monitor guards the state and is never held while waiting. The time that a
+ * refusal has computed is kept until the state changes, so that later refusals read it and take no lock.
+ */
+abstract class GuardedCell extends Cell {
+
+    private static final long NOT_COMPUTED = Long.MIN_VALUE;
+
+    /** When a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
+    private volatile long opensAt = NOT_COMPUTED;
+    /** How many calls were admitted; written under the monitor. */
+    private volatile long admitted;
+    /** Guarded by this. */
+    private boolean retired;
+
+    @Override
+    final long reserve(long permits, long now, long maxWait, @Nullable Grant into) {
+        long opens = opensAt;
+        if (opens != NOT_COMPUTED
+                && permits == 1
+                && opens - now > maxWait
+                && parameters().change() == null) {
+            return ~(opens - now - maxWait);
+        }
+        return reserveGuarded(permits, now, maxWait, into);
+    }
+
+    private synchronized long reserveGuarded(long permits, long now, long maxWait, @Nullable Grant into) {
+        if (hasMoved()) {
+            return MOVED;
+        }
+        long outcome = decide(permits, now, maxWait, into);
+        if (outcome >= 0) {
+            changed();
+            admitted++;
+        } else if (permits == 1 && outcome > UNKNOWN) {
+            opensAt = now + maxWait + ~outcome;
+        }
+        return outcome;
+    }
+
+    @Override
+    final synchronized long peek(long permits, long now, long maxWait) {
+        return hasMoved() ? MOVED : ask(permits, now, maxWait);
+    }
+
+    private boolean hasMoved() {
+        return retired || parameters().change() != null;
+    }
+
+    /** {@link Cell#reserve} under the monitor, of a cell that is not retired. */
+    abstract long decide(long permits, long now, long maxWait, @Nullable Grant into);
+
+    /** {@link Cell#peek} under the monitor, of a cell that is not retired. */
+    abstract long ask(long permits, long now, long maxWait);
+
+    @Override
+    final synchronized boolean cancel(Grant grant, long now) {
+        if (!retired) {
+            giveBack(grant);
+            changed();
+        }
+        return true;
+    }
+
+    @Override
+    final long stamp() {
+        return admitted;
+    }
+
+    /** {@link Cell#cancel} under the monitor. */
+    abstract void giveBack(Grant grant);
+
+    @Override
+    final synchronized Cell retire() {
+        retired = true;
+        changed();
+        return twin();
+    }
+
+    @Override
+    final synchronized Cell copy() {
+        return twin();
+    }
+
+    /** A cell with the state of this one, read under the monitor. */
+    abstract Cell twin();
+
+    @Override
+    final synchronized void absorb(Cell other) {
+        merge(other.copy());
+        changed();
+    }
+
+    /** {@link Cell#absorb} under the monitor, of a cell that no other thread has. */
+    abstract void merge(Cell other);
+
+    private void changed() {
+        if (opensAt != NOT_COMPUTED) {
+            opensAt = NOT_COMPUTED;
+        }
+    }
+}

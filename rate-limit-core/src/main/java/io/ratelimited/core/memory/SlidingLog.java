@@ -1,0 +1,209 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when
+ * the permit that would be one too many has left the window, and never before a call that was granted earlier. An
+ * instant leaves the window exactly one period later.
+ */
+final class SlidingLog extends GuardedCell {
+
+    private static final int FIRST_CAPACITY = 8;
+
+    private final Parameters parameters;
+    /** A ring of instants in order, one a permit. */
+    private long[] instants;
+
+    private int oldest;
+    private int size;
+
+    private SlidingLog(Parameters parameters, long[] instants, int size) {
+        this.parameters = parameters;
+        this.instants = instants;
+        this.size = size;
+    }
+
+    @Override
+    Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long decide(long permits, long now, long maxWait, @Nullable Grant into) {
+        long wait = ask(permits, now, maxWait);
+        if (wait >= 0) {
+            for (int i = 0; i < permits; i++) {
+                add(now + wait, now);
+            }
+            if (into != null) {
+                into.mark(now + wait);
+            }
+        }
+        return wait;
+    }
+
+    @Override
+    long ask(long permits, long now, long maxWait) {
+        if (permits > parameters.permits) {
+            return NEVER;
+        }
+        long wait = size == 0 ? 0 : Math.max(0, instant(size - 1) - now);
+        int last = size - 1 - (int) (parameters.permits - permits);
+        if (last >= 0) {
+            wait = Math.max(wait, instant(last) + parameters.period - now);
+        }
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    private long instant(int position) {
+        int index = oldest + position;
+        return instants[index < instants.length ? index : index - instants.length];
+    }
+
+    /**
+     * Appends an instant; one that has left the window makes room. Others stay, even if the limit does not look that
+     * far back now: when a call that waits is cancelled, it does again.
+     */
+    private void add(long instant, long now) {
+        while (size > 0 && instant(0) + parameters.period - now <= 0) {
+            oldest = oldest + 1 == instants.length ? 0 : oldest + 1;
+            size--;
+        }
+        if (size == instants.length) {
+            long doubled = Math.max(FIRST_CAPACITY, size * 2L);
+            instants = toArray((int) (size < parameters.permits ? Math.min(parameters.permits, doubled) : doubled));
+            oldest = 0;
+        }
+        int index = oldest + size;
+        instants[index < instants.length ? index : index - instants.length] = instant;
+        size++;
+    }
+
+    private long[] toArray(int capacity) {
+        long[] copy = new long[capacity];
+        for (int i = 0; i < size; i++) {
+            copy[i] = instant(i);
+        }
+        return copy;
+    }
+
+    /** All permits that are still remembered are given back: each later call was admitted while they counted. */
+    @Override
+    void giveBack(Grant grant) {
+        long[] kept = new long[size];
+        int count = 0;
+        long back = grant.permits();
+        for (int i = size - 1; i >= 0; i--) {
+            if (back > 0 && instant(i) == grant.mark()) {
+                back--;
+            } else {
+                kept[size - 1 - count++] = instant(i);
+            }
+        }
+        instants = Arrays.copyOfRange(kept, size - count, size);
+        oldest = 0;
+        size = count;
+    }
+
+    @Override
+    synchronized long remaining(long now) {
+        boolean waited = size > 0 && instant(size - 1) - now > 0;
+        return waited ? 0 : Math.max(0, parameters.permits - inWindow(now));
+    }
+
+    private int inWindow(long now) {
+        int low = 0;
+        int high = size;
+        while (low < high) {
+            int middle = (low + high) >>> 1;
+            if (instant(middle) + parameters.period - now <= 0) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return size - low;
+    }
+
+    @Override
+    synchronized long nanosToFresh(long now) {
+        return size == 0 ? 0 : Math.max(0, instant(size - 1) + parameters.period - now);
+    }
+
+    @Override
+    SlidingLog twin() {
+        return new SlidingLog(parameters, toArray(size), size);
+    }
+
+    /** Permit by permit from the newest, the later instant of the two. */
+    @Override
+    void merge(Cell other) {
+        SlidingLog that = (SlidingLog) other;
+        long[] merged = new long[Math.max(size, that.size)];
+        for (int i = 1; i <= merged.length; i++) {
+            long instant;
+            if (i > size || i > that.size) {
+                instant = i > size ? that.instant(that.size - i) : instant(size - i);
+            } else {
+                long a = instant(size - i);
+                long b = that.instant(that.size - i);
+                instant = a - b >= 0 ? a : b;
+            }
+            merged[merged.length - i] = instant;
+        }
+        instants = merged;
+        oldest = 0;
+        size = merged.length;
+    }
+
+    @Override
+    synchronized Budget leave(long now) {
+        int ahead = 0;
+        while (ahead < size && instant(size - 1 - ahead) - now > 0) {
+            ahead++;
+        }
+        return ahead == 0
+                ? Budget.ofStored(remaining(now), parameters.permits, 1, false)
+                : Budget.ofDebt(ahead, instant(size - 1) - now, false);
+    }
+
+    /** The window of one limit. */
+    static final class Parameters extends CellParameters {
+
+        private final long permits;
+        private final long period;
+
+        Parameters(Limit limit) {
+            super(limit);
+            this.permits = limit.rate().permits();
+            this.period = limit.rate().period().toNanos();
+        }
+
+        @Override
+        Cell whole(long now) {
+            return new SlidingLog(this, new long[0], 0);
+        }
+
+        /** What was spent is spent now, the latest to leave the window; debt in later windows. */
+        @Override
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
+            long spent = permits - budget.leftOf(permits, 1);
+            long debt = (long) Math.ceil(budget.debt());
+            long[] instants = new long[(int) Math.min(permits, spent + debt)];
+            for (int i = 0; i < instants.length; i++) {
+                long position = spent + debt - instants.length + i;
+                instants[i] = now + (position < spent ? 0 : (1 + (position - spent) / permits) * period);
+            }
+            return new SlidingLog(this, instants, instants.length);
+        }
+
+        @Override
+        long idleNanos() {
+            return period;
+        }
+    }
+}

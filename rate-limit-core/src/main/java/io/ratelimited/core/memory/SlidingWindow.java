@@ -1,0 +1,208 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A ring of slots. The window is the slot of the call and the {@code slots} before it: one more than the period holds,
+ * so that the oldest, partly covered slot counts in full and no interval of the period ever exceeds the limit. A call
+ * that waits takes its permits in the first later slot with room, and later calls go no earlier.
+ */
+final class SlidingWindow extends GuardedCell {
+
+    private final Parameters parameters;
+    /** Permits taken in slot s at s modulo the length. */
+    private final long[] taken;
+    /** The last slot anyone has a permit in, counted from the base of the parameters. */
+    private long head;
+    /** Sum of {@link #taken}. */
+    private long total;
+
+    private SlidingWindow(Parameters parameters, long head) {
+        this.parameters = parameters;
+        this.taken = new long[parameters.limit().slots() + 1];
+        this.head = head;
+    }
+
+    @Override
+    Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long decide(long permits, long now, long maxWait, @Nullable Grant into) {
+        long slot = slotFor(permits, now);
+        long wait = wait(slot, permits, now, maxWait);
+        if (wait >= 0) {
+            advance(slot);
+            taken[index(slot)] += permits;
+            total += permits;
+            if (into != null) {
+                into.mark(slot);
+            }
+        }
+        return wait;
+    }
+
+    @Override
+    long ask(long permits, long now, long maxWait) {
+        return wait(slotFor(permits, now), permits, now, maxWait);
+    }
+
+    private long wait(long slot, long permits, long now, long maxWait) {
+        if (permits > parameters.permits) {
+            return NEVER;
+        }
+        long wait = Math.max(0, parameters.start(slot) - now);
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    /** The first slot, not before now or the head, whose window has room. */
+    private long slotFor(long permits, long now) {
+        long slot = Math.max(head, parameters.slot(now));
+        long inWindow = total;
+        for (long oldest = head - taken.length + 1; oldest <= head; oldest++) {
+            boolean gone = oldest + taken.length <= slot;
+            if (!gone && inWindow + permits <= parameters.permits) {
+                break;
+            }
+            inWindow -= taken[index(oldest)];
+            slot = Math.max(slot, oldest + taken.length);
+        }
+        return slot;
+    }
+
+    private int index(long slot) {
+        return (int) Math.floorMod(slot, (long) taken.length);
+    }
+
+    private void advance(long slot) {
+        for (long next = head + 1; next <= slot && next <= head + taken.length; next++) {
+            total -= taken[index(next)];
+            taken[index(next)] = 0;
+        }
+        head = Math.max(head, slot);
+    }
+
+    /** All permits are given back while their slot is remembered: each later call was admitted while they counted. */
+    @Override
+    void giveBack(Grant grant) {
+        long slot = grant.mark();
+        if (slot > head - taken.length) {
+            taken[index(slot)] -= grant.permits();
+            total -= grant.permits();
+        }
+    }
+
+    @Override
+    synchronized long remaining(long now) {
+        long slot = parameters.slot(now);
+        if (slot < head) {
+            return 0;
+        }
+        long inWindow = total;
+        for (long oldest = head - taken.length + 1; oldest <= head && oldest + taken.length <= slot; oldest++) {
+            inWindow -= taken[index(oldest)];
+        }
+        return Math.max(0, parameters.permits - inWindow);
+    }
+
+    @Override
+    synchronized long nanosToFresh(long now) {
+        for (long slot = head; slot > head - taken.length; slot--) {
+            if (taken[index(slot)] > 0) {
+                return Math.max(0, parameters.start(slot + taken.length) - now);
+            }
+        }
+        // A later slot that was given back whole still closes those before it.
+        return Math.max(0, parameters.start(head) - now);
+    }
+
+    @Override
+    SlidingWindow twin() {
+        SlidingWindow twin = new SlidingWindow(parameters, head);
+        System.arraycopy(taken, 0, twin.taken, 0, taken.length);
+        twin.total = total;
+        return twin;
+    }
+
+    /** Slot by slot, the larger count of the two. */
+    @Override
+    void merge(Cell other) {
+        SlidingWindow that = (SlidingWindow) other;
+        advance(that.head);
+        that.advance(head);
+        total = 0;
+        for (int i = 0; i < taken.length; i++) {
+            taken[i] = Math.max(taken[i], that.taken[i]);
+            total += taken[i];
+        }
+    }
+
+    @Override
+    synchronized Budget leave(long now) {
+        long ahead = head - parameters.slot(now);
+        if (ahead <= 0) {
+            return Budget.ofStored(remaining(now), parameters.permits, 1, false);
+        }
+        // Slots between now and those that are remembered held the permits of a window each time at the most.
+        long forgotten = Math.max(0, ahead - taken.length);
+        double debt = Math.ceil((double) forgotten / taken.length) * parameters.permits;
+        for (long slot = head; slot > head - Math.min(ahead, taken.length); slot--) {
+            debt += taken[index(slot)];
+        }
+        return Budget.ofDebt(debt, parameters.start(head) - now, false);
+    }
+
+    /** The slots of one limit. */
+    static final class Parameters extends CellParameters {
+
+        private final long base;
+        private final long permits;
+        /** Rounded up, so that the window is never shorter than the period. */
+        private final long slotNanos;
+
+        Parameters(Limit limit, long base) {
+            super(limit);
+            this.base = base;
+            this.permits = limit.rate().permits();
+            this.slotNanos = (limit.rate().period().toNanos() - 1) / limit.slots() + 1;
+        }
+
+        private long slot(long now) {
+            return Math.floorDiv(now - base, slotNanos);
+        }
+
+        private long start(long slot) {
+            return base + slot * slotNanos;
+        }
+
+        @Override
+        Cell whole(long now) {
+            return new SlidingWindow(this, slot(now));
+        }
+
+        /** What was spent is spent in the current slot, the latest to leave the window; debt in the next ones. */
+        @Override
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(false);
+            SlidingWindow cell = new SlidingWindow(this, slot(now));
+            long spent = budget.debt() > 0 ? permits : permits - budget.leftOf(permits, 1);
+            cell.taken[cell.index(cell.head)] = spent;
+            cell.total = spent;
+            long debt = (long) Math.ceil(budget.debt());
+            if (debt > 0) {
+                long windows = (debt - 1) / permits + 1;
+                cell.advance(cell.head + Math.min(windows, PermitTime.FAR / idleNanos()) * cell.taken.length);
+                cell.total = debt - (windows - 1) * permits;
+                cell.taken[cell.index(cell.head)] = cell.total;
+            }
+            return cell;
+        }
+
+        @Override
+        long idleNanos() {
+            return slotNanos * (limit().slots() + 1L);
+        }
+    }
+}

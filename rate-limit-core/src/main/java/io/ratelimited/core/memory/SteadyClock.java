@@ -1,0 +1,92 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Ticker;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+
+/**
+ * The time of one limiter: a clock that steps back is held at the newest time that was read. The system's monotonic
+ * clock, which never steps back by itself, is recorded only every {@link #GRAIN}, so that the record is not contended;
+ * every other clock at each new time, of which the system's wall clock has one a millisecond.
+ *
+ * <p>A caller may decide by a time that is no longer the newest, because others read the clock after it and were decided
+ * first. {@link #newest} shows by how much. Thread-safe.
+ */
+final class SteadyClock {
+
+    /** Nanoseconds by which the newest time of the system's monotonic clock may be ahead of the record. */
+    static final long GRAIN = 100_000;
+
+    /** Compared by identity, which is cheaper than checking the class of a ticker. */
+    private static final Ticker SYSTEM = Ticker.system();
+
+    private static final VarHandle LATEST;
+    private static final VarHandle LATEST_OF_CALENDAR;
+
+    static {
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.lookup();
+            LATEST = lookup.findVarHandle(SteadyClock.class, "latest", long.class);
+            LATEST_OF_CALENDAR = lookup.findVarHandle(SteadyClock.class, "latestOfCalendar", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
+
+    private final Ticker ticker;
+    private final long grain;
+    private long latest;
+    private long latestOfCalendar;
+
+    SteadyClock(Ticker ticker) {
+        this.ticker = ticker;
+        this.grain = ticker == SYSTEM ? GRAIN : 0;
+        this.latest = ticker.nanos();
+        this.latestOfCalendar = ticker.epochNanos();
+    }
+
+    Ticker ticker() {
+        return ticker;
+    }
+
+    /** The wall-clock time or the monotonic time. */
+    long now(boolean calendar) {
+        return calendar ? calendar() : nanos();
+    }
+
+    /** The newest time that another caller may have read. */
+    long newest(boolean calendar) {
+        return calendar ? (long) LATEST_OF_CALENDAR.getVolatile(this) : (long) LATEST.getVolatile(this) + grain;
+    }
+
+    private long nanos() {
+        long now = ticker == SYSTEM ? SYSTEM.nanos() : ticker.nanos();
+        long ahead = now - latest;
+        if (ahead > grain) {
+            return record(LATEST, now);
+        }
+        return ahead < 0 ? now - ahead : now;
+    }
+
+    private long calendar() {
+        long now = ticker.epochNanos();
+        long ahead = now - latestOfCalendar;
+        if (ahead > 0) {
+            return record(LATEST_OF_CALENDAR, now);
+        }
+        return now - ahead;
+    }
+
+    /** The newest time; a record never goes back. */
+    private long record(VarHandle record, long now) {
+        while (true) {
+            long seen = (long) record.getVolatile(this);
+            if (now - seen <= 0) {
+                return seen;
+            }
+            if (record.compareAndSet(this, seen, now)) {
+                return now;
+            }
+        }
+    }
+}

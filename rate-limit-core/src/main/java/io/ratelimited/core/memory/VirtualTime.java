@@ -1,0 +1,329 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.Limit;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.VarHandle;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Token bucket, GCRA, leaky bucket and smooth bursty: one word, the time V (in units of {@link PermitTime}) at which
+ * the bucket holds, or held, zero permits. A bucket of depth D holds {@code now − max(V, now − D)}; a negative amount is
+ * debt. A call of cost c moves V to {@code max(V, now − D) + c}.
+ *
+ * <table>
+ * <caption>How the four differ</caption>
+ * <tr><th>algorithm</th><th>D</th><th>goes when</th><th>refused for ever</th><th>start</th></tr>
+ * <tr><td>TOKEN_BUCKET, GCRA</td><td>burst</td><td>its own permits are there</td><td>more than burst</td><td>full</td></tr>
+ * <tr><td>SMOOTH_BURSTY</td><td>burst</td><td>its predecessors' debt is paid</td><td>never</td><td>empty</td></tr>
+ * <tr><td>LEAKY_BUCKET</td><td>0</td><td>its slot begins, less than burst slots ahead</td><td>more than burst</td>
+ * <td>idle</td></tr>
+ * </table>
+ */
+class VirtualTime extends Cell {
+
+    static final VarHandle ZERO_AT;
+    /** Reserved value of {@link #zeroAt}: retired (I4). No reachable time comes near it. */
+    static final long RETIRED = Long.MIN_VALUE;
+
+    static {
+        try {
+            ZERO_AT = MethodHandles.lookup().findVarHandle(VirtualTime.class, "zeroAt", long.class);
+        } catch (ReflectiveOperationException ex) {
+            throw new ExceptionInInitializerError(ex);
+        }
+    }
+
+    private final Parameters parameters;
+    /** V: units since the base of the parameters' time; {@link #RETIRED}. */
+    volatile long zeroAt;
+
+    VirtualTime(Parameters parameters, long zeroAt) {
+        this.parameters = parameters;
+        this.zeroAt = zeroAt;
+    }
+
+    @Override
+    final Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long reserve(long permits, long now, long maxWait, @Nullable Grant into) {
+        Parameters p = parameters;
+        if (p.change() != null) {
+            return MOVED;
+        }
+        if (permits > p.capacity) {
+            return NEVER;
+        }
+        long cost = p.time.cost(permits);
+        long units = p.time.at(now);
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return MOVED;
+            }
+            long end = Math.max(v, units - p.most) + cost;
+            long wait = p.wait(end, cost, units, now, maxWait);
+            if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
+                if (into != null) {
+                    into.mark(end);
+                }
+                return wait;
+            }
+        }
+    }
+
+    /**
+     * The shortest way to a decision. Reading the clock is a barrier to the processor, so every step from there to the
+     * compare-and-set costs its full time; steps that do not use the time run beside it.
+     */
+    @Override
+    long take(long permits, long now) {
+        Parameters p = parameters;
+        if (p.change() != null) {
+            return MOVED;
+        }
+        if (permits > p.mostAtOnce) {
+            return NEVER;
+        }
+        long cost = permits * p.unit;
+        long units = p.unitIsNano ? now - p.base : p.time.at(now);
+        long full = units - (p.most - cost);
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return MOVED;
+            }
+            long end = v + cost;
+            if (end < full) {
+                end = full;
+            }
+            long ahead = (p.paysFirst ? end : end - cost) - units;
+            if (ahead > 0) {
+                return ~(p.unitIsNano ? ahead : ahead >> 4);
+            }
+            if (ZERO_AT.compareAndSet(this, v, end)) {
+                return 0;
+            }
+        }
+    }
+
+    @Override
+    long peek(long permits, long now, long maxWait) {
+        long v = zeroAt;
+        if (v == RETIRED || parameters.change() != null) {
+            return MOVED;
+        }
+        if (permits > parameters.capacity) {
+            return NEVER;
+        }
+        long cost = parameters.time.cost(permits);
+        long units = parameters.time.at(now);
+        return parameters.wait(Math.max(v, units - parameters.most) + cost, cost, units, now, maxWait);
+    }
+
+    /**
+     * The last grant is undone exactly, in this word. A grant with later ones behind it needs a second word, and so
+     * another cell: {@link DividedTime}.
+     */
+    @Override
+    boolean cancel(Grant grant, long now) {
+        long cost = parameters.time.cost(grant.permits());
+        while (true) {
+            long v = zeroAt;
+            if (v == RETIRED) {
+                return false;
+            }
+            long behind = v - grant.mark();
+            if (behind != 0) {
+                return parameters.back(cost, behind, v, v, parameters.time.at(now)) <= 0;
+            }
+            if (ZERO_AT.compareAndSet(this, v, v - cost)) {
+                return true;
+            }
+        }
+    }
+
+    @Override
+    @Nullable
+    Cell divide() {
+        long v = (long) ZERO_AT.getAndSet(this, RETIRED);
+        return v == RETIRED ? null : new DividedTime(this, v);
+    }
+
+    @Override
+    long stamp() {
+        return zeroAt;
+    }
+
+    /** Where the next caller pays, one call is admitted on credit, in addition to the stored permits. */
+    @Override
+    long remaining(long now) {
+        long units = parameters.time.at(now);
+        long v = Math.max(zeroAt, units - parameters.most);
+        long stored = parameters.time.permits(Math.min(parameters.depth, units - v));
+        if (parameters.paysFirst) {
+            return stored;
+        }
+        return v - units > 0 ? 0 : stored + 1;
+    }
+
+    /** The stored fraction of a last permit, where one can be stored, adds no call to the remaining ones. */
+    @Override
+    long nanosToWhole(long now) {
+        return parameters.time.nanosUntil(zeroAt + parameters.depth - parameters.depth % parameters.unit, now);
+    }
+
+    @Override
+    long nanosToFresh(long now) {
+        return parameters.time.nanosUntil(zeroAt + parameters.depth, now);
+    }
+
+    @Override
+    Cell retire() {
+        return new VirtualTime(parameters, (long) ZERO_AT.getAndSet(this, RETIRED));
+    }
+
+    @Override
+    Cell copy() {
+        return new VirtualTime(parameters, zeroAt);
+    }
+
+    @Override
+    void absorb(Cell other) {
+        long that = ((VirtualTime) other).zeroAt;
+        for (long v = zeroAt; v < that && !ZERO_AT.compareAndSet(this, v, that); ) {
+            v = zeroAt;
+        }
+    }
+
+    @Override
+    Budget leave(long now) {
+        long units = parameters.time.at(now);
+        long v = Math.max(zeroAt, units - parameters.most);
+        if (v <= units) {
+            return Budget.ofStored(
+                    Math.min(parameters.depth, units - v), parameters.depth, parameters.unit, !parameters.paysFirst);
+        }
+        return Budget.ofDebt(
+                parameters.time.permitsExactly(v - units), parameters.time.nanosUntil(v, now), !parameters.paysFirst);
+    }
+
+    /** The parameters of the four algorithms. */
+    static final class Parameters extends CellParameters {
+
+        private static final long SECOND = 1_000_000_000L;
+
+        final PermitTime time;
+        /** Units of one permit. */
+        private final long unit;
+        /** D: units the bucket can hold. */
+        private final long depth;
+        /** D plus one tick of the clock: time that the clock cannot show is not lost to a caller. */
+        final long most;
+        /** A call waits for its own permits; otherwise for those of its predecessors. */
+        private final boolean paysFirst;
+        /** A wait of so many units or more is refused. */
+        private final long queue;
+        /** The most permits of one call. */
+        private final long capacity;
+        /** The most permits of one call whose cost is below {@link PermitTime#FAR}. */
+        private final long mostAtOnce;
+        /** Copied from {@link #time} to shorten {@link VirtualTime#take}. */
+        private final long base;
+
+        private final boolean unitIsNano;
+
+        Parameters(Limit limit, long base) {
+            super(limit);
+            Algorithm algorithm = limit.algorithm();
+            this.time = new PermitTime(limit.rate(), base);
+            this.unit = time.cost(1);
+            this.paysFirst = algorithm.family() == Family.BUCKET;
+            boolean queues = algorithm.queues();
+            this.depth = queues ? 0 : limit.storesOneSecond() ? time.at(base + SECOND) : time.cost(limit.burst());
+            this.most = depth + time.grain();
+            this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
+            this.capacity = limit.capacity();
+            this.mostAtOnce = Math.min(capacity, (PermitTime.FAR - 1) / unit);
+            this.base = base;
+            this.unitIsNano = time.unitIsNano();
+            if (algorithm.startsEmpty()) {
+                beginWith(new VirtualTime(this, 0));
+            }
+        }
+
+        /**
+         * Units that a cancelled grant gives back. The last grant gives back its whole cost. Where the next caller pays,
+         * the times of later grants stand, and an earlier one gives back nothing. In a bucket it depends on the later
+         * callers: if all of them have gone, the grant gives back as much as the bucket could still hold had the call never
+         * been made; if some still wait, their times stand, and it gives back its cost less theirs.
+         *
+         * @param behind units granted after it
+         * @param latest no earlier than any caller's time
+         */
+        long back(long cost, long behind, long v, long latest, long units) {
+            if (behind == 0) {
+                return cost;
+            }
+            if (!paysFirst) {
+                return 0;
+            }
+            long free = latest <= units ? cost : cost - behind;
+            return Math.min(free, v - (units - most) - behind);
+        }
+
+        /** The wait of a call that would move V to the end, or the complement of its retry-after. */
+        private long wait(long end, long cost, long units, long now, long maxWait) {
+            long due = paysFirst ? end : end - cost;
+            if (cost >= PermitTime.FAR) {
+                return NEVER;
+            }
+            if (due - units <= 0) {
+                return 0;
+            }
+            if (due - units > PermitTime.FAR) {
+                return UNKNOWN;
+            }
+            long wait = time.nanosUntil(due, now);
+            long tooLong =
+                    Math.max(wait - maxWait, queue == Long.MAX_VALUE ? 0 : time.nanosUntil(due - queue + 1, now));
+            return tooLong > 0 ? ~tooLong : wait;
+        }
+
+        @Override
+        Cell whole(long now) {
+            return new VirtualTime(this, time.at(now) - depth);
+        }
+
+        @Override
+        void startEmpty() {
+            if (depth > 0) {
+                beginWith(new VirtualTime(this, 0));
+            }
+        }
+
+        /** Keeps debt in permits. SMOOTH_BURSTY keeps it in time, as Guava does, where that is the longer debt. */
+        @Override
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(!paysFirst);
+            long units = time.at(now);
+            if (budget.debt() == 0) {
+                return new VirtualTime(this, units - budget.leftOf(depth, unit));
+            }
+            long debt = time.units(budget.debt());
+            if (limit().algorithm().startsEmpty()) {
+                debt = Math.max(debt, time.at(now + budget.debtNanos()) - units);
+            }
+            return new VirtualTime(this, units + Math.min(PermitTime.FAR, debt));
+        }
+
+        @Override
+        long idleNanos() {
+            return time.nanos(Math.max(depth, unit));
+        }
+    }
+}

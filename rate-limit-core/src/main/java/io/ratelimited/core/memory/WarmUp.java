@@ -1,0 +1,214 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Guava's {@code SmoothWarmingUp}: stored permits p (at most P, refilled one per W/P) and the time N at which the next
+ * call may go. A call waits for N and moves it by the cost of its own permits: a fresh one costs T; a stored one costs
+ * the area under a line that is T up to the threshold of 0.5·W/T permits and rises to {@code coldFactor}·T at P. Every
+ * permit costs at least T, so p shapes the warm-up and never lets the rate be exceeded.
+ *
+ * <p>At rest the state would fit one word, in debt it does not.
+ */
+final class WarmUp extends GuardedCell {
+
+    private final Parameters parameters;
+    /** The p stored permits, as of N. */
+    private double stored;
+    /** N: the nanosecond at which the next call may go. */
+    private long next;
+    /** Part of a nanosecond that N lies later, below 1. */
+    private double fraction;
+
+    private WarmUp(Parameters parameters, double stored, long next, double fraction) {
+        this.parameters = parameters;
+        this.stored = stored;
+        this.next = next;
+        this.fraction = fraction;
+    }
+
+    /** The state at one time, for a cancellation. */
+    private record State(double stored, long next, double fraction) {}
+
+    @Override
+    Parameters parameters() {
+        return parameters;
+    }
+
+    @Override
+    long decide(long permits, long now, long maxWait, @Nullable Grant into) {
+        long wait = ask(permits, now, maxWait);
+        if (wait < 0) {
+            return wait;
+        }
+        stored = storedAt(now);
+        if (restedFor(now) > 0) {
+            next = now;
+            fraction = 0;
+        }
+        if (into == null) {
+            spend(permits);
+        } else {
+            State before = state();
+            spend(permits);
+            into.mark(before, state());
+        }
+        return wait;
+    }
+
+    @Override
+    long ask(long permits, long now, long maxWait) {
+        if (permits > parameters.mostPermits) {
+            return NEVER;
+        }
+        long wait = Math.max(0, due() - now);
+        if (wait > PermitTime.FAR) {
+            return UNKNOWN;
+        }
+        return wait > maxWait ? ~(wait - maxWait) : wait;
+    }
+
+    private void spend(long permits) {
+        double cost = parameters.cost(stored, permits) + fraction;
+        long whole = (long) cost;
+        stored = stored > permits ? stored - permits : 0;
+        next += whole;
+        fraction = cost - whole;
+    }
+
+    private State state() {
+        return new State(stored, next, fraction);
+    }
+
+    /** N rounded up to the nanosecond. */
+    private long due() {
+        return fraction > 0 ? next + 1 : next;
+    }
+
+    /** Nanoseconds since N; 0 or less when it is not over. */
+    private double restedFor(long now) {
+        return now - next - fraction;
+    }
+
+    /** p with what has been stored since N. */
+    private double storedAt(long now) {
+        double rested = restedFor(now);
+        if (rested <= 0 || parameters.most == 0) {
+            return stored;
+        }
+        double refilled = stored + rested / parameters.nanosPerRefill;
+        return refilled < parameters.most ? refilled : parameters.most;
+    }
+
+    /** Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free. */
+    @Override
+    void giveBack(Grant grant) {
+        if (state().equals(grant.after()) && grant.before() instanceof State before) {
+            stored = before.stored;
+            next = before.next;
+            fraction = before.fraction;
+        }
+    }
+
+    /** The next call goes whatever it asks for; the one behind it pays, and never goes at once. */
+    @Override
+    long remaining(long now) {
+        return nanosToWhole(now) > 0 ? 0 : 1;
+    }
+
+    @Override
+    synchronized long nanosToWhole(long now) {
+        return Math.max(0, due() - now);
+    }
+
+    @Override
+    synchronized long nanosToFresh(long now) {
+        double missing = (parameters.most - stored) * parameters.nanosPerRefill;
+        return Math.max(0, due() - now + (long) Math.ceil(missing));
+    }
+
+    @Override
+    WarmUp twin() {
+        return new WarmUp(parameters, stored, next, fraction);
+    }
+
+    /** A later N and more stored permits (a colder, slower state) are both at least as spent. */
+    @Override
+    void merge(Cell other) {
+        WarmUp that = (WarmUp) other;
+        if (due() - that.due() >= 0) {
+            stored = Math.max(stored, that.storedAt(next));
+        } else {
+            stored = Math.max(storedAt(that.next), that.stored);
+            next = that.next;
+            fraction = that.fraction;
+        }
+    }
+
+    @Override
+    synchronized Budget leave(long now) {
+        long debt = Math.max(0, due() - now);
+        long left =
+                parameters.most == 0 ? Parameters.SHARES : (long) (storedAt(now) / parameters.most * Parameters.SHARES);
+        return new Budget(left, Parameters.SHARES, 0, true, debt / parameters.interval, debt);
+    }
+
+    /** The trapezoid of one limit. */
+    static final class Parameters extends CellParameters {
+
+        private static final long SHARES = 1L << 52;
+
+        /** T, nanoseconds. */
+        private final double interval;
+
+        private final double threshold;
+        /** P. */
+        private final double most;
+        /** How much dearer, in nanoseconds, each stored permit above the threshold is than the one below it. */
+        private final double slope;
+        /** W/P, nanoseconds. */
+        private final double nanosPerRefill;
+        /** More permits than this would take decades. */
+        private final double mostPermits;
+
+        Parameters(Limit limit) {
+            super(limit);
+            double warmup = limit.warmup().toNanos();
+            this.interval =
+                    (double) limit.rate().period().toNanos() / limit.rate().permits();
+            double cold = interval * limit.coldFactor();
+            this.threshold = 0.5 * warmup / interval;
+            this.most = threshold + 2.0 * warmup / (interval + cold);
+            this.slope = most > threshold ? (cold - interval) / (most - threshold) : 0;
+            this.nanosPerRefill = most > 0 ? warmup / most : 0;
+            this.mostPermits = PermitTime.FAR / cold;
+        }
+
+        /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */
+        private double cost(double stored, long permits) {
+            double over = stored - threshold;
+            double above = over > permits ? permits : Math.max(0, over);
+            return permits * interval + slope * above * (over - above / 2);
+        }
+
+        @Override
+        Cell whole(long now) {
+            return new WarmUp(this, most, now, 0);
+        }
+
+        /** The share of what is stored, since stored permits are the dearer ones; debt as long as it was, or longer. */
+        @Override
+        Cell resume(Budget handed, long now) {
+            Budget budget = handed.as(true);
+            long debt =
+                    Math.max(budget.debtNanos(), (long) Math.min(PermitTime.FAR, Math.ceil(budget.debt() * interval)));
+            return new WarmUp(this, most * budget.share(), now + debt, 0);
+        }
+
+        @Override
+        long idleNanos() {
+            return Math.max(1, limit().warmup().toNanos());
+        }
+    }
+}

@@ -1,0 +1,144 @@
+package io.ratelimited.core.memory.concurrency;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.WaitingRoom;
+import java.time.Duration;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides for calls in flight. A key has a cell only while it has a call in flight or waiting, so there are never more
+ * cells than calls and nothing has to be evicted. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
+ */
+public final class ConcurrencyLimiter implements RateLimiter {
+
+    private final Ticker ticker;
+    private final WaitingRoom waitingRoom;
+    private final ConcurrencyCell single = new ConcurrencyCell(this, null);
+    private final ConcurrentHashMap<Object, ConcurrencyCell> cells = new ConcurrentHashMap<>();
+    private volatile Parameters parameters;
+
+    /**
+     * The numbers that cells compare with.
+     *
+     * @param most permits in use at once
+     * @param lease nanoseconds after which a call no longer counts; {@link Long#MAX_VALUE} for never
+     */
+    record Parameters(Limit limit, long most, long lease) {
+
+        static Parameters of(Limit limit) {
+            Duration lease = limit.lease();
+            return new Parameters(limit, limit.maxConcurrent(), lease == null ? Long.MAX_VALUE : lease.toNanos());
+        }
+    }
+
+    /** A limiter without calls in flight. */
+    public ConcurrencyLimiter(Limit limit, Ticker ticker) {
+        this.ticker = ticker;
+        this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
+        this.parameters = Parameters.of(limit);
+    }
+
+    @Override
+    public Limit limit() {
+        return parameters.limit;
+    }
+
+    @Override
+    public boolean tryAcquire(@Nullable Object key, long permits) {
+        throw new UnsupportedOperationException(
+                "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        while (true) {
+            ConcurrencyCell cell = key == null ? single : cells.get(key);
+            if (cell == null) {
+                cell = cells.computeIfAbsent(key, unseen -> new ConcurrencyCell(this, unseen));
+            }
+            ConcurrencyReservation call = cell.reserve(permits, maxWaitNanos);
+            if (call != null) {
+                return call;
+            }
+        }
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return decision(key, cell(key).peek(permits, maxWaitNanos));
+    }
+
+    private ConcurrencyCell cell(@Nullable Object key) {
+        ConcurrencyCell cell = key == null ? single : cells.get(key);
+        return cell != null ? cell : new ConcurrencyCell(this, key);
+    }
+
+    /** A decision of a cell, with the places that are free now. */
+    Decision decision(@Nullable Object key, int state) {
+        boolean never = state == ConcurrencyReservation.NEVER;
+        return new Decision(
+                limit().name(),
+                !never && state != ConcurrencyReservation.FULL,
+                Duration.ZERO,
+                null,
+                never,
+                cell(key).remaining(),
+                Duration.ZERO,
+                Decision.Source.MEMORY);
+    }
+
+    /** Does nothing: calls in flight still count, and nothing else is remembered. */
+    @Override
+    public void reset(@Nullable Object key) {}
+
+    @Override
+    public void update(Limit limit) {
+        synchronized (this) {
+            limit().requireChangeableTo(limit);
+            parameters = Parameters.of(limit);
+        }
+        single.serve();
+        cells.values().forEach(ConcurrencyCell::serve);
+    }
+
+    @Override
+    public long keys() {
+        return cells.size();
+    }
+
+    @Override
+    public int waiting() {
+        return waitingRoom.size();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        return cells.keySet().stream();
+    }
+
+    Parameters parameters() {
+        return parameters;
+    }
+
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
+    }
+
+    Ticker ticker() {
+        return ticker;
+    }
+
+    /** Removes the cell of a key when it has no call any more. */
+    void removeIfIdle(@Nullable Object key) {
+        if (key != null) {
+            cells.computeIfPresent(key, (k, cell) -> cell.retireIfIdle() ? null : cell);
+        }
+    }
+}

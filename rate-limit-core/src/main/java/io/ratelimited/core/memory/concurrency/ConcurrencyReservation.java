@@ -1,0 +1,91 @@
+package io.ratelimited.core.memory.concurrency;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Reservation;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+
+/** A call that was admitted or refused at once. Its fields are few because every call makes one. */
+class ConcurrencyReservation implements Reservation {
+
+    /** The call counts. The value that a new field has, so that an admitted call does not write it. */
+    static final int ADMITTED = 0;
+    /** Refused: too many calls are in flight. */
+    static final int FULL = 1;
+    /** Refused for good: more permits than may ever be in use at once. */
+    static final int NEVER = 2;
+    /** Stands in the queue of its cell. */
+    static final int QUEUED = 3;
+    /** The call was admitted and has ended. */
+    static final int ENDED = 4;
+
+    private static final AtomicIntegerFieldUpdater<ConcurrencyReservation> STATE =
+            AtomicIntegerFieldUpdater.newUpdater(ConcurrencyReservation.class, "state");
+
+    private final ConcurrencyCell cell;
+    private final long permits;
+    private volatile int state;
+
+    ConcurrencyReservation(ConcurrencyCell cell, long permits, int state) {
+        this.cell = cell;
+        this.permits = permits;
+        if (state != ADMITTED) {
+            this.state = state;
+        }
+    }
+
+    final ConcurrencyCell cell() {
+        return cell;
+    }
+
+    final long permits() {
+        return permits;
+    }
+
+    final int state() {
+        return state;
+    }
+
+    /** Sets the outcome of a call that was queued. */
+    final void decided(int outcome) {
+        state = outcome;
+    }
+
+    @Override
+    public final boolean isRefused() {
+        int now = state;
+        return now == FULL || now == NEVER;
+    }
+
+    @Override
+    public final long waitNanos() {
+        return 0;
+    }
+
+    @Override
+    public final Decision decision() {
+        return cell.limiter().decision(cell.key(), state);
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        return !isRefused();
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        return CompletableFuture.completedFuture(!isRefused());
+    }
+
+    @Override
+    public void cancel() {
+        release();
+    }
+
+    @Override
+    public final void release() {
+        if (state == ADMITTED && STATE.compareAndSet(this, ADMITTED, ENDED)) {
+            cell.release(this);
+        }
+    }
+}

@@ -1,0 +1,111 @@
+package io.ratelimited.core.memory.concurrency;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.WaitingRoom;
+import java.util.concurrent.CompletableFuture;
+
+/** A call that waits for others to end. */
+final class QueuedReservation extends ConcurrencyReservation implements WaitingRoom.Waiter {
+
+    /** Nested calls of {@link #wake} in one thread: a woken call that ends at once wakes the next. */
+    private static final ThreadLocal<Integer> WAKING = ThreadLocal.withInitial(() -> 0);
+    /** Beyond this depth another thread continues, so that a long queue cannot overflow the stack. */
+    private static final int DEEPEST = 16;
+
+    /** Completes when this call is admitted or refused. */
+    private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
+    /** When the caller gives up: {@link Ticker#nanos}. */
+    private final long deadline;
+    /** Cancels the alarm. */
+    private volatile Runnable alarm = () -> {};
+
+    QueuedReservation(ConcurrencyCell cell, long permits, long deadline) {
+        super(cell, permits, QUEUED);
+        this.deadline = deadline;
+    }
+
+    /** Completes the turn of a call that is decided. Callbacks run here, so the caller holds no lock. */
+    void wake() {
+        boolean admitted = !isRefused();
+        int depth = WAKING.get();
+        if (depth == DEEPEST) {
+            turn.completeAsync(() -> admitted);
+        } else {
+            WAKING.set(depth + 1);
+            try {
+                turn.complete(admitted);
+            } finally {
+                WAKING.set(depth);
+            }
+        }
+        if (!admitted) {
+            cell().limiter().removeIfIdle(cell().key());
+        }
+    }
+
+    @Override
+    public boolean mayWait() {
+        return true;
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        return cell().limiter().waitingRoom().await(turn.copy(), this::watch, this);
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        return cell().limiter().waitingRoom().awaitAsync(turn.copy(), this::watch, this);
+    }
+
+    /** Sets an alarm at the deadline, and before it at each end of a lease; returns what cancels the alarm. */
+    private Runnable watch() {
+        setAlarm();
+        return () -> alarm.run();
+    }
+
+    private void setAlarm() {
+        Ticker ticker = cell().limiter().ticker();
+        long now = ticker.nanos();
+        if (state() == QUEUED) {
+            alarm = ticker.schedule(now + Math.min(deadline - now, cell().nanosToLeaseEnd()), () -> {
+                cell().endLeases();
+                if (deadline - ticker.nanos() <= 0) {
+                    giveUp();
+                } else {
+                    setAlarm();
+                }
+            });
+            if (state() != QUEUED) {
+                alarm.run();
+            }
+        }
+    }
+
+    @Override
+    public boolean mayGo() {
+        return state() == ADMITTED;
+    }
+
+    @Override
+    public void crowdOut() {
+        giveUp();
+    }
+
+    /** Leaves the queue, unless admitted meanwhile. */
+    private void giveUp() {
+        if (cell().leave(this)) {
+            decided(FULL);
+            turn.complete(false);
+            cell().limiter().removeIfIdle(cell().key());
+        }
+    }
+
+    @Override
+    public void cancel() {
+        if (state() == QUEUED) {
+            giveUp();
+        }
+        release();
+    }
+}

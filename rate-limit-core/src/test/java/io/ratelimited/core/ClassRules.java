@@ -1,0 +1,152 @@
+package io.ratelimited.core;
+
+import com.tngtech.archunit.ArchConfiguration;
+import com.tngtech.archunit.core.domain.Dependency;
+import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.stream.Collectors;
+
+/**
+ * How the classes of a module lie: in packages whose arrows point down, without large knots. A knot is a set of top-level
+ * classes that reach each other in a circle. Used by the tests of every module; each method returns what breaks its rule.
+ */
+public final class ClassRules {
+
+    /** The most top-level classes of one knot. */
+    static final int LARGEST_KNOT = 4;
+    /** The most source files of one package. */
+    static final int MOST_FILES = 20;
+
+    private final List<String> packages;
+    private final Map<String, Set<String>> arrows = new TreeMap<>();
+    private final Map<String, String> exceptions = new TreeMap<>();
+
+    private ClassRules(List<String> packages, JavaClasses classes) {
+        this.packages = packages;
+        classes.forEach(type -> arrows.computeIfAbsent(topLevel(type), name -> new TreeSet<>()));
+        classes.forEach(type -> type.getDirectDependenciesFromSelf().stream()
+                .map(Dependency::getTargetClass)
+                .map(target -> topLevel(target.getBaseComponentType()))
+                .filter(target -> arrows.containsKey(target) && !target.equals(topLevel(type)))
+                .forEach(target -> arrows.get(topLevel(type)).add(target)));
+    }
+
+    /**
+     * Reads the compiled main classes of some packages.
+     *
+     * @param packages all packages from top to bottom; a class may use its own package and those below it
+     */
+    public static ClassRules of(String... packages) {
+        JavaClasses classes = ArchConfiguration.withThreadLocalScope(configuration -> {
+            // The rules compare names only, so that no class of a library need be read.
+            configuration.setResolveMissingDependenciesFromClassPath(false);
+            return new ClassFileImporter()
+                    .withImportOption(new ImportOption.DoNotIncludeTests())
+                    .withImportOption(location -> !location.contains("-tests.jar"))
+                    .importPackages(packages);
+        });
+        return new ClassRules(List.of(packages), classes);
+    }
+
+    /** Allows one arrow that points up, from a top-level class to another, for a reason. */
+    public ClassRules except(String from, String to, String reason) {
+        exceptions.put(from + " -> " + to, reason);
+        return this;
+    }
+
+    /** The knots that are too large. */
+    public List<String> knots() {
+        Knots knots = new Knots();
+        arrows.keySet().forEach(knots::visit);
+        return knots.found.stream()
+                .filter(knot -> knot.size() > LARGEST_KNOT)
+                .map(Object::toString)
+                .toList();
+    }
+
+    /** The arrows that point up and are no exception, the exceptions that no arrow needs, and packages without a place. */
+    public List<String> risingArrows() {
+        List<String> broken = new ArrayList<>();
+        Set<String> unneeded = new TreeSet<>(exceptions.keySet());
+        arrows.forEach((from, targets) -> {
+            if (place(from) < 0) {
+                broken.add(from + " is in a package without a place in the list");
+            }
+            for (String to : targets) {
+                String arrow = from + " -> " + to;
+                if (place(to) < place(from) && !unneeded.remove(arrow)) {
+                    broken.add(arrow + " points up");
+                }
+            }
+        });
+        unneeded.forEach(arrow -> broken.add(arrow + " is not there: remove the exception"));
+        return broken;
+    }
+
+    /** The packages that have too many files. */
+    public List<String> fullPackages() {
+        Map<String, Long> files = arrows.keySet().stream()
+                .collect(Collectors.groupingBy(ClassRules::packageOf, TreeMap::new, Collectors.counting()));
+        return files.entrySet().stream()
+                .filter(entry -> entry.getValue() > MOST_FILES)
+                .map(Object::toString)
+                .toList();
+    }
+
+    private int place(String type) {
+        return packages.indexOf(packageOf(type));
+    }
+
+    private static String packageOf(String type) {
+        return type.substring(0, type.lastIndexOf('.'));
+    }
+
+    private static String topLevel(JavaClass type) {
+        String name = type.getName();
+        int nested = name.indexOf('$');
+        return nested < 0 ? name : name.substring(0, nested);
+    }
+
+    /** Strongly connected components, by Tarjan's algorithm. */
+    private final class Knots {
+
+        private final Map<String, Integer> index = new HashMap<>();
+        private final Map<String, Integer> lowest = new HashMap<>();
+        private final Deque<String> open = new ArrayDeque<>();
+        private final Collection<Set<String>> found = new ArrayList<>();
+
+        void visit(String type) {
+            if (index.containsKey(type)) {
+                return;
+            }
+            index.put(type, index.size());
+            lowest.put(type, index.get(type));
+            open.push(type);
+            for (String target : arrows.get(type)) {
+                visit(target);
+                if (open.contains(target)) {
+                    lowest.merge(type, lowest.get(target), Math::min);
+                }
+            }
+            if (lowest.get(type).equals(index.get(type))) {
+                Set<String> knot = new TreeSet<>();
+                do {
+                    knot.add(open.peek());
+                } while (!open.pop().equals(type));
+                found.add(knot);
+            }
+        }
+    }
+}

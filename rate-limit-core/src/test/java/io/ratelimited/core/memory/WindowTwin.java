@@ -1,0 +1,64 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import java.util.ArrayList;
+import java.util.List;
+
+/** The counter per window of UTC: a list of grants with the window each one fell into. */
+final class WindowTwin implements Twin {
+
+    private record Grant(long window, long permits) {}
+
+    private final long limit;
+    private final long period;
+    private final List<Grant> grants = new ArrayList<>();
+    /** Windows before this one are closed. */
+    private long last;
+
+    WindowTwin(Limit limit, long now) {
+        this.limit = limit.rate().permits();
+        this.period = limit.rate().period().toNanos();
+        this.last = Math.floorDiv(now, period);
+    }
+
+    private long taken(long window) {
+        return grants.stream()
+                .filter(grant -> grant.window == window)
+                .mapToLong(Grant::permits)
+                .sum();
+    }
+
+    private long windowFor(long permits, long now) {
+        long window = Math.max(last, Math.floorDiv(now, period));
+        while (taken(window) + permits > limit) {
+            window++;
+        }
+        return window;
+    }
+
+    @Override
+    public long decide(long permits, long now, long maxWait) {
+        return permits > limit
+                ? Cell.NEVER
+                : Twin.outcome(Math.max(0, windowFor(permits, now) * period - now), maxWait);
+    }
+
+    @Override
+    public void grant(long permits, long now) {
+        last = windowFor(permits, now);
+        grants.add(new Grant(last, permits));
+    }
+
+    @Override
+    public void cancel(int grant, long now) {
+        if (grants.get(grant).window == last) {
+            grants.set(grant, new Grant(last, 0));
+        }
+    }
+
+    @Override
+    public long remaining(long now) {
+        long window = Math.floorDiv(now, period);
+        return last > window ? 0 : limit - taken(window);
+    }
+}
