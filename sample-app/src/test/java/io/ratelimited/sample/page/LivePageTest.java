@@ -202,9 +202,6 @@ class LivePageTest {
     /** Annotation and yml are both started, and both make the limit that the page has made by its controls. */
     @Test
     void theCopiedAnnotationCompilesAndMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
-        List<String> methods = new ArrayList<>();
-        List<String> yml = new ArrayList<>();
-        Map<String, Limit> fromControls = new HashMap<>();
         assertCopiesMakeTheLimitsOfThePage(List.of("token-bucket", "concurrency"), directory);
     }
 
@@ -218,6 +215,9 @@ class LivePageTest {
     }
 
     private void assertCopiesMakeTheLimitsOfThePage(List<?> algorithms, Path directory) throws Exception {
+        List<String> methods = new ArrayList<>();
+        List<String> yml = new ArrayList<>();
+        Map<String, Limit> fromControls = new HashMap<>();
         for (int i = 0; i < algorithms.size(); i++) {
             String algorithm = String.valueOf(algorithms.get(i));
             browser.choose("algorithm", algorithm);
