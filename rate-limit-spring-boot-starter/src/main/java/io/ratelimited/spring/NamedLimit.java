@@ -97,7 +97,7 @@ public final class NamedLimit {
 
     /** Whether calls count while they are in flight. */
     boolean countsInFlight() {
-        return limit().algorithm() == Algorithm.CONCURRENCY;
+        return limit().algorithm().countsCallsInFlight();
     }
 
     /** The limit as it is now. */

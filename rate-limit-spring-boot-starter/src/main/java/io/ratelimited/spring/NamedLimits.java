@@ -43,7 +43,7 @@ final class NamedLimits {
         boolean replaced = algorithm != LimitSettings.algorithm(declared);
         LimitProperties suited = defaults.suitedTo(algorithm);
         return own.over(replaced ? declared.suitedTo(algorithm) : declared)
-                .over(algorithm == Algorithm.LEAKY_BUCKET ? suited.withoutPolicy() : suited);
+                .over(algorithm.queues() ? suited.withoutPolicy() : suited);
     }
 
     /**
@@ -113,7 +113,7 @@ final class NamedLimits {
         if (properties.limits() != null) {
             known.addAll(properties.limits().keySet());
         }
-        String missing = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY ? "maxConcurrent" : "rate";
+        String missing = LimitSettings.algorithm(all).countsCallsInFlight() ? "maxConcurrent" : "rate";
         throw new InvalidRateLimitException(
                 name,
                 place,
