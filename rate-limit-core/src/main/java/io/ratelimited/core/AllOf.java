@@ -7,12 +7,12 @@ import java.util.concurrent.CompletionStage;
 
 /**
  * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
- * others as they were; if another caller comes between asking and charging, what was charged is given back. Limiters
- * that can do it in one step do. The call waits for the last of its limits.
+ * others as they were. If another caller comes between asking and charging, the charged permits are given back; a {@link
+ * JointRateLimiter} does both in one step. The call waits for the last of its limits.
  */
 public final class AllOf implements Reservation {
 
-    /** Read in loops, not as streams: every call under several limits comes here. */
+    /** Read in loops, not as streams, because every call under several limits does. */
     private final List<Reservation> members;
 
     private AllOf(List<Reservation> members) {
@@ -89,12 +89,12 @@ public final class AllOf implements Reservation {
         });
     }
 
-    /** The refusal of a {@link JointRateLimiter}, which says which of the claims was refused. */
+    /** The refusal of a {@link JointRateLimiter}, with the number of the refused claim. */
     public static Reservation refused(Decision decision, int claim) {
         return new Refused(decision, claim);
     }
 
-    /** Which claim a refused reservation was refused for, counted from 0: several may be claims on one limit. */
+    /** The number of the claim that was refused, counted from 0; the limit alone does not identify it. */
     public static int refusedClaim(Reservation reservation) {
         if (reservation instanceof Refused refused) {
             return refused.claim;

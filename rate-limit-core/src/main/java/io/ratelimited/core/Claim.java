@@ -17,7 +17,7 @@ public record Claim(RateLimiter limiter, @Nullable Object key, long permits, lon
         return limiter.reserve(key, permits, maxWaitNanos);
     }
 
-    /** What {@link #reserve} would decide. */
+    /** The decision that {@link #reserve} would make. */
     public Decision peek() {
         return limiter.peek(key, permits, maxWaitNanos);
     }

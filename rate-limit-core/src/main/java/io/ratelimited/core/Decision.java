@@ -10,11 +10,11 @@ import org.jspecify.annotations.Nullable;
  * @param admitted whether the call may go, at once or after {@code waitTime}
  * @param waitTime how long an admitted call has to wait, rounded up to the nanosecond; zero when it goes at once
  * @param retryAfter for a refused call, the time after which a lone retry is admitted, rounded up to the nanosecond;
- *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when no time can be told
+ *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
  *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY})
  * @param never refused for good: more permits than can ever be had at once, or a closed limit
  * @param remaining how many calls of one permit each would still go now, without waiting; never negative. For {@link
- *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that goes on credit; for {@link Algorithm#WARM_UP} and
+ *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that is admitted on credit; for {@link Algorithm#WARM_UP} and
  *     {@link Algorithm#LEAKY_BUCKET}, which grant one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the
  *     places that are free
  * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
@@ -31,7 +31,7 @@ public record Decision(
         Duration reset,
         Source source) {
 
-    /** Who decided, so that a decision made without the cluster can be told from one made with it. */
+    /** Who decided: shows whether a decision was made with the cluster or without it. */
     public enum Source {
         /** The cells of this process, as configured. */
         MEMORY,

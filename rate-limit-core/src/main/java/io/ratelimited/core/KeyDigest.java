@@ -12,7 +12,7 @@ public final class KeyDigest {
 
     private KeyDigest() {}
 
-    /** The key itself, or what stands for it. */
+    /** The key itself, or the digest of a long string. */
     public static Object shorten(Object key) {
         if (!(key instanceof String text) || text.length() <= LONGEST) {
             return key;

@@ -9,6 +9,6 @@ public enum Policy {
      * without sleeping.
      */
     WAIT,
-    /** The call always goes ahead; what the limit would have done is counted and told, never enforced. */
+    /** The call always goes ahead; the decision of the limit is counted and reported, never enforced. */
     SHADOW
 }

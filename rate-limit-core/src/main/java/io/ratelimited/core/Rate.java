@@ -51,7 +51,7 @@ public record Rate(long permits, Duration period) {
      * Parses {@code "<number>/<period>"} or {@code "unlimited"}. The period is a unit ({@code ns us ms s m h d}), a
      * number of units ({@code 500ms}) or an ISO-8601 duration ({@code PT1M}).
      *
-     * @throws IllegalArgumentException when the text is not a rate; the message says what is
+     * @throws IllegalArgumentException when the text is not a rate; the message shows the forms of a rate
      */
     public static Rate parse(String text) {
         if (text.strip().equalsIgnoreCase("unlimited")) {

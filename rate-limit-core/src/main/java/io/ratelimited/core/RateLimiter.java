@@ -54,7 +54,7 @@ public interface RateLimiter {
     }
 
     /**
-     * What {@link #reserve} would decide now. Changes nothing, and remembers no key.
+     * Returns the decision that {@link #reserve} would make now. Changes nothing, and remembers no key.
      *
      * @param maxWaitNanos the longest wait, inclusive; 0 to ask what could go at once
      */
@@ -65,8 +65,8 @@ public interface RateLimiter {
 
     /**
      * Changes the limit while it is in use. A change never adds permits: what is left of a key becomes as many permits,
-     * or the same share of the new capacity if that is less, and a larger capacity fills at the new rate. So any series of
-     * changes admits what the rates bring and the largest burst once. Debt is kept in permits; Guava's two algorithms keep
+     * or the same share of the new capacity if that is less, and a larger capacity fills at the new rate. So a series of
+     * changes admits no more than its rates allow and its largest burst once. Debt is kept in permits; Guava's two algorithms keep
      * it in time, as Guava does, after a rate was raised. No grant is lost or doubled. A key that was never seen finds the
      * new capacity whole, unless the limit began empty.
      *
@@ -82,14 +82,14 @@ public interface RateLimiter {
     int waiting();
 
     /**
-     * The keys that have a budget in this process now, while it goes on changing; none where budgets live elsewhere. For
-     * operators, who know a key by its text only: takes time in proportion to {@link #keys()}.
+     * The keys that have a budget in this process now, weakly consistent; none where budgets live elsewhere. For
+     * operators, who look a key up by its text: takes time in proportion to {@link #keys()}.
      */
     default Stream<Object> knownKeys() {
         return Stream.empty();
     }
 
-    /** Who makes every decision, so that none has to be described to know; null when each decision has to be asked. */
+    /** The source of every decision of this limiter; null when it differs from one decision to the next. */
     default Decision.@Nullable Source source() {
         return null;
     }

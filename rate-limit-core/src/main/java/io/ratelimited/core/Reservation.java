@@ -7,7 +7,7 @@ import java.util.concurrent.CompletableFuture;
  * are idempotent.
  *
  * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call may go, then the call, then {@link
- * #release}. A call that will not go after all {@link #cancel}s.
+ * #release}. A caller that gives up before the call calls {@link #cancel}.
  */
 public interface Reservation {
 
@@ -41,8 +41,8 @@ public interface Reservation {
     CompletableFuture<Boolean> awaitAsync();
 
     /**
-     * Gives back what nobody has reserved behind it: for a reservation whose wait is not over, its permits less those
-     * reserved later; for one that went at once, its permits as long as that cannot create any.
+     * Gives permits back, as far as no later caller is moved and no permit is created. A reservation whose wait is not
+     * over gives back its permits less those reserved later; one without a wait gives back its permits.
      */
     void cancel();
 

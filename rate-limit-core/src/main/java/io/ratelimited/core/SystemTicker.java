@@ -35,7 +35,8 @@ enum SystemTicker implements Ticker {
     public Runnable schedule(long deadline, Runnable task) {
         long delay = Math.max(0, deadline - System.nanoTime());
         CompletableFuture<Void> done = new CompletableFuture<>();
-        // Not in the thread of the timer, which the whole JVM shares: the callbacks of a caller may follow.
+        // In another thread than that of the timer, which the whole JVM shares, because callbacks of the caller may
+        // follow.
         done.completeOnTimeout(null, delay, TimeUnit.NANOSECONDS).thenRunAsync(task);
         return () -> done.cancel(false);
     }

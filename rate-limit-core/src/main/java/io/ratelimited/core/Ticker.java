@@ -1,7 +1,7 @@
 package io.ratelimited.core;
 
 /**
- * Time, and waiting for it. The one place where the core meets a clock; implementations are thread-safe. Use {@link
+ * Time, and waiting for it. The core uses no other clock. Implementations are thread-safe. Use {@link
  * #system()} in production and {@link io.ratelimited.core.testing.ManualTicker} in tests.
  */
 public interface Ticker {

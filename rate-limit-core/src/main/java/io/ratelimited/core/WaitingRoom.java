@@ -30,7 +30,7 @@ public final class WaitingRoom {
         void cancel();
     }
 
-    /** @param seats the number of callers that may wait, as the limit says now */
+    /** @param seats the number of callers that may wait, read anew for each */
     public WaitingRoom(Ticker ticker, IntSupplier seats) {
         this.ticker = ticker;
         this.seats = seats;
@@ -41,7 +41,7 @@ public final class WaitingRoom {
         return taken.get();
     }
 
-    /** The longest wait in nanoseconds that a new caller may be given: what it asks for, or 0 when all seats are taken. */
+    /** The longest wait of a new caller in nanoseconds: the one it asks for, or 0 when all seats are taken. */
     public long longestWait(long maxWaitNanos) {
         return taken.get() >= seats.getAsInt() ? 0 : Math.max(0, Math.min(Limit.LONGEST, maxWaitNanos));
     }
@@ -82,7 +82,7 @@ public final class WaitingRoom {
     /**
      * Waits for a turn.
      *
-     * @param turn of this caller alone; completes with whether the call may go, also after {@link Waiter#crowdOut}
+     * @param turn used by this caller only; completes with whether the call may go, also after {@link Waiter#crowdOut}
      * @param alarm starts the alarm that ends the wait, and returns what stops the alarm
      */
     public boolean await(CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter)
@@ -91,7 +91,7 @@ public final class WaitingRoom {
             return awaitAsync(turn, alarm, waiter).get();
         } catch (InterruptedException ex) {
             turn.cancel(false);
-            // The turn may have come in between, and nobody will use it.
+            // The turn may have come in between; its permits must not be lost.
             waiter.cancel();
             throw ex;
         } catch (ExecutionException ex) {

@@ -1,7 +1,7 @@
 /**
  * Limits, algorithms, decisions and the in-memory limiter. Knows nothing of Spring, Redis or Reactor. Start reading at
- * {@link io.ratelimited.core.RateLimiter}, then {@link io.ratelimited.core.InMemoryRateLimiter}, then the cell of one
- * algorithm.
+ * {@link io.ratelimited.core.RateLimiter}, then {@link io.ratelimited.core.memory.CellRateLimiter}, then the cell of
+ * one algorithm.
  */
 @NullMarked
 package io.ratelimited.core;

@@ -2,7 +2,6 @@ package io.ratelimited.redis;
 
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.cluster.RedisClusterClient;
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
@@ -124,7 +123,7 @@ public final class RedisBackend implements AutoCloseable {
                 FailureMode.valueOf(limitOptions.onFailure().name()),
                 limitOptions.maxOvershoot(),
                 limitOptions.maximumKeys());
-        return limit.algorithm() == Algorithm.CONCURRENCY
+        return limit.algorithm().countsCallsInFlight()
                 ? new RedisConcurrencyLimiter(context, limit, used)
                 : new RedisRateLimiter(context, limit, used);
     }

@@ -152,18 +152,10 @@ public record LimitProperties(
                 .filter(attribute -> !suited.uses(attribute))
                 .map(Attribute::label)
                 .collect(Collectors.toSet());
-        if (!canOvershoot(suited)) {
+        if (!suited.canBeLeased()) {
             foreign.add("maxOvershoot");
         }
         return without(foreign::contains);
-    }
-
-    /** Whether nodes can hold permits in advance; where they cannot, the limit is exact on every backend. */
-    public static boolean canOvershoot(Algorithm algorithm) {
-        return switch (algorithm) {
-            case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW -> true;
-            default -> false;
-        };
     }
 
     /** These properties without a policy. */

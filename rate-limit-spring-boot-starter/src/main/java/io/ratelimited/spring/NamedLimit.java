@@ -98,7 +98,7 @@ public final class NamedLimit {
 
     /** Whether calls count while they are in flight. */
     public boolean countsInFlight() {
-        return limit().algorithm() == Algorithm.CONCURRENCY;
+        return limit().algorithm().countsCallsInFlight();
     }
 
     /** The limit as it is now. */

@@ -143,7 +143,7 @@ final class FixedWindow extends Cell {
         private final int bits;
         private final long period;
         private final ZoneRules rules;
-        /** The window asked for last: almost always the one asked for next. */
+        /** The window of the last look-up: almost always that of the next one, too. */
         private volatile Window current = new Window(0, 0, 0);
 
         /** A window's index and its first and last instant plus one, in nanoseconds since 1970. */
@@ -168,8 +168,8 @@ final class FixedWindow extends Cell {
         }
 
         /**
-         * How far the windows are ahead of those of UTC: as the clocks of the zone, but for whole periods by which
-         * summer time moves them. So an hour that comes twice is two windows.
+         * Nanoseconds by which the windows are ahead of those of UTC: the offset of the zone, without the whole periods by
+         * which summer time moves its clocks. So an hour that comes twice is two windows.
          */
         private long offset(long now) {
             Instant instant = instant(now);
@@ -178,7 +178,7 @@ final class FixedWindow extends Cell {
             return standard + (total - standard) % period;
         }
 
-        /** The first instant of a window. One that the clocks leave out begins when they are moved. */
+        /** The first instant of a window. If the clocks skip it, the window begins when they are moved. */
         private long start(long index) {
             long local = index * period;
             long before = local - offset(local - DAY);

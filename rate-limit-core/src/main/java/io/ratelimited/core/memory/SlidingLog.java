@@ -64,8 +64,8 @@ final class SlidingLog extends GuardedCell {
     }
 
     /**
-     * Appends an instant; one that has left the window makes room. Others stay, even if the limit does not look that
-     * far back now: when a call that waits is cancelled, it does again.
+     * Appends an instant, and drops those that have left the window. Others stay even where the limit does not look that
+     * far back now, because it does so again when a waiting call is cancelled.
      */
     private void add(long instant, long now) {
         while (size > 0 && instant(0) + parameters.period - now <= 0) {
@@ -187,7 +187,7 @@ final class SlidingLog extends GuardedCell {
             return new SlidingLog(this, new long[0], 0);
         }
 
-        /** What was spent is spent now, the latest to leave the window; debt in later windows. */
+        /** Counts the spent permits as spent now, so that they leave the window last, and debt in later windows. */
         @Override
         Cell resume(Budget handed, long now) {
             Budget budget = handed.as(false);

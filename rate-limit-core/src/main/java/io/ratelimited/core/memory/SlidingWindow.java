@@ -182,7 +182,7 @@ final class SlidingWindow extends GuardedCell {
             return new SlidingWindow(this, slot(now));
         }
 
-        /** What was spent is spent in the current slot, the latest to leave the window; debt in the next ones. */
+        /** Counts the spent permits in the current slot, so that they leave the window last, and debt in the next ones. */
         @Override
         Cell resume(Budget handed, long now) {
             Budget budget = handed.as(false);

@@ -101,7 +101,7 @@ final class WarmUp extends GuardedCell {
         return refilled < parameters.most ? refilled : parameters.most;
     }
 
-    /** Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free. */
+    /** The last grant is undone exactly; for others, later times stand and nothing is given back. */
     @Override
     void giveBack(Grant grant) {
         if (state().equals(grant.after()) && grant.before() instanceof State before) {
@@ -111,7 +111,7 @@ final class WarmUp extends GuardedCell {
         }
     }
 
-    /** The next call goes whatever it asks for; the one behind it pays, and never goes at once. */
+    /** The next call is admitted whatever it asks for; the call after it always waits. */
     @Override
     long remaining(long now) {
         return nanosToWhole(now) > 0 ? 0 : 1;
@@ -165,7 +165,7 @@ final class WarmUp extends GuardedCell {
         private final double threshold;
         /** P. */
         private final double most;
-        /** How much dearer, in nanoseconds, each stored permit above the threshold is than the one below it. */
+        /** Nanoseconds by which each stored permit above the threshold costs more than the one below it. */
         private final double slope;
         /** W/P, nanoseconds. */
         private final double nanosPerRefill;
@@ -197,7 +197,7 @@ final class WarmUp extends GuardedCell {
             return new WarmUp(this, most, now, 0);
         }
 
-        /** The share of what is stored, since stored permits are the dearer ones; debt as long as it was, or longer. */
+        /** Keeps the stored share, because stored permits cost more than fresh ones, and keeps debt at least as long as it was. */
         @Override
         Cell resume(Budget handed, long now) {
             Budget budget = handed.as(true);

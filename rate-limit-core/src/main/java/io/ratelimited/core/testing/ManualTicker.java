@@ -9,8 +9,9 @@ import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Time that moves only when told to: {@code ticker.advance(Duration.ofSeconds(1))} wakes every caller whose wait is over
- * by then, in order, and runs what asynchronous callers wait for at the very time that they asked for. Starts at 0, with the wall clock at 1970-01-01T00:00Z unless told otherwise. Thread-safe.
+ * Time that moves only by hand: {@code ticker.advance(Duration.ofSeconds(1))} wakes each caller whose wait ends within that
+ * second, in order, and runs each asynchronous task at its own time. Starts at 0, with the wall clock at
+ * 1970-01-01T00:00Z, unless constructed otherwise. Thread-safe.
  */
 public final class ManualTicker implements Ticker {
 
@@ -33,8 +34,8 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * From now on a caller who sleeps moves the time instead of waiting for someone else to: for tests in one thread.
-     * Asynchronous waits, and waits for a call in flight to end, still want {@link #advance}.
+     * From now on a caller that sleeps moves the time itself: for tests in one thread. Asynchronous waits, and waits for a
+     * call in flight to end, still need {@link #advance}.
      *
      * @return this
      */
@@ -93,7 +94,7 @@ public final class ManualTicker implements Ticker {
         return epochNanos;
     }
 
-    /** How many callers and tasks wait for the time to move: lets a test see that a caller sleeps. */
+    /** How many callers and tasks wait for the time to move. */
     public synchronized int sleeping() {
         return alarms.size();
     }
@@ -148,14 +149,5 @@ public final class ManualTicker implements Ticker {
         alarms.remove(alarm);
     }
 
-    private static final class Alarm {
-
-        private final long deadline;
-        private final Runnable task;
-
-        private Alarm(long deadline, Runnable task) {
-            this.deadline = deadline;
-            this.task = task;
-        }
-    }
+    private record Alarm(long deadline, Runnable task) {}
 }

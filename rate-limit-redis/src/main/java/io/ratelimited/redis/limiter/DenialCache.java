@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Ticker;
 import java.util.concurrent.TimeUnit;
@@ -47,10 +48,10 @@ final class DenialCache {
         long due = denial.due;
         if (permits > denial.permits) {
             Algorithm algorithm = terms.limit().algorithm();
-            if (algorithm == Algorithm.SLIDING_WINDOW || algorithm == Algorithm.SLIDING_LOG) {
+            if (algorithm.family() == Family.WINDOW && !algorithm.followsCalendar()) {
                 return null;
             }
-            if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
+            if (algorithm.family() == Family.BUCKET) {
                 LimitTerms.Cost cost = terms.cost(permits);
                 LimitTerms.Cost denied = terms.cost(denial.permits);
                 if (cost.parts() != denied.parts()) {

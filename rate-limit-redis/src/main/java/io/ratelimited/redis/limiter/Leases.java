@@ -2,7 +2,6 @@ package io.ratelimited.redis.limiter;
 
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
@@ -48,12 +47,8 @@ final class Leases {
 
     /** T in nanoseconds; 0 when the limit is exact. */
     static long length(Limit limit, double maxOvershoot) {
-        boolean leasable = switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW -> true;
-            default -> false;
-        };
         long length = (long) (limit.rate().period().toNanos() * maxOvershoot);
-        return leasable && length >= SHORTEST ? Math.min(LONGEST, length) : 0;
+        return limit.algorithm().canBeLeased() && length >= SHORTEST ? Math.min(LONGEST, length) : 0;
     }
 
     /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
@@ -110,7 +105,7 @@ final class Leases {
         }
         int sharers = nodes.getAsInt();
         double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
-        double refilled = limit.algorithm() == Algorithm.FIXED_WINDOW ? 0 : (now - hot.answeredAt) * perNano;
+        double refilled = limit.algorithm().followsCalendar() ? 0 : (now - hot.answeredAt) * perNano;
         double capacity = (double) limit.capacity();
         double left = hot.terms == null ? capacity : Math.min(capacity, hot.remaining + refilled);
         double used = hot.rate * length / TimeUnit.SECONDS.toNanos(1);
@@ -198,7 +193,7 @@ final class Leases {
             long untilFull = (long) ((double) terms.limit().capacity()
                     * terms.limit().rate().period().toNanos()
                     / terms.limit().rate().permits());
-            return terms.limit().algorithm() == Algorithm.FIXED_WINDOW ? 0 : Math.min(length / 2, untilFull / 2);
+            return terms.limit().algorithm().followsCalendar() ? 0 : Math.min(length / 2, untilFull / 2);
         }
 
         /** The last answer: what is left in Redis, and whether the wish was granted if there was one. */
@@ -211,7 +206,7 @@ final class Leases {
                 if (size > 0 && last.admitted()) {
                     hot.left = size;
                     hot.mark = last.mark().toString();
-                    boolean window = terms.limit().algorithm() == Algorithm.FIXED_WINDOW;
+                    boolean window = terms.limit().algorithm().followsCalendar();
                     hot.until = sentAt + (window ? Math.min(length, last.reset()) : length);
                 }
             }

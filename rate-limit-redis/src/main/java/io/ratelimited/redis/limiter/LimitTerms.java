@@ -1,6 +1,7 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.redis.connection.Script;
@@ -49,7 +50,7 @@ final class LimitTerms {
     LimitTerms(Limit limit) {
         this.limit = limit;
         Rate rate = limit.rate();
-        boolean counts = limit.algorithm() == Algorithm.CONCURRENCY || rate.isClosed() || rate.isUnlimited();
+        boolean counts = rate.isClosed() || rate.isUnlimited();
         BigInteger period = BigInteger.valueOf(counts ? 1000 : rate.period().toNanos());
         BigInteger thousands = BigInteger.valueOf(counts ? 1 : rate.permits()).multiply(BigInteger.valueOf(1000));
         BigInteger common = period.gcd(thousands);
@@ -65,13 +66,11 @@ final class LimitTerms {
         }
         this.one = parts.longValueExact();
         this.step = exact;
-        this.depth = switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY ->
-                limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
-            default -> new Cost(0, 0);
-        };
-        this.startsEmpty = limit.algorithm() == Algorithm.SMOOTH_BURSTY;
-        this.mostPermits = limit.algorithm() == Algorithm.WARM_UP
+        boolean stores =
+                limit.algorithm().uses(Attribute.BURST) && !limit.algorithm().queues();
+        this.depth = !stores ? new Cost(0, 0) : limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
+        this.startsEmpty = limit.algorithm().startsEmpty();
+        this.mostPermits = limit.algorithm().uses(Attribute.WARMUP)
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
         this.parameters = new ArrayList<>();
@@ -134,8 +133,8 @@ final class LimitTerms {
     }
 
     private void virtualTime() {
-        boolean queues = limit.algorithm() == Algorithm.LEAKY_BUCKET;
-        boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
+        boolean queues = limit.algorithm().queues();
+        boolean pays = limit.algorithm().family() == Family.BUCKET;
         Cost burst = cost(limit.burst());
         add(one);
         add(depth.micros);
@@ -213,14 +212,13 @@ final class LimitTerms {
 
     /** Whether {@code virtual_time_usual.lua} decides, but for what it cannot foresee. */
     boolean isUsual() {
-        boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
+        boolean pays = limit.algorithm().family() == Family.BUCKET;
         return pays && (depth.micros + 2.0) * one < EXACT;
     }
 
     /** Decided without asking anyone: closed, unlimited. */
     boolean isConstant() {
-        return limit.algorithm() != Algorithm.CONCURRENCY
-                && (limit.rate().isClosed() || limit.rate().isUnlimited());
+        return limit.isClosed() || limit.isUnlimited();
     }
 
     /** More permits than can ever be had at once. */
@@ -230,7 +228,7 @@ final class LimitTerms {
 
     /** Appends the parameters. A bucket that starts empty was empty at the origin, in microseconds since 1970. */
     void appendTo(ScriptArguments args, long origin, ZoneOffsets calendar) {
-        if (!startsEmpty && limit.algorithm() != Algorithm.FIXED_WINDOW) {
+        if (!startsEmpty && !limit.algorithm().followsCalendar()) {
             args.add(always);
             return;
         }

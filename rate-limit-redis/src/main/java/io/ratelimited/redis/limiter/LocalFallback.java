@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
@@ -43,10 +44,7 @@ final class LocalFallback {
         InMemoryRateLimiter current = local;
         int recoveries = context.connection().recoveries();
         int sharers = context.nodes().getAsInt();
-        boolean window = switch (limit.algorithm()) {
-            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> true;
-            default -> false;
-        };
+        boolean window = limit.algorithm().family() == Family.WINDOW;
         if (current == null || (outage != recoveries && !window)) {
             current = InMemoryRateLimiter.startingEmpty(
                     NodeShare.of(limit, sharers), context.ticker(), options.maximumKeys());

@@ -1,6 +1,5 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
@@ -15,18 +14,18 @@ final class NodeShare {
 
     static Limit of(Limit limit, int nodes) {
         Rate rate = limit.rate();
-        if (nodes <= 1 || (limit.algorithm() != Algorithm.CONCURRENCY && (rate.isClosed() || rate.isUnlimited()))) {
+        if (nodes <= 1 || limit.isClosed() || limit.isUnlimited()) {
             return limit;
         }
         Limit.Builder share = limit.toBuilder();
-        switch (limit.algorithm()) {
-            case CONCURRENCY ->
+        switch (limit.algorithm().family()) {
+            case IN_FLIGHT ->
                 share.maxConcurrent(limit.maxConcurrent() == 0 ? 0 : Math.max(1, limit.maxConcurrent() / nodes));
-            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> share.rate(window(rate, nodes));
-            default -> share.rate(paced(rate, nodes));
+            case WINDOW -> share.rate(window(rate, nodes));
+            case BUCKET, PACED -> share.rate(paced(rate, nodes));
         }
         if (limit.algorithm().uses(Attribute.BURST) && !limit.storesOneSecond()) {
-            long least = limit.algorithm() == Algorithm.SMOOTH_BURSTY ? 0 : 1;
+            long least = limit.algorithm().storesOneSecond() ? 0 : 1;
             share.burst(Math.max(least, limit.burst() / nodes));
         }
         return share.build();

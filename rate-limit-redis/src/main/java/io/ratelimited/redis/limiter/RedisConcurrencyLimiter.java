@@ -163,7 +163,7 @@ public final class RedisConcurrencyLimiter implements RemoteLimiter {
     /** {@inheritDoc} Changes it on this node. */
     @Override
     public synchronized void update(Limit limit) {
-        RedisRateLimiter.requireSuccessor(limit(), limit);
+        limit().requireChangeableTo(limit);
         scripts.update(limit);
         queues.values().forEach(ConcurrencyQueue::serve);
     }

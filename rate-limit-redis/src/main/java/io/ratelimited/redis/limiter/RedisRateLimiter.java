@@ -1,6 +1,5 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
@@ -217,22 +216,9 @@ public final class RedisRateLimiter implements RemoteLimiter {
      */
     @Override
     public synchronized void update(Limit limit) {
-        requireSuccessor(limit(), limit);
+        limit().requireChangeableTo(limit);
         decisions.update(limit);
         fallback.update(limit);
-    }
-
-    static void requireSuccessor(Limit old, Limit limit) {
-        if (!limit.name().equals(old.name())) {
-            throw new IllegalArgumentException(
-                    "a limit cannot be renamed at run time: '" + old.name() + "' to '" + limit.name() + "'");
-        }
-        if (limit.algorithm() != old.algorithm()
-                && (limit.algorithm() == Algorithm.CONCURRENCY || old.algorithm() == Algorithm.CONCURRENCY)) {
-            throw new IllegalArgumentException(
-                    "limit '" + old.name() + "' cannot change from " + old.algorithm() + " to " + limit.algorithm()
-                            + " at run time: calls in flight cannot be counted over time; restart instead");
-        }
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */

@@ -71,7 +71,7 @@ final class LimitReport {
         if (!tiers.isEmpty()) {
             report.put("tiers", tiers);
         }
-        if (limit.limit().algorithm() == Algorithm.CONCURRENCY) {
+        if (limit.limit().algorithm().countsCallsInFlight()) {
             report.put("busiest", busiest(limit));
         }
         report.put(
@@ -128,7 +128,7 @@ final class LimitReport {
         }
         report.put("source", PropertyText.of(decision.source()));
         report.put("remaining", decision.remaining());
-        if (limiter.limit().algorithm() == Algorithm.CONCURRENCY) {
+        if (limiter.limit().algorithm().countsCallsInFlight()) {
             report.put("inFlight", inFlight(limiter.limit(), decision));
         } else {
             report.put("reset", PropertyText.seconds(decision.reset()));

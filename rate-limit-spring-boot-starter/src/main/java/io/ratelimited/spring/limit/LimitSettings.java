@@ -87,7 +87,7 @@ public final class LimitSettings {
                     "maxOvershoot must be from 0% to 100%: \"" + overshoot + "\"",
                     "Write it as in 5%.");
         }
-        if (overshoot != null && !LimitProperties.canOvershoot(algorithm(all))) {
+        if (overshoot != null && !algorithm(all).canBeLeased()) {
             throw new InvalidRateLimitException(
                     name,
                     places.of("maxOvershoot"),

@@ -129,7 +129,7 @@ public final class LimitUpdate {
     private void checkKind(RateLimiter limiter, Limit changed) {
         Algorithm from = limiter.limit().algorithm();
         Algorithm to = changed.algorithm();
-        if (from != to && (from == Algorithm.CONCURRENCY || to == Algorithm.CONCURRENCY)) {
+        if (!from.canChangeTo(to)) {
             throw invalid(
                     limit,
                     "algorithm cannot change from " + from + " to " + to

@@ -48,7 +48,7 @@ public final class NamedLimitFactory {
         boolean replaced = algorithm != LimitSettings.algorithm(declared);
         LimitProperties suited = defaults.suitedTo(algorithm);
         return own.over(replaced ? declared.suitedTo(algorithm) : declared)
-                .over(algorithm == Algorithm.LEAKY_BUCKET ? suited.withoutPolicy() : suited);
+                .over(algorithm.queues() ? suited.withoutPolicy() : suited);
     }
 
     /**
@@ -118,7 +118,7 @@ public final class NamedLimitFactory {
         if (properties.limits() != null) {
             known.addAll(properties.limits().keySet());
         }
-        String missing = LimitSettings.algorithm(all) == Algorithm.CONCURRENCY ? "maxConcurrent" : "rate";
+        String missing = LimitSettings.algorithm(all).countsCallsInFlight() ? "maxConcurrent" : "rate";
         throw new InvalidRateLimitException(
                 name,
                 place,

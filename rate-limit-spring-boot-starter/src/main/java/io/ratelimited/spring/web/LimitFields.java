@@ -1,6 +1,5 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.RateLimitProperties.Headers;
@@ -56,7 +55,7 @@ public final class LimitFields {
 
     /** A limit that limits nothing is left out. */
     private static boolean isShown(Limit limit) {
-        return limit.algorithm() == Algorithm.CONCURRENCY || !limit.rate().isUnlimited();
+        return !limit.isUnlimited();
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Limit;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
@@ -41,7 +42,7 @@ record QuotaPolicy(Limit limit, String name, long quota, String text) {
         String name = string(limit.name());
         long quota = quota(limit);
         String text = name + ";q=" + quota;
-        if (limit.algorithm() == Algorithm.CONCURRENCY) {
+        if (limit.algorithm().countsCallsInFlight()) {
             text += ";qu=\"concurrent-requests\"";
         } else if (quota > 0) {
             text += ";w=" + window(limit, quota);
@@ -50,17 +51,16 @@ record QuotaPolicy(Limit limit, String name, long quota, String text) {
     }
 
     private static long quota(Limit limit) {
-        if (limit.algorithm() != Algorithm.CONCURRENCY && limit.rate().isClosed()) {
+        if (limit.isClosed()) {
             return 0;
         }
-        long quota = switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, LEAKY_BUCKET -> limit.burst();
-            case SMOOTH_BURSTY -> Math.max(1, limit.burst());
-            case WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
-                limit.rate().permits();
-            case CONCURRENCY -> limit.maxConcurrent();
-        };
-        return Math.min(MOST, quota);
+        Algorithm algorithm = limit.algorithm();
+        if (algorithm.countsCallsInFlight()) {
+            return Math.min(MOST, limit.maxConcurrent());
+        }
+        long quota =
+                algorithm.uses(Attribute.BURST) ? limit.burst() : limit.rate().permits();
+        return Math.min(MOST, Math.max(1, quota));
     }
 
     /** Seconds in which the rate gives the quota, rounded up. */

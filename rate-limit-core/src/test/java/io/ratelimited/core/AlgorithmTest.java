@@ -1,0 +1,72 @@
+package io.ratelimited.core;
+
+import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
+import static io.ratelimited.core.Algorithm.GCRA;
+import static io.ratelimited.core.Algorithm.LEAKY_BUCKET;
+import static io.ratelimited.core.Algorithm.SLIDING_LOG;
+import static io.ratelimited.core.Algorithm.SLIDING_WINDOW;
+import static io.ratelimited.core.Algorithm.SMOOTH_BURSTY;
+import static io.ratelimited.core.Algorithm.TOKEN_BUCKET;
+import static io.ratelimited.core.Algorithm.WARM_UP;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm.Family;
+import java.util.List;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+
+/** The facts that other modules go by. */
+class AlgorithmTest {
+
+    private static List<Algorithm> those(Predicate<Algorithm> fact) {
+        return Stream.of(Algorithm.values()).filter(fact).toList();
+    }
+
+    @Test
+    void everyAlgorithmBelongsToAFamily() {
+        assertThat(those(algorithm -> algorithm.family() == Family.BUCKET)).containsExactly(TOKEN_BUCKET, GCRA);
+        assertThat(those(algorithm -> algorithm.family() == Family.PACED))
+                .containsExactly(SMOOTH_BURSTY, WARM_UP, LEAKY_BUCKET);
+        assertThat(those(algorithm -> algorithm.family() == Family.WINDOW))
+                .containsExactly(FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG);
+        assertThat(those(Algorithm::countsCallsInFlight)).containsExactly(CONCURRENCY);
+    }
+
+    @Test
+    void bucketsAndCountedWindowsCanBeLeasedAndNothingElse() {
+        assertThat(those(Algorithm::canBeLeased)).containsExactly(TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW);
+    }
+
+    @Test
+    void aQueueWaitsByDefaultAndAllOthersReject() {
+        assertThat(those(Algorithm::queues)).containsExactly(LEAKY_BUCKET);
+        assertThat(those(algorithm -> algorithm.defaultPolicy() == Policy.WAIT)).containsExactly(LEAKY_BUCKET);
+    }
+
+    @Test
+    void callsInFlightChangeToNothingElse() {
+        assertThat(those(CONCURRENCY::canChangeTo)).containsExactly(CONCURRENCY);
+        assertThat(those(TOKEN_BUCKET::canChangeTo)).hasSize(8).doesNotContain(CONCURRENCY);
+        Limit limit = Limit.of("export", CONCURRENCY).maxConcurrent(2).build();
+        limit.requireChangeableTo(limit.toBuilder().maxConcurrent(3).build());
+        assertThatThrownBy(() -> limit.requireChangeableTo(
+                        Limit.of("export", GCRA).rate("1/s").build()))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("export")
+                .hasMessageContaining("CONCURRENCY to GCRA")
+                .hasMessageContaining("restart");
+    }
+
+    /** Calls in flight have no rate, so they are neither closed nor unlimited. */
+    @Test
+    void aLimitIsClosedOrUnlimitedByItsRateOnly() {
+        assertThat(Limit.of("a", TOKEN_BUCKET).rate("0/s").build().isClosed()).isTrue();
+        assertThat(Limit.of("a", TOKEN_BUCKET).rate("unlimited").build().isUnlimited())
+                .isTrue();
+        Limit none = Limit.of("a", CONCURRENCY).maxConcurrent(0).build();
+        assertThat(none.isClosed() || none.isUnlimited()).isFalse();
+    }
+}
