@@ -5,7 +5,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Is told of every decision, on the thread of the call: keep it short. Beans of this type are called in their order; an
+ * Receives every decision, on the thread of the call: keep it short. Beans of this type are called in their order; an
  * exception is logged, and does not concern the call. Thread-safe.
  */
 public interface DecisionObserver {
@@ -14,11 +14,11 @@ public interface DecisionObserver {
      * A decision was made.
      *
      * @param limit whose
-     * @param outcome what became of the call
+     * @param outcome the outcome of the call
      * @param key whose budget; null for a limit without keys, and for a missing key
      * @param waitedNanos how long the call waited; 0 if it did not
-     * @param decision the decision, described on demand; who decided is known without it if {@link
-     *     io.ratelimited.core.RateLimiter#source()} tells
+     * @param decision the decision, described on demand; its source is known without it if {@link
+     *     io.ratelimited.core.RateLimiter#source()} is not null
      */
     void onDecision(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision);

@@ -4,6 +4,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
@@ -14,7 +15,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 
 /**
- * What is left when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
+ * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
  * code depends on, lets every call go.
  */
 @AutoConfiguration
@@ -28,8 +29,8 @@ public final class DisabledRateLimitAutoConfiguration {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
-                properties,
-                List.of(),
+                false,
+                new LimitRegistry(properties, List.of(), null),
                 new LimitEnforcer(List.of(), Ticker.system(), new ContextPropagatingExecutor(ForkJoinPool::commonPool)),
                 null);
     }

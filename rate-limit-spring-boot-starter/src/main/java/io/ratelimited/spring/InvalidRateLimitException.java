@@ -3,7 +3,7 @@ package io.ratelimited.spring;
 import java.io.Serial;
 import org.jspecify.annotations.Nullable;
 
-/** A limit is configured in a way that cannot be meant. Carries what a failure analysis needs to say. */
+/** The configuration of a limit is invalid. Carries problem and remedy for the failure analysis. */
 public final class InvalidRateLimitException extends RuntimeException {
 
     @Serial
@@ -16,8 +16,8 @@ public final class InvalidRateLimitException extends RuntimeException {
      *
      * @param limit name of the limit
      * @param place annotation or property at fault
-     * @param problem what is wrong, with the value
-     * @param remedy what to do
+     * @param problem the mistake, with the value
+     * @param remedy the correction
      */
     public InvalidRateLimitException(
             String limit, String place, String problem, String remedy, @Nullable Throwable cause) {
@@ -32,8 +32,8 @@ public final class InvalidRateLimitException extends RuntimeException {
     /**
      * A mistake that belongs to no single limit.
      *
-     * @param problem what is wrong: the property and its value
-     * @param remedy what to do
+     * @param problem the mistake: the property and its value
+     * @param remedy the correction
      */
     public InvalidRateLimitException(String problem, String remedy) {
         this(problem, remedy, null);
@@ -49,7 +49,7 @@ public final class InvalidRateLimitException extends RuntimeException {
         this(limit, place, problem, remedy, null);
     }
 
-    /** What to do about it. */
+    /** The correction. */
     public String remedy() {
         return remedy;
     }

@@ -1,6 +1,6 @@
 package io.ratelimited.spring;
 
-/** What becomes of a call whose key is null or blank. */
+/** The treatment of calls whose key is null or blank. */
 public enum MissingKey {
     /** All such calls share one budget. */
     SHARED,

@@ -1,198 +1,34 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.spring.limit.LimitSettings;
-import java.time.Duration;
 import java.util.Map;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
-import org.jspecify.annotations.Nullable;
 
-/** A limit of the application: its limiter, those of its tiers, and its policy. Thread-safe; the policy may change. */
-public final class NamedLimit {
-
-    private static final Log LOG = LogFactory.getLog(NamedLimit.class);
-    private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
-
-    private final String name;
-    private final String place;
-    private final RateLimiter limiter;
-    private final LimitProperties definition;
-    private final Map<String, RateLimiter> tiers;
-    private volatile LimitProperties properties;
-    private volatile Enforcement enforcement;
-    private volatile boolean warnedOfTier;
-    /** What a call asks for at the most by a fixed number: a change has to leave room for it. */
-    private volatile Weight heaviest = new Weight(1, "a call");
-
-    public NamedLimit(
-            String name,
-            String place,
-            LimitProperties definition,
-            LimitProperties properties,
-            RateLimiter limiter,
-            Map<String, RateLimiter> tiers) {
-        this.name = name;
-        this.place = place;
-        this.definition = definition;
-        this.limiter = limiter;
-        this.tiers = Map.copyOf(tiers);
-        this.properties = properties;
-        this.enforcement = Enforcement.of(properties, limiter.limit().algorithm());
-    }
+/** A limit of the application: its limiter, the limiters of its tiers, and its policy. Thread-safe; it may change. */
+public interface NamedLimit {
 
     /** The name in metrics, headers and properties. */
-    public String name() {
-        return name;
-    }
+    String name();
 
-    /** Where the limit is declared, for messages. */
-    public String place() {
-        return place;
-    }
+    /** The annotation or property that declares the limit, for messages. */
+    String place();
 
     /** Decides for callers without a tier. */
-    public RateLimiter limiter() {
-        return limiter;
-    }
-
-    /** What is said about the limit where it is declared first, its properties apart. */
-    LimitProperties definition() {
-        return definition;
-    }
+    RateLimiter limiter();
 
     /** Limiters by tier. */
-    public Map<String, RateLimiter> tiers() {
-        return tiers;
-    }
-
-    /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */
-    public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
-        if (expression == null && !tiers.isEmpty()) {
-            LOG.warn(
-                    "Rate limit '" + name + "' (" + usedAt + ") has the tiers " + tiers.keySet()
-                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\".");
-        } else if (expression != null && tiers.isEmpty()) {
-            LOG.warn("Rate limit '" + name + "' (" + usedAt + ") has the tier expression \"" + expression
-                    + "\" but no tiers: the limit itself applies to every caller. Define "
-                    + LimitSettings.property(name) + ".tiers.");
-        }
-    }
-
-    /** The limiter of a tier; that of the limit itself for a tier that is not configured, which is warned of once. */
-    public RateLimiter limiterOfTier(String tier) {
-        RateLimiter found = tiers.get(tier);
-        if (found != null) {
-            return found;
-        }
-        if (!warnedOfTier) {
-            warnedOfTier = true;
-            LOG.warn("Rate limit '" + name + "' has no tier '" + tier + "': the limit itself applies. Tiers: "
-                    + tiers.keySet());
-        }
-        return limiter;
-    }
-
-    /** Whether calls count while they are in flight. */
-    public boolean countsInFlight() {
-        return limit().algorithm().countsCallsInFlight();
-    }
+    Map<String, RateLimiter> tiers();
 
     /** The limit as it is now. */
-    public Limit limit() {
-        return limiter.limit();
-    }
+    Limit limit();
 
-    /** All that was said about the limit, defaults included. */
-    public LimitProperties properties() {
-        return properties;
-    }
+    /** All properties of the limit, defaults included. */
+    LimitProperties properties();
 
-    /** Whether permits are stated as a number, perhaps one that cannot be meant, and not as an expression. */
-    public static boolean isFixed(String permits) {
-        return permits.strip().matches("[+-]?\\d+([.]\\d+)?");
-    }
-
-    /**
-     * Reads permits that are stated as a number.
-     *
-     * @param where they are stated
-     * @throws InvalidRateLimitException when calls can never have so many
-     */
-    public synchronized long fixedPermits(String permits, String where) {
-        String text = permits.strip();
-        long number = text.matches("\\+?\\d{1,18}") ? Long.parseLong(text) : 0;
-        if (number < 1) {
-            throw new InvalidRateLimitException(
-                    name,
-                    where,
-                    "permits must be a whole number from 1 to 10^18: " + permits,
-                    "Correct the annotation or the property.");
-        }
-        Weight weight = new Weight(number, where);
-        requireRoom(weight, limit(), "", where, "Ask for fewer permits, or raise the limit.");
-        tiers.forEach((tier, of) -> requireRoom(
-                weight, of.limit(), " of tier '" + tier + "'", where, "Ask for fewer permits, or raise the limit."));
-        if (number > heaviest.permits) {
-            heaviest = weight;
-        }
-        return number;
-    }
-
-    /**
-     * Checks that calls can still have what they ask for by a fixed number.
-     *
-     * @param changed the limit or that of a tier, as it shall be
-     * @throws InvalidRateLimitException when they never could
-     */
-    public void requireRoom(Limit changed, String whose, String where, String remedy) {
-        requireRoom(heaviest, changed, whose, where, remedy);
-    }
-
-    private void requireRoom(Weight weight, Limit limit, String whose, String where, String remedy) {
-        if (limit.capacity() != 0 && weight.permits > limit.capacity()) {
-            throw new InvalidRateLimitException(
-                    name,
-                    where,
-                    "permits = " + weight.permits + (where.equals(weight.where) ? "" : " (" + weight.where + ")")
-                            + " can never be had: at most " + limit.capacity() + " go at once under " + limit + whose,
-                    remedy);
-        }
-    }
-
-    public void properties(LimitProperties changed) {
-        properties = changed;
-        enforcement = Enforcement.of(changed, limit().algorithm());
-    }
-
-    /** What becomes of a call over the limit. */
-    public Policy policy() {
-        return enforcement.policy;
-    }
+    /** The policy for calls over the limit. */
+    Policy policy();
 
     /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
-    public long maxWaitNanos() {
-        return enforcement.maxWaitNanos;
-    }
-
-    public MissingKey missingKey() {
-        return enforcement.missingKey;
-    }
-
-    /** Permits that calls ask for, and where that is said. */
-    private record Weight(long permits, String where) {}
-
-    /** What the properties say about each call, worked out once. */
-    private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey) {
-
-        private static Enforcement of(LimitProperties properties, Algorithm algorithm) {
-            Policy policy = properties.policy() == null ? algorithm.defaultPolicy() : properties.policy();
-            Duration maxWait = properties.maxWait() == null ? DEFAULT_MAX_WAIT : properties.maxWait();
-            MissingKey missingKey = properties.missingKey() == null ? MissingKey.SHARED : properties.missingKey();
-            return new Enforcement(policy, policy == Policy.WAIT ? maxWait.toNanos() : 0, missingKey);
-        }
-    }
+    long maxWaitNanos();
 }

@@ -27,7 +27,7 @@ public final class RateLimitAspect implements Ordered {
 
     /**
      * Only patterns of signatures, which match or do not once and for all: {@code @annotation} and {@code @within} are
-     * matched again at every call. And only single annotations, which Spring tells by reflection: for any other pattern
+     * matched again at every call. And only single annotations, which Spring finds by reflection: for any other pattern
      * it reads the class file again for each method of each bean.
      */
     static final String PATTERN = "(execution(@io.ratelimited.spring.RateLimited * *(..))"

@@ -14,6 +14,7 @@ import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
@@ -51,29 +52,39 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    @ConditionalOnMissingBean
-    RateLimits rateLimits(
+    LimitRegistry limitRegistry(
             RateLimitProperties properties,
-            ObjectProvider<LimiterFactory> factories,
+            ObjectProvider<LimiterFactory> backends,
+            ObjectProvider<CurrentRequest.Source> requests) {
+        return new LimitRegistry(properties, backends.orderedStream().toList(), requests.getIfAvailable());
+    }
+
+    @Bean
+    LimitEnforcer limitEnforcer(
             ObjectProvider<DecisionObserver> observers,
-            ObjectProvider<CurrentRequest.Source> requests,
             Ticker ticker,
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
-        ContextPropagatingExecutor lateStart = new ContextPropagatingExecutor(
-                SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool)));
-        return new RateLimits(
-                properties,
-                factories.orderedStream().toList(),
-                new LimitEnforcer(observers.orderedStream().toList(), ticker, lateStart),
-                requests.getIfAvailable());
+        return new LimitEnforcer(
+                observers.orderedStream().toList(),
+                ticker,
+                new ContextPropagatingExecutor(
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool))));
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimits rateLimits(
+            LimitRegistry registry, LimitEnforcer enforcer, ObjectProvider<CurrentRequest.Source> requests) {
+        return new RateLimits(true, registry, enforcer, requests.getIfAvailable());
     }
 
     @Bean
     LimitedMethods limitedMethods(
-            RateLimits rateLimits,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
             ConfigurableListableBeanFactory beanFactory,
             ObjectProvider<CurrentRequest.Source> requests) {
-        return new LimitedMethods(rateLimits, beanFactory, requests.getIfAvailable());
+        return new LimitedMethods(registry, enforcer, beanFactory, requests.getIfAvailable());
     }
 
     @Bean
@@ -81,15 +92,18 @@ public final class RateLimitAutoConfiguration {
     StartupCheck rateLimitStartupCheck(
             ConfigurableListableBeanFactory beanFactory,
             LimitedMethods methods,
-            RateLimits rateLimits,
-            ObjectProvider<BeanInspector> madeBeans) {
-        return new StartupCheck(beanFactory, methods, rateLimits, madeBeans.getIfAvailable());
+            LimitRegistry registry,
+            ObjectProvider<BeanInspector> inspector) {
+        return new StartupCheck(beanFactory, methods, registry, inspector.getIfAvailable());
     }
 
     @Bean
     RouteLimits routeLimits(
-            RateLimits rateLimits, RateLimitProperties properties, ConfigurableListableBeanFactory beanFactory) {
-        return RouteLimits.of(properties.routes(), rateLimits, beanFactory);
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            RateLimitProperties properties,
+            ConfigurableListableBeanFactory beanFactory) {
+        return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
     }
 
     // What proxies are made from depends on no other bean, so that none is made before its time.
@@ -129,20 +143,20 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    LimitLog limitLog(RateLimits rateLimits) {
-        return new LimitLog(rateLimits);
+    LimitLog limitLog(LimitRegistry registry) {
+        return new LimitLog(registry);
     }
 
     @Bean
-    ConfigurationRefresh rateLimitConfigurationRefresh(RateLimits rateLimits, Environment environment) {
-        return new ConfigurationRefresh(rateLimits, environment);
+    ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
+        return new ConfigurationRefresh(registry, environment);
     }
 
     private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
 
         @Override
-        public LimitProperties.Backend backend() {
-            return LimitProperties.Backend.MEMORY;
+        public String backend() {
+            return "memory";
         }
 
         @Override

@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import io.ratelimited.core.InMemoryRateLimiter;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
@@ -27,7 +28,7 @@ import org.springframework.core.Ordered;
 @ConfigurationProperties(prefix = "rate-limit", ignoreUnknownFields = false)
 public record RateLimitProperties(
         @DefaultValue("true") boolean enabled,
-        @DefaultValue("memory") LimitProperties.Backend backend,
+        @DefaultValue("memory") String backend,
         @NestedConfigurationProperty @Nullable LimitProperties defaults,
         @Nullable Map<String, LimitProperties> limits,
         @DefaultValue Memory memory,
@@ -152,13 +153,18 @@ public record RateLimitProperties(
         WOVEN
     }
 
-    /** The properties of a limit as {@code rate-limit.limits} says them. */
+    /** Makes a record; the name of the backend is written in lower case. */
+    public RateLimitProperties {
+        backend = backend.strip().toLowerCase(Locale.ROOT);
+    }
+
+    /** The properties that {@code rate-limit.limits} sets for a limit. */
     public LimitProperties limit(String name) {
         LimitProperties own = limits == null ? null : limits.get(name);
         return own == null ? LimitProperties.NONE : own;
     }
 
-    /** What applies where a limit says nothing itself. */
+    /** The properties that apply where a limit sets none itself. */
     public LimitProperties orDefaults() {
         return defaults == null ? LimitProperties.NONE : defaults;
     }

@@ -13,14 +13,14 @@ import org.springframework.core.annotation.AliasFor;
 
 /**
  * The method is called at most as often as its limit allows. A call over the limit is refused with a {@link
- * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, as {@link #policy} says.
+ * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, by its {@link #policy}.
  *
  * <p>On a class: every public method, all sharing one limiter; of a controller its handler methods, once a request. A
  * method's own annotation replaces it, and {@link RateLimitExempt} opts a method out. Repeated: all limits must agree, and a refusal by one charges none of the others.
  * As a meta-annotation: attributes can be renamed by {@link AliasFor}.
  *
  * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the
- * annotation, property by property; {@code rate-limit.defaults} applies where neither says anything. Attributes of type
+ * annotation, property by property; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
  * {@link String} may contain placeholders ({@code ${…}}).
  *
  * @see RateLimits
@@ -88,7 +88,7 @@ public @interface RateLimited {
     String tier() default "";
 
     /**
-     * What becomes of a call over the limit; at most one. Default: {@link Policy#WAIT} for {@link
+     * The policy for a call over the limit; at most one. Default: {@link Policy#WAIT} for {@link
      * Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}.
      */
     Policy[] policy() default {};

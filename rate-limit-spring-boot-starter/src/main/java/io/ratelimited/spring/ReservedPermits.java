@@ -12,10 +12,10 @@ import org.jspecify.annotations.Nullable;
 public final class ReservedPermits implements AutoCloseable {
 
     /** Null when it is over, or when nothing is limited. */
-    private final AtomicReference<LimitEnforcer.@Nullable Pass> pass;
+    private final AtomicReference<LimitEnforcer.@Nullable Admission> admission;
 
-    ReservedPermits(LimitEnforcer.@Nullable Pass pass) {
-        this.pass = new AtomicReference<>(pass);
+    ReservedPermits(LimitEnforcer.@Nullable Admission admission) {
+        this.admission = new AtomicReference<>(admission);
     }
 
     /**
@@ -23,7 +23,7 @@ public final class ReservedPermits implements AutoCloseable {
      * in flight no longer counts. Without effect after {@link #close}.
      */
     public void cancel() {
-        LimitEnforcer.Pass reserved = pass.getAndSet(null);
+        LimitEnforcer.Admission reserved = admission.getAndSet(null);
         if (reserved != null) {
             reserved.cancel();
         }
@@ -32,7 +32,7 @@ public final class ReservedPermits implements AutoCloseable {
     /** The call has ended: its permits stay spent, and a call in flight no longer counts. */
     @Override
     public void close() {
-        LimitEnforcer.Pass reserved = pass.getAndSet(null);
+        LimitEnforcer.Admission reserved = admission.getAndSet(null);
         if (reserved != null) {
             reserved.end();
         }

@@ -53,7 +53,7 @@ class InvalidChangeTest {
                 "max-wait=1s | maxWait has no meaning for policy REJECT",
                 "slots=5 | slots has no meaning for TOKEN_BUCKET: 5",
                 "max-concurrent=5 | maxConcurrent has no meaning for TOKEN_BUCKET: 5",
-                "tiers.gold.policy=wait | a tier cannot say policy"
+                "tiers.gold.policy=wait | a tier cannot set policy"
             })
     void isRefused(String changes, String reason, CapturedOutput output) {
         Map<String, String> changed = Stream.of(changes.split(";"))

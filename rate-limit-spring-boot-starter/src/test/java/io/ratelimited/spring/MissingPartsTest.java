@@ -8,6 +8,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.io.File;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -101,8 +102,12 @@ class MissingPartsTest {
                         "own",
                         RateLimits.class,
                         () -> new RateLimits(
-                                Contexts.properties(),
-                                List.of(),
+                                true,
+                                new LimitRegistry(
+                                        Contexts.properties(),
+                                        List.of(new RateLimitAutoConfiguration()
+                                                .inMemoryLimiterFactory(Contexts.properties(), Ticker.system())),
+                                        null),
                                 new LimitEnforcer(
                                         List.of(),
                                         Ticker.system(),
@@ -118,8 +123,8 @@ class MissingPartsTest {
     void aLimiterFactoryBeforeOursReplacesABackend() {
         LimiterFactory own = new LimiterFactory() {
             @Override
-            public LimitProperties.Backend backend() {
-                return LimitProperties.Backend.REDIS;
+            public String backend() {
+                return "redis";
             }
 
             @Override

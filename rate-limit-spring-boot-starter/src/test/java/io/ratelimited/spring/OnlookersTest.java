@@ -86,8 +86,8 @@ class OnlookersTest {
     private void withRemote(CompletableFuture<Reservation> answer, Consumer<Calls> test) {
         LimiterFactory remote = new LimiterFactory() {
             @Override
-            public LimitProperties.Backend backend() {
-                return LimitProperties.Backend.REDIS;
+            public String backend() {
+                return "redis";
             }
 
             @Override

@@ -113,7 +113,7 @@ class PrecedenceTest {
                 limit.limit().zone().getId(),
                 limit.limit().slots(),
                 limit.limit().maxWaiting(),
-                limit.missingKey());
+                ((io.ratelimited.spring.limit.ConfiguredLimit) limit).missingKey());
         runner.withPropertyValues(
                         "rate-limit.defaults.max-waiting=7",
                         "rate-limit.defaults.missing-key=skip",
@@ -153,7 +153,7 @@ class PrecedenceTest {
         Contexts.with(runner, Said.class)
                 .withPropertyValues("rate-limit.limits.bucket.algorithm=fixed-window")
                 .run(context -> assertThat(output)
-                        .containsOnlyOnce("says for TOKEN_BUCKET alone is ignored, since the properties make it"
+                        .containsOnlyOnce("sets for TOKEN_BUCKET alone is ignored, since the properties make it"
                                 + " FIXED_WINDOW"));
     }
 

@@ -7,6 +7,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -46,7 +47,7 @@ final class RateLimitsTest {
 
     @Test
     void anotherAlgorithmLeavesBehindWhatHasNoMeaningForIt() {
-        limits.update("bucket", LimitProperties.of(Algorithm.SLIDING_LOG));
+        limits.update("bucket", LimitProperties.of(Map.of("algorithm", Algorithm.SLIDING_LOG)));
         assertThat(limits.get("bucket").limit()).hasToString("bucket: sliding-log, rate 2/s");
     }
 

@@ -122,8 +122,8 @@ final class RefusalsTest {
     private record CountingFactory(ManualTicker ticker, List<String> asked) implements LimiterFactory {
 
         @Override
-        public LimitProperties.Backend backend() {
-            return LimitProperties.Backend.MEMORY;
+        public String backend() {
+            return "memory";
         }
 
         @Override

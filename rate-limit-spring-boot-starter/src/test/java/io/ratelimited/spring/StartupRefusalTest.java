@@ -225,7 +225,7 @@ class StartupRefusalTest {
                 // Tiers
                 Mistake.of("a policy of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.policy=wait")
-                        .tells("tier 'gold'", "a tier cannot say policy: WAIT"),
+                        .tells("tier 'gold'", "a tier cannot set policy: WAIT"),
                 Mistake.of("an unparsable rate of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.rate=5/s", "rate-limit.limits.tiered.tiers.gold.rate=fast")
                         .tells("'tiered'", "tiers.gold.rate", "\"fast\""),

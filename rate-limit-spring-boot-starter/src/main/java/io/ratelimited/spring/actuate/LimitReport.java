@@ -16,7 +16,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/** What the endpoint says of a limit: members named as in the annotation, values written as in the properties. */
+/** The report of the endpoint about a limit: members named as in the annotation, values written as in the properties. */
 final class LimitReport {
 
     private static final int SHOWN_KEYS = 10;
@@ -29,7 +29,7 @@ final class LimitReport {
         this.keys = keys;
     }
 
-    /** What is allowed, and how much is in use. */
+    /** The settings of a limit, and how much is in use. */
     Map<String, Object> summary(NamedLimit limit) {
         LimitProperties properties = limit.properties();
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
@@ -44,11 +44,9 @@ final class LimitReport {
         put(report, "tier", properties.tier());
         put(report, "fallback", properties.fallback());
         put(report, "missingKey", properties.missingKey() == null ? null : PropertyText.of(properties.missingKey()));
-        put(report, "backend", properties.backend() == null ? null : PropertyText.of(properties.backend()));
-        if (properties.backend() == LimitProperties.Backend.REDIS) {
-            put(report, "onFailure", properties.onFailure() == null ? null : PropertyText.of(properties.onFailure()));
-            put(report, "maxOvershoot", properties.maxOvershoot());
-        }
+        put(report, "backend", properties.backend());
+        put(report, "onFailure", properties.onFailure() == null ? null : PropertyText.of(properties.onFailure()));
+        put(report, "maxOvershoot", properties.maxOvershoot());
         report.put("declaredBy", limit.place());
         report.put(
                 "keys", LimitMeters.limiters(limit).mapToLong(RateLimiter::keys).sum());
@@ -113,7 +111,7 @@ final class LimitReport {
         return report;
     }
 
-    /** What is left of a budget, and who says so. */
+    /** The rest of a budget, and the source of that decision. */
     private static Map<String, Object> state(RateLimiter limiter, @Nullable Object key) {
         Map<String, Object> report = new LinkedHashMap<>();
         Decision decision;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.spring.call.AsyncCalls;
+import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -8,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 import org.springframework.util.ClassUtils;
 
-/** How calls are made, by the return type of the method. */
+/** Finds the kind of the calls of a method, by its return type. */
 final class CallKinds {
 
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
@@ -17,14 +18,14 @@ final class CallKinds {
     private CallKinds() {}
 
     /**
-     * The style of a method.
+     * The kind of the calls of a method.
      *
      * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
      */
-    static LimitedMethod.CallStyle of(Method method) {
+    static LimitedMethod.Kind of(Method method) {
         Class<?> type = method.getReturnType();
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
-            return AsyncCalls::invoke;
+            return CallKinds::invokeAsync;
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             if (!COROUTINES) {
@@ -33,8 +34,32 @@ final class CallKinds {
             }
             return ReactiveCalls.ofSuspending(method);
         }
-        LimitedMethod.@Nullable CallStyle reactive = REACTOR ? ReactiveCalls.of(type) : null;
-        return reactive == null ? LimitedMethod.CallStyle.BLOCKING : reactive;
+        LimitedMethod.@Nullable Kind reactive = REACTOR ? ReactiveCalls.of(type) : null;
+        return reactive == null ? LimitedMethod.Kind.BLOCKING : reactive;
+    }
+
+    private static @Nullable Object invokeAsync(LimitedMethod method, LimitedInvocation call) throws Throwable {
+        CompletableFuture<LimitEnforcer.Admission> entered;
+        try {
+            entered = method.enterAsync(call, method.currentRequest());
+        } catch (RuntimeException ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+        return AsyncCalls.<@Nullable Object>run(
+                entered,
+                method.enforcer(),
+                () -> cast(call.proceed()),
+                refusal -> stage(method.fallback(call, refusal)));
+    }
+
+    private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
+        CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
+        return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
+    }
+
+    @SuppressWarnings("unchecked")
+    private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
+        return (CompletionStage<@Nullable Object>) stage;
     }
 
     private static boolean isPresent(String className) {

@@ -1,7 +1,5 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitExempt;
@@ -9,11 +7,13 @@ import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
-import java.util.Optional;
+import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -30,7 +30,7 @@ import org.springframework.util.StringValueResolver;
 /**
  * An annotation that limits a method, and where it stands.
  *
- * @param annotation what it says
+ * @param annotation its attributes
  * @param method of the class of the called object
  * @param owner the class that default names are made of
  * @param ofClass whether the annotation stands on the class
@@ -192,40 +192,33 @@ public record Declaration(
         return annotation.getSource() instanceof Method annotated ? annotated : null;
     }
 
-    /** What the annotation says, with placeholders resolved. */
+    /** The properties that the annotation sets, with placeholders resolved: each attribute is a property of its name. */
     public LimitProperties properties(StringValueResolver placeholders) {
-        Algorithm algorithm = only(annotation.getValue("algorithm", Algorithm[].class), "algorithm", placeholders);
-        Policy policy = only(annotation.getValue("policy", Policy[].class), "policy", placeholders);
-        long burst = annotation.getLong("burst");
-        int maxConcurrent = annotation.getInt("maxConcurrent");
-        return new LimitProperties(
-                algorithm,
-                text("rate", placeholders),
-                burst == -1 ? null : Long.valueOf(burst),
-                duration("warmup", placeholders),
-                maxConcurrent == -1 ? null : Integer.valueOf(maxConcurrent),
-                text("key", placeholders),
-                text("permits", placeholders),
-                text("when", placeholders),
-                text("tier", placeholders),
-                policy,
-                duration("maxWait", placeholders),
-                text("fallback", placeholders),
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null,
-                null);
+        Map<String, Object> values = new HashMap<>();
+        for (RecordComponent property : LimitProperties.class.getRecordComponents()) {
+            Object attribute = annotation.getValue(property.getName()).orElse(null);
+            Object value = attribute == null ? null : value(property, attribute, placeholders);
+            if (value != null) {
+                values.put(property.getName(), value);
+            }
+        }
+        return LimitProperties.of(values);
     }
 
-    private <T> @Nullable T only(Optional<T[]> values, String attribute, StringValueResolver placeholders) {
-        T[] array = values.orElse(null);
-        if (array == null || array.length == 0) {
+    /** The value of a property; null if the attribute has its default, which leaves the property to other places. */
+    private @Nullable Object value(RecordComponent property, Object attribute, StringValueResolver placeholders) {
+        String name = property.getName();
+        if (attribute instanceof Object[] constants) {
+            return only(constants, name, placeholders);
+        }
+        if (attribute instanceof Number number) {
+            return number.longValue() == -1 ? null : number;
+        }
+        return property.getType() == Duration.class ? duration(name, placeholders) : text(name, placeholders);
+    }
+
+    private @Nullable Object only(Object[] array, String attribute, StringValueResolver placeholders) {
+        if (array.length == 0) {
             return null;
         }
         if (array.length > 1) {
@@ -249,7 +242,7 @@ public record Declaration(
         }
     }
 
-    /** An attribute with placeholders resolved; null when it says nothing. */
+    /** An attribute with placeholders resolved; null when it is empty. */
     private @Nullable String text(String attribute, StringValueResolver placeholders) {
         String text = annotation.getString(attribute);
         if (text.isEmpty()) {

@@ -8,8 +8,8 @@ import org.springframework.aop.ProxyMethodInvocation;
 import org.springframework.aop.interceptor.ExposeInvocationInterceptor;
 
 /**
- * A call that is made after its caller went on, perhaps on another thread. Other aspects of the method look for the
- * current invocation on the thread, where Spring leaves it only as long as the caller is there: it is shown again.
+ * A call that proceeds after its caller went on, perhaps on another thread. Other aspects of the method look up the
+ * current invocation, which Spring exposes only on the caller's thread: it is exposed again.
  */
 public final class DeferredInvocation implements LimitedInvocation {
 

@@ -4,14 +4,12 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
-import java.lang.reflect.InvocationTargetException;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 
 /**
- * A method and the limits on it, resolved once: asks the gate for every call, and makes the call, or its fallback.
+ * A method and its limits, resolved once: makes each call under these limits, or its fallback if a limit refuses.
  * Immutable.
  */
 public final class LimitedMethod {
@@ -31,9 +29,9 @@ public final class LimitedMethod {
     private final List<LimitUse> limits;
     private final @Nullable LimitUse only;
     private final @Nullable Method fallback;
-    private final LimitEnforcer gate;
-    private final CallStyle style;
-    private final CurrentRequest.@Nullable Source requests;
+    private final LimitEnforcer enforcer;
+    private final Kind kind;
+    private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
     private final @Nullable UnattendedCalls unattended;
 
@@ -41,18 +39,18 @@ public final class LimitedMethod {
             Method method,
             List<LimitUse> limits,
             @Nullable Method fallback,
-            RateLimits rateLimits,
-            CallStyle style,
-            CurrentRequest.@Nullable Source requests) {
+            LimitEnforcer enforcer,
+            Kind kind,
+            CurrentRequest.@Nullable Source source) {
         this.method = method;
         this.limits = List.copyOf(limits);
         this.only = limits.size() == 1 ? limits.get(0) : null;
         this.fallback = fallback;
-        this.gate = rateLimits.gate();
-        this.style = style;
-        this.requests = requests;
+        this.enforcer = enforcer;
+        this.kind = kind;
+        this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
-        this.unattended = UnattendedCalls.of(method, gate.ticker());
+        this.unattended = UnattendedCalls.of(method, enforcer.ticker());
     }
 
     public Method method() {
@@ -63,7 +61,7 @@ public final class LimitedMethod {
         return limits;
     }
 
-    /** What is called instead of a refused call; null when the refusal is thrown. */
+    /** The method to call instead of a refused call; null when the refusal is thrown. */
     @Nullable
     public Method fallback() {
         return fallback;
@@ -72,24 +70,25 @@ public final class LimitedMethod {
     /** Makes the call under its limits. */
     @Nullable
     public Object invoke(LimitedInvocation call) throws Throwable {
-        return style.invoke(this, call);
+        return kind.invoke(this, call);
     }
 
     /**
-     * The shortest way: whether a call of which nothing need be known has been admitted, so that only proceeding is left.
-     * Allocates nothing. False decides nothing.
+     * Takes the permits of a call without key, expression and request if that needs no reservation. Allocates nothing.
+     *
+     * @return true if the call is admitted and may proceed; false if {@link #invoke} has to decide
      */
     public boolean isAdmittedAtOnce() {
         LimitUse limit = only;
         if (limit == null
-                || style != CallStyle.BLOCKING
+                || kind != Kind.BLOCKING
                 || !limit.isPlain()
                 || currentRequest() != null
                 || !mayTry(limit.limit())
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
-        gate.tell(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
+        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
         return true;
     }
 
@@ -97,7 +96,7 @@ public final class LimitedMethod {
      * Whether no reservation is needed: the call does not wait, nothing ends with it, and nobody has to ask the limiter
      * again over a network to know who decided, or when a refused call may come again.
      */
-    private static boolean mayTry(NamedLimit limit) {
+    private static boolean mayTry(ConfiguredLimit limit) {
         return limit.policy() == Policy.REJECT
                 && !limit.countsInFlight()
                 && limit.limiter().source() != null;
@@ -105,19 +104,19 @@ public final class LimitedMethod {
 
     /** A call that blocks its thread until it ends. */
     private @Nullable Object invokeBlocking(LimitedInvocation call) throws Throwable {
-        CurrentRequest request = currentRequest();
-        List<LimitRequest> asks = asks(call, request);
-        if (asks.isEmpty()) {
+        CurrentRequest current = currentRequest();
+        List<LimitRequest> requests = requests(call, current);
+        if (requests.isEmpty()) {
             return call.proceed();
         }
-        LimitEnforcer.@Nullable Pass pass;
+        LimitEnforcer.@Nullable Admission admission;
         try {
-            boolean admitted = request == null && asks.size() == 1 && isAdmittedAtOnce(asks.get(0));
-            pass = admitted ? null : gate.enter(asks, request);
+            boolean admitted = current == null && requests.size() == 1 && isAdmittedAtOnce(requests.get(0));
+            admission = admitted ? null : enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
             return fallback == null && unattended != null && unattended.skip(refusal) ? null : fallback(call, refusal);
         }
-        if (pass == null) {
+        if (admission == null) {
             return call.proceed();
         }
         Object result = null;
@@ -125,7 +124,7 @@ public final class LimitedMethod {
             result = call.proceed();
             return result;
         } finally {
-            pass.endWith(result);
+            admission.endWith(result);
         }
     }
 
@@ -135,47 +134,48 @@ public final class LimitedMethod {
      *
      * @throws RateLimitExceededException when it is refused
      */
-    private boolean isAdmittedAtOnce(LimitRequest ask) {
-        if (ask.denied() || !mayTry(ask.limit())) {
+    private boolean isAdmittedAtOnce(LimitRequest request) {
+        if (request.denied() || !mayTry(request.limit())) {
             return false;
         }
         boolean tried = only != null && only.isPlain();
-        if (!tried && ask.limiter().tryAcquire(ask.key(), ask.permits())) {
-            if (!gate.isUnobserved()) {
-                gate.tell(ask.limit(), Outcome.ADMITTED, ask.key(), 0, ask::peek);
+        if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
+            if (!enforcer.isUnobserved()) {
+                enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peek);
             }
             return true;
         }
-        Decision refusal = ask.peek();
+        Decision refusal = request.peek();
         if (!refusal.admitted()) {
-            throw gate.refused(ask, refusal);
+            throw enforcer.refused(request, refusal);
         }
         return false;
     }
 
     /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    public CompletableFuture<LimitEnforcer.Pass> enterAsync(LimitedInvocation call, @Nullable CurrentRequest request) {
-        return gate.enterAsync(asks(call, request), request);
+    public CompletableFuture<LimitEnforcer.Admission> enterAsync(
+            LimitedInvocation call, @Nullable CurrentRequest current) {
+        return enforcer.enterAsync(requests(call, current), current);
     }
 
-    private List<LimitRequest> asks(LimitedInvocation call, @Nullable CurrentRequest request) {
+    private List<LimitRequest> requests(LimitedInvocation call, @Nullable CurrentRequest current) {
         Object target = call.target();
         @Nullable Object[] args = call.args();
         if (suspending) {
             args = Arrays.copyOf(args, args.length - 1);
         }
         if (only != null) {
-            LimitRequest ask = only.ask(target, args, request);
-            return ask == null ? List.of() : List.of(ask);
+            LimitRequest request = only.request(target, args, current);
+            return request == null ? List.of() : List.of(request);
         }
-        List<LimitRequest> asks = new ArrayList<>(limits.size());
+        List<LimitRequest> requests = new ArrayList<>(limits.size());
         for (LimitUse limit : limits) {
-            LimitRequest ask = limit.ask(target, args, request);
-            if (ask != null) {
-                asks.add(ask);
+            LimitRequest request = limit.request(target, args, current);
+            if (request != null) {
+                requests.add(request);
             }
         }
-        return asks;
+        return requests;
     }
 
     /** Calls the fallback, or throws the refusal if there is none. */
@@ -184,31 +184,23 @@ public final class LimitedMethod {
         if (fallback == null) {
             throw refusal;
         }
-        @Nullable Object[] arguments = Fallbacks.arguments(fallback, call.args(), suspending, refusal);
-        if (KotlinDetector.isSuspendingFunction(fallback)) {
-            return ReactiveCalls.invokeSuspending(fallback, call.target(), arguments);
-        }
-        try {
-            return fallback.invoke(call.target(), arguments);
-        } catch (InvocationTargetException ex) {
-            throw ex.getTargetException();
-        }
+        return Fallbacks.call(fallback, call.target(), call.args(), suspending, refusal);
     }
 
-    public LimitEnforcer gate() {
-        return gate;
+    public LimitEnforcer enforcer() {
+        return enforcer;
     }
 
     /** The request of this thread. */
     @Nullable
     public CurrentRequest currentRequest() {
-        return requests == null ? null : requests.current();
+        return source == null ? null : source.current();
     }
 
     /** The request of a subscription. */
     @Nullable
     public CurrentRequest currentRequest(Function<Object, @Nullable Object> reactorContext) {
-        return requests == null ? null : requests.current(reactorContext);
+        return source == null ? null : source.current(reactorContext);
     }
 
     @Override
@@ -217,10 +209,10 @@ public final class LimitedMethod {
     }
 
     /** How calls of a kind of method are made: blocking, asynchronous, reactive. */
-    interface CallStyle {
+    interface Kind {
 
         /** The calling thread waits, and the call ends when it returns. */
-        CallStyle BLOCKING = LimitedMethod::invokeBlocking;
+        Kind BLOCKING = LimitedMethod::invokeBlocking;
 
         @Nullable
         public Object invoke(LimitedMethod method, LimitedInvocation call) throws Throwable;
@@ -232,6 +224,6 @@ public final class LimitedMethod {
     }
 
     public boolean mayProceedLater() {
-        return style.mayProceedLater();
+        return kind.mayProceedLater();
     }
 }

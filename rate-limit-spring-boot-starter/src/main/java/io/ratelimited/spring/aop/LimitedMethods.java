@@ -4,10 +4,13 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.CallExpression;
 import io.ratelimited.spring.call.Fallbacks;
+import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitMerge;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -30,7 +33,8 @@ import org.springframework.util.StringValueResolver;
  */
 public final class LimitedMethods {
 
-    private final RateLimits rateLimits;
+    private final LimitRegistry registry;
+    private final LimitEnforcer enforcer;
     private final ConfigurableListableBeanFactory beanFactory;
     private final StringValueResolver placeholders;
     private final CurrentRequest.@Nullable Source requests;
@@ -42,10 +46,12 @@ public final class LimitedMethods {
     private boolean declared;
 
     public LimitedMethods(
-            RateLimits rateLimits,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
             ConfigurableListableBeanFactory beanFactory,
             CurrentRequest.@Nullable Source requests) {
-        this.rateLimits = rateLimits;
+        this.registry = registry;
+        this.enforcer = enforcer;
         this.beanFactory = beanFactory;
         this.placeholders = beanFactory::resolveEmbeddedValue;
         this.requests = requests;
@@ -88,7 +94,7 @@ public final class LimitedMethods {
             for (Method method : BeanTypes.methods(type)) {
                 for (Declaration declaration : Declaration.of(method, type)) {
                     LimitProperties properties = declaration.properties(placeholders);
-                    if (properties.isDefinition()) {
+                    if (LimitMerge.isDefinition(properties)) {
                         register(declaration, properties);
                     }
                 }
@@ -96,7 +102,7 @@ public final class LimitedMethods {
         }
     }
 
-    private NamedLimit register(Declaration declaration, LimitProperties properties) {
+    private ConfiguredLimit register(Declaration declaration, LimitProperties properties) {
         String name = declaration.name(placeholders);
         String place = declaration.place();
         if (declaration.isNameless(placeholders)) {
@@ -109,7 +115,7 @@ public final class LimitedMethods {
                         "Give one of the two a name, as in @RateLimited(name = \"…\").");
             }
         }
-        return rateLimits.register(name, place, properties);
+        return registry.register(name, place, properties);
     }
 
     private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
@@ -125,8 +131,8 @@ public final class LimitedMethods {
         Method fallback = null;
         for (Declaration declaration : declarations) {
             LimitProperties properties = declaration.properties(placeholders);
-            NamedLimit limit = register(declaration, properties);
-            LimitProperties use = rateLimits.merged(limit.name(), properties);
+            ConfiguredLimit limit = register(declaration, properties);
+            LimitProperties use = registry.merged(limit.name(), properties);
             Expressions expressions = new Expressions(limit, declaration, specific);
             expressions.require(
                     charged.add(limit.name() + "\n" + use.key()),
@@ -142,25 +148,25 @@ public final class LimitedMethods {
                 fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
             }
         }
-        LimitedMethod.CallStyle style = CallKinds.of(specific);
-        limits.forEach(limit -> rateLimits.prepare(limit::reads));
-        if (requests != null && style == LimitedMethod.CallStyle.BLOCKING) {
+        LimitedMethod.Kind kind = CallKinds.of(specific);
+        limits.forEach(limit -> registry.prepare(limit::reads));
+        if (requests != null && kind == LimitedMethod.Kind.BLOCKING) {
             requests.prepareBlocking(
-                    specific, limits.stream().map(LimitUse::limit).toList());
+                    specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
         }
-        return new LimitedMethod(specific, limits, fallback, rateLimits, style, requests);
+        return new LimitedMethod(specific, limits, fallback, enforcer, kind, requests);
     }
 
     /** Makes and checks the expressions of one limit on one method. */
     private final class Expressions {
 
-        private final NamedLimit limit;
+        private final ConfiguredLimit limit;
         private final String place;
         private final Method method;
         private final boolean once;
         private final Map<String, Integer> parameters = new HashMap<>();
 
-        Expressions(NamedLimit limit, Declaration declaration, Method method) {
+        Expressions(ConfiguredLimit limit, Declaration declaration, Method method) {
             this.limit = limit;
             this.place = declaration.place();
             this.method = method;
@@ -198,7 +204,7 @@ public final class LimitedMethods {
                         "Use what identifies it, such as its id.");
             }
             String permits = use.permits() == null ? "1" : use.permits();
-            boolean fixed = NamedLimit.isFixed(permits);
+            boolean fixed = ConfiguredLimit.isFixed(permits);
             return new LimitUse(
                     limit,
                     key,

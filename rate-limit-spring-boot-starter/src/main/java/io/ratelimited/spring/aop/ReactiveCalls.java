@@ -5,14 +5,10 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
-import kotlin.coroutines.Continuation;
-import kotlinx.coroutines.Job;
 import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
-import org.springframework.core.CoroutinesUtils;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.ReactiveAdapter;
 import org.springframework.core.ReactiveAdapterRegistry;
@@ -24,12 +20,12 @@ import reactor.util.context.ContextView;
 
 /**
  * Calls that return a reactive type, or are suspended: every subscription is a call of its own, decided when it is made
- * and before the method is called; a wait holds no thread. The one class that knows Reactor.
+ * and before the method is called; a wait holds no thread.
  *
  * <p>Suspend functions reach their advice as reactive methods: Spring's proxies make a publisher of the call before the
  * advice, and await it behind.
  */
-public final class ReactiveCalls implements LimitedMethod.CallStyle {
+public final class ReactiveCalls implements LimitedMethod.Kind {
 
     private static final ReactiveAdapterRegistry REGISTRY = ReactiveAdapterRegistry.getSharedInstance();
 
@@ -41,8 +37,8 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
         this.toReturnType = toReturnType;
     }
 
-    /** The style of methods of a return type; null when it is not reactive. */
-    static LimitedMethod.@Nullable CallStyle of(Class<?> returnType) {
+    /** The kind of methods of a return type; null when it is not reactive. */
+    static LimitedMethod.@Nullable Kind of(Class<?> returnType) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
         if (adapter == null) {
             return null;
@@ -53,8 +49,8 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
                 : null;
     }
 
-    /** The style of a suspend function. */
-    static LimitedMethod.CallStyle ofSuspending(Method method) {
+    /** The kind of a suspend function. */
+    static LimitedMethod.Kind ofSuspending(Method method) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(new MethodParameter(method, -1).getParameterType());
         boolean many = adapter != null
                 && adapter.getDescriptor().getReactiveType().getName().equals("kotlinx.coroutines.flow.Flow");
@@ -70,16 +66,6 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
                         : Mono.deferContextual(context -> new Subscription(method, call, caller, context).one()));
     }
 
-    /** Invokes a suspend function. */
-    static Object invokeSuspending(Method function, @Nullable Object target, @Nullable Object[] arguments) {
-        return Coroutines.invoke(function, target, arguments);
-    }
-
-    /** Whether Reactor forbids the calling thread to block. */
-    public static boolean isNonBlockingThread() {
-        return Schedulers.isInNonBlockingThread();
-    }
-
     private static Publisher<?> publisher(@Nullable Object value) {
         ReactiveAdapter adapter = value == null ? null : REGISTRY.getAdapter(null, value);
         return adapter == null ? Mono.justOrEmpty(value) : adapter.toPublisher(value);
@@ -90,7 +76,7 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
 
         private final LimitedMethod method;
         private final LimitedInvocation call;
-        private final CompletableFuture<LimitEnforcer.Pass> entered;
+        private final CompletableFuture<LimitEnforcer.Admission> entered;
         private volatile boolean started;
         private volatile boolean ended;
 
@@ -115,7 +101,7 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
         /** Goes on where Reactor's own delays do, off the thread that keeps time. */
         private Mono<Publisher<?>> later() {
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
-            entered.whenComplete((pass, failure) -> {
+            entered.whenComplete((admission, failure) -> {
                 if (!ended) {
                     decided.complete(true);
                 }
@@ -125,7 +111,7 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
                     .map(done -> admitted());
         }
 
-        /** What to subscribe to once the decision is known. */
+        /** The publisher to subscribe to once the decision is known. */
         private Publisher<?> admitted() {
             try {
                 entered.join();
@@ -150,28 +136,18 @@ public final class ReactiveCalls implements LimitedMethod.CallStyle {
             }
         }
 
-        /** Before the subscriber is told of the end, so that its next call finds the place of this one free. */
+        /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
         private void end() {
             ended = true;
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }
-            LimitEnforcer.Pass pass = entered.join();
+            LimitEnforcer.Admission admission = entered.join();
             if (started) {
-                pass.end();
+                admission.end();
             } else {
-                pass.cancel();
+                admission.cancel();
             }
-        }
-    }
-
-    /** Loaded only where coroutines are. */
-    private static final class Coroutines {
-
-        private static Object invoke(Method function, @Nullable Object target, @Nullable Object[] arguments) {
-            Continuation<?> caller = (Continuation<?>) Objects.requireNonNull(arguments[arguments.length - 1]);
-            return CoroutinesUtils.invokeSuspendingFunction(
-                    caller.getContext().minusKey(Job.Key), function, Objects.requireNonNull(target), arguments);
         }
     }
 }

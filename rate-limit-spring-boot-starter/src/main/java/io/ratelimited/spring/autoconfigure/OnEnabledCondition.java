@@ -6,7 +6,7 @@ import org.springframework.context.annotation.ConditionContext;
 import org.springframework.core.type.AnnotatedTypeMetadata;
 
 /**
- * Whether {@code rate-limit.enabled} says so, read as any other property: {@code on} is true, and what is neither true
+ * Matches by {@code rate-limit.enabled}, which is read as any other property: {@code on} is true, and what is neither true
  * nor false fails the start instead of limiting nothing.
  */
 public class OnEnabledCondition implements Condition {

@@ -6,7 +6,7 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.call.CallRoot;
-import io.ratelimited.spring.limit.NamedLimitFactory;
+import io.ratelimited.spring.limit.LimitMerge;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Objects;
@@ -34,7 +34,7 @@ import org.springframework.util.ReflectionUtils;
 
 /**
  * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
- * types of parameters and beans that expressions look into, and fallbacks, as the annotations say and the properties
+ * types of parameters and beans that expressions look into, and fallbacks, as annotations name them and the properties
  * that the build knows; and the scripts of Redis.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
@@ -52,6 +52,11 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     @Override
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
+        hints.reflection()
+                .registerType(
+                        LimitProperties.class,
+                        MemberCategory.INVOKE_DECLARED_CONSTRUCTORS,
+                        MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
         for (String filter : SECURITY_FILTERS) {
             hints.reflection()
@@ -119,7 +124,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             try {
                 RateLimitProperties properties =
                         Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
-                LimitProperties use = NamedLimitFactory.merged(
+                LimitProperties use = LimitMerge.merged(
                         properties,
                         limit.name(environment::resolvePlaceholders),
                         limit.properties(environment::resolvePlaceholders));
@@ -138,6 +143,6 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
         }
     }
 
-    /** What is reached by reflection. */
+    /** The members of one limit that are reached by reflection. */
     private record Use(@Nullable String fallback, List<String> expressions) {}
 }

@@ -2,8 +2,6 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.aop.LimitedInvocation;
-import io.ratelimited.spring.aop.LimitedMethod;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
@@ -22,46 +20,44 @@ public final class AsyncCalls {
 
     private AsyncCalls() {}
 
-    /** Makes a call of a method. */
-    public static @Nullable Object invoke(LimitedMethod method, LimitedInvocation call) throws Throwable {
-        CompletableFuture<LimitEnforcer.Pass> entered;
-        try {
-            entered = method.enterAsync(call, method.currentRequest());
-        } catch (RuntimeException ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
-        return AsyncCalls.<@Nullable Object>run(
-                entered, method.gate(), () -> cast(call.proceed()), refusal -> stage(method.fallback(call, refusal)));
-    }
-
-    /** Makes a call of a supplier; it ends when its stage completes. */
+    /** Calls a supplier under its limits; the call ends when its stage completes. */
     public static <T extends @Nullable Object> CompletableFuture<T> call(
-            LimitEnforcer gate,
-            List<LimitRequest> asks,
+            LimitEnforcer enforcer,
+            List<LimitRequest> requests,
             @Nullable CurrentRequest request,
             Callable<? extends @Nullable CompletionStage<T>> call) {
         try {
             CompletionStage<T> stage = AsyncCalls.<T>run(
-                    gate.enterAsync(asks, request), gate, call::call, CompletableFuture::failedFuture);
+                    enforcer.enterAsync(requests, request), enforcer, call::call, CompletableFuture::failedFuture);
             return stage == null ? CompletableFuture.completedFuture(null) : stage.toCompletableFuture();
         } catch (Throwable ex) {
             return CompletableFuture.failedFuture(ex);
         }
     }
 
-    private static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
-            CompletableFuture<LimitEnforcer.Pass> entered, LimitEnforcer gate, Body<T> body, Refused<T> refused)
+    /**
+     * Makes a call once it is admitted.
+     *
+     * @param entered completes when the call is admitted or refused
+     * @param refused makes the result of a refused call
+     */
+    public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
+            CompletableFuture<LimitEnforcer.Admission> entered,
+            LimitEnforcer enforcer,
+            Body<T> body,
+            Refused<T> refused)
             throws Throwable {
         if (!entered.isDone()) {
-            return new Waiting<>(entered, body, refused).start(gate.lateStart().ofThisCaller());
+            return new Waiting<>(entered, body, refused)
+                    .start(enforcer.executor().ofThisCaller());
         }
-        LimitEnforcer.Pass pass;
+        LimitEnforcer.Admission admission;
         try {
-            pass = entered.join();
+            admission = entered.join();
         } catch (RuntimeException ex) {
             return refusal(unwrap(ex), refused);
         }
-        return start(pass, body);
+        return start(admission, body);
     }
 
     /**
@@ -69,16 +65,16 @@ public final class AsyncCalls {
      * as long as it is in flight: then one that completes when it no longer does.
      */
     private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(
-            LimitEnforcer.Pass pass, Body<T> body) throws Throwable {
+            LimitEnforcer.Admission admission, Body<T> body) throws Throwable {
         CompletionStage<T> stage = null;
         try {
             stage = body.start();
         } finally {
-            if (stage == null || !pass.countsInFlight()) {
-                pass.end();
+            if (stage == null || !admission.countsInFlight()) {
+                admission.end();
             }
         }
-        return stage == null || !pass.countsInFlight() ? stage : new Result<T>().follow(stage, pass::endWith);
+        return stage == null || !admission.countsInFlight() ? stage : new Result<T>().follow(stage, admission::endWith);
     }
 
     private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
@@ -91,22 +87,12 @@ public final class AsyncCalls {
         }
     }
 
-    private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
-        CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
-        return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
-    }
-
-    @SuppressWarnings("unchecked")
-    private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
-        return (CompletionStage<@Nullable Object>) stage;
-    }
-
     public static Throwable unwrap(Throwable failure) {
         Throwable cause = failure.getCause();
         return failure instanceof CompletionException && cause != null ? cause : failure;
     }
 
-    /** Stands for the future of the method: cancelling it cancels that. */
+    /** The future that the caller gets: cancelling it cancels the future of the method. */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
         /** Ends with the stage, after what has to come before any reaction to its end. */
@@ -131,43 +117,43 @@ public final class AsyncCalls {
     /** A call that was not decided at once. */
     private static final class Waiting<T extends @Nullable Object> extends Result<T> {
 
-        private final CompletableFuture<LimitEnforcer.Pass> entered;
+        private final CompletableFuture<LimitEnforcer.Admission> entered;
         private final Body<T> body;
         private final Refused<T> refused;
 
-        private Waiting(CompletableFuture<LimitEnforcer.Pass> entered, Body<T> body, Refused<T> refused) {
+        private Waiting(CompletableFuture<LimitEnforcer.Admission> entered, Body<T> body, Refused<T> refused) {
             this.entered = entered;
             this.body = body;
             this.refused = refused;
         }
 
         private CompletableFuture<T> start(Executor later) {
-            entered.whenComplete((pass, failure) -> {
+            entered.whenComplete((admission, failure) -> {
                 if (isDone()) {
-                    giveBack(pass);
+                    giveBack(admission);
                     return;
                 }
                 try {
-                    later.execute(() -> decided(pass, failure));
+                    later.execute(() -> decided(admission, failure));
                 } catch (RuntimeException ex) {
-                    giveBack(pass);
+                    giveBack(admission);
                     completeExceptionally(ex);
                 }
             });
-            // Whoever completes it, by a timeout too, does not wait for its turn.
+            // A caller that completes this future, by a timeout too, no longer waits for its turn.
             whenComplete((value, failure) -> entered.cancel(false));
             return this;
         }
 
-        private void decided(LimitEnforcer.@Nullable Pass pass, @Nullable Throwable failure) {
+        private void decided(LimitEnforcer.@Nullable Admission admission, @Nullable Throwable failure) {
             if (isDone()) {
-                giveBack(pass);
+                giveBack(admission);
                 return;
             }
             try {
-                CompletionStage<T> stage = pass == null
+                CompletionStage<T> stage = admission == null
                         ? refusal(unwrap(Objects.requireNonNull(failure)), refused)
-                        : AsyncCalls.start(pass, body);
+                        : AsyncCalls.start(admission, body);
                 if (stage == null) {
                     complete(null);
                 } else {
@@ -178,23 +164,25 @@ public final class AsyncCalls {
             }
         }
 
-        private static void giveBack(LimitEnforcer.@Nullable Pass pass) {
-            if (pass != null) {
-                pass.cancel();
+        private static void giveBack(LimitEnforcer.@Nullable Admission admission) {
+            if (admission != null) {
+                admission.cancel();
             }
         }
     }
 
     /** The call itself. */
-    private interface Body<T extends @Nullable Object> {
+    public interface Body<T extends @Nullable Object> {
 
+        /** Makes the call. */
         @Nullable
         CompletionStage<T> start() throws Throwable;
     }
 
-    /** What happens instead of a refused call. */
-    private interface Refused<T extends @Nullable Object> {
+    /** The result of a refused call. */
+    public interface Refused<T extends @Nullable Object> {
 
+        /** Makes the result. */
         CompletionStage<T> instead(RateLimitExceededException refusal) throws Throwable;
     }
 }

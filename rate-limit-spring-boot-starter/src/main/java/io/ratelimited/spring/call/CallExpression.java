@@ -38,7 +38,7 @@ import org.springframework.util.ReflectionUtils;
  */
 public final class CallExpression {
 
-    /** Native images cannot load what is compiled. */
+    /** Native images cannot load compiled expressions. */
     private static final SpelCompilerMode COMPILER =
             NativeDetector.inNativeImage() ? SpelCompilerMode.OFF : SpelCompilerMode.MIXED;
 
@@ -46,7 +46,7 @@ public final class CallExpression {
     private static final Set<String> SELF = Set.of("root", "this");
     private static final Set<String> WORDS =
             Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
-    /** What can be said of a request that is no call of a method. */
+    /** The names that a request has which is no call of a method. */
     private static final Set<String> WORDS_OF_REQUEST = Set.of("clientIp", "principal", "session");
 
     /** Expressions belong to a method: a request is a call without parameters. */
@@ -62,7 +62,7 @@ public final class CallExpression {
     private final Map<String, Integer> parameters;
     /** The parameter that the expression starts from, or -1. */
     private final int parameter;
-    /** What is read of the parameter; null for the parameter itself. The whole expression if there is none. */
+    /** The path that is read from the parameter; null for the parameter itself. Without a parameter, the whole expression. */
     private final @Nullable SpelExpression expression;
     /** Whether arguments have to be looked up by name. */
     private final boolean readsParameters;

@@ -5,7 +5,7 @@ import java.lang.reflect.Method;
 import java.security.Principal;
 import org.jspecify.annotations.Nullable;
 
-/** Root of the expressions of a limit: what they can say without a {@code #}. Public for compiled expressions only. */
+/** Root of the expressions of a limit: the names that need no {@code #}. Public for compiled expressions only. */
 public final class CallRoot {
 
     private final Method method;

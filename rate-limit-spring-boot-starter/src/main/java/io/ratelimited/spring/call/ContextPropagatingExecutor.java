@@ -10,8 +10,8 @@ import org.slf4j.MDC;
 import org.springframework.util.ClassUtils;
 
 /**
- * Where calls go on that had to wait: never on the thread that keeps time or reads from Redis, and with the context of
- * their caller: what Micrometer's context propagation knows of (security, observation), and the MDC.
+ * Runs calls that had to wait, so that they never block the thread that keeps time or reads from Redis. They have the
+ * context of their caller: what Micrometer's context propagation covers (security, observation), and the MDC.
  */
 public final class ContextPropagatingExecutor {
 

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.spring.aop.ReactiveCalls;
 import org.springframework.util.ClassUtils;
+import reactor.core.scheduler.Schedulers;
 
-/** Knows the threads that must never sleep, because many requests share them: event loops, and Reactor's own timers. */
+/** Recognizes threads that must never sleep because many requests share them: event loops and Reactor's timers. */
 final class EventLoops {
 
     private static final boolean REACTOR =
@@ -26,7 +26,15 @@ final class EventLoops {
 
     /** Whether the calling thread is one of them. */
     static boolean isCurrentThread() {
-        return (REACTOR && ReactiveCalls.isNonBlockingThread())
+        return (REACTOR && Reactor.isNonBlockingThread())
                 || OF_NETTY.get(Thread.currentThread().getClass());
+    }
+
+    /** Loaded only where Reactor is. */
+    private static final class Reactor {
+
+        private static boolean isNonBlockingThread() {
+            return Schedulers.isInNonBlockingThread();
+        }
     }
 }

@@ -2,20 +2,25 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.InvalidRateLimitException;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletionStage;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import kotlin.coroutines.Continuation;
+import kotlinx.coroutines.Job;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.CoroutinesUtils;
 import org.springframework.core.KotlinDetector;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
-/** Finds the method that is called instead of a refused one. */
+/** Finds and calls the method that a limit names as its fallback. */
 public final class Fallbacks {
 
     private Fallbacks() {}
@@ -69,8 +74,8 @@ public final class Fallbacks {
         }
         List<Class<?>> own = all.subList(0, all.size() - 1);
         Class<?> continuation = all.get(all.size() - 1);
-        List<Class<?>> told = with(own, RateLimitExceededException.class);
-        return Stream.of(with(told, continuation), all, told, own);
+        List<Class<?>> withRefusal = with(own, RateLimitExceededException.class);
+        return Stream.of(with(withRefusal, continuation), all, withRefusal, own);
     }
 
     private static List<Class<?>> with(List<Class<?>> types, Class<?> last) {
@@ -88,8 +93,30 @@ public final class Fallbacks {
                         && ReactiveAdapterRegistry.getSharedInstance().getAdapter(type) != null);
     }
 
-    /** The arguments of a fallback in the place of a call. */
-    public static @Nullable Object[] arguments(
+    /**
+     * Calls a fallback in place of a refused call.
+     *
+     * @param suspending whether the refused method is a suspend function
+     */
+    public static @Nullable Object call(
+            Method fallback,
+            @Nullable Object target,
+            @Nullable Object[] args,
+            boolean suspending,
+            RateLimitExceededException refusal)
+            throws Throwable {
+        @Nullable Object[] arguments = arguments(fallback, args, suspending, refusal);
+        if (KotlinDetector.isSuspendingFunction(fallback)) {
+            return Coroutines.call(fallback, target, arguments);
+        }
+        try {
+            return fallback.invoke(target, arguments);
+        } catch (InvocationTargetException ex) {
+            throw ex.getTargetException();
+        }
+    }
+
+    private static @Nullable Object[] arguments(
             Method fallback, @Nullable Object[] args, boolean suspending, RateLimitExceededException refusal) {
         int own = suspending ? args.length - 1 : args.length;
         Class<?>[] types = fallback.getParameterTypes();
@@ -101,5 +128,15 @@ public final class Fallbacks {
             arguments[types.length - 1] = args[args.length - 1];
         }
         return arguments;
+    }
+
+    /** Loaded only where coroutines are. */
+    private static final class Coroutines {
+
+        private static Object call(Method function, @Nullable Object target, @Nullable Object[] arguments) {
+            Continuation<?> caller = (Continuation<?>) Objects.requireNonNull(arguments[arguments.length - 1]);
+            return CoroutinesUtils.invokeSuspendingFunction(
+                    caller.getContext().minusKey(Job.Key), function, Objects.requireNonNull(target), arguments);
+        }
     }
 }

@@ -25,8 +25,8 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
- * From the limits that a call is subject to, to the call's going or not: asks them, applies their policies, waits where
- * one says so, and tells observers and the current request. Thread-safe.
+ * Decides whether a call may go: asks its limits, applies their policies, waits where a policy allows it, and reports
+ * each decision to the observers and to the current request. Thread-safe.
  */
 public final class LimitEnforcer {
 
@@ -34,123 +34,129 @@ public final class LimitEnforcer {
 
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
-    private final ContextPropagatingExecutor lateStart;
+    private final ContextPropagatingExecutor executor;
     /** Names of the limits under WAIT that have refused a call on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
 
-    /** @param lateStart where calls go on that had to wait without a thread */
-    public LimitEnforcer(List<DecisionObserver> observers, Ticker ticker, ContextPropagatingExecutor lateStart) {
+    /**
+     * Makes an enforcer.
+     *
+     * @param executor runs calls that had to wait without a thread
+     */
+    public LimitEnforcer(List<DecisionObserver> observers, Ticker ticker, ContextPropagatingExecutor executor) {
         this.observers = List.copyOf(observers);
         this.ticker = ticker;
-        this.lateStart = lateStart;
+        this.executor = executor;
     }
 
+    /** The time that waits are measured by. */
     public Ticker ticker() {
         return ticker;
     }
 
-    ContextPropagatingExecutor lateStart() {
-        return lateStart;
+    /** Runs calls that had to wait without a thread. */
+    ContextPropagatingExecutor executor() {
+        return executor;
     }
 
-    /** Whether nobody wants to know of decisions, so that none has to be described. */
+    /** Whether there are no observers, so that no decision has to be described. */
     public boolean isUnobserved() {
         return observers.isEmpty();
     }
 
     /**
-     * Returns when the call may go. Never sleeps on an event loop: what would have to wait there is refused.
+     * Returns when the call may go. Never sleeps on an event loop: a call that would have to wait there is refused.
      *
      * @throws RateLimitExceededException when it is refused
-     * @throws CancellationException when interrupted while it waits: the permits are given back, the flag is set
+     * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
-    public Pass enter(List<LimitRequest> asks, @Nullable CurrentRequest request) {
-        Pass pass = new Pass(asks, request);
-        if (!pass.enforced.isEmpty()) {
-            enter(pass);
+    public Admission enter(List<LimitRequest> requests, @Nullable CurrentRequest current) {
+        Admission admission = new Admission(requests, current);
+        if (!admission.enforced.isEmpty()) {
+            enter(admission);
         }
-        if (!pass.shadows.isEmpty()) {
-            pass.askShadows(claim -> CompletableFuture.completedFuture(claim.reserve()));
+        if (!admission.shadows.isEmpty()) {
+            admission.reserveShadows(claim -> CompletableFuture.completedFuture(claim.reserve()));
         }
-        return pass;
+        return admission;
     }
 
-    private void enter(Pass pass) {
-        pass.requireKeys();
-        boolean maySleep = !pass.waits || !EventLoops.isCurrentThread();
-        Reservation reservation = AllOf.reserve(pass.claims(maySleep));
+    private void enter(Admission admission) {
+        admission.requireKeys();
+        boolean maySleep = !admission.waits || !EventLoops.isCurrentThread();
+        Reservation reservation = AllOf.reserve(admission.claims(maySleep));
         long waited = 0;
         try {
             if (reservation.mayWait()) {
                 long before = ticker.nanos();
                 if (!reservation.await()) {
-                    throw pass.refused(reservation);
+                    throw admission.refused(reservation);
                 }
                 waited = ticker.nanos() - before;
             } else if (reservation.isRefused()) {
                 if (!maySleep) {
-                    pass.warnOfEventLoop(reservation.decision());
+                    admission.warnOfEventLoop(reservation.decision());
                 }
-                throw pass.refused(reservation);
+                throw admission.refused(reservation);
             }
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
-            throw interrupted(pass, ex);
+            throw interrupted(admission, ex);
         }
-        pass.admitted(reservation, waited);
+        admission.admitted(reservation, waited);
     }
 
-    private static CancellationException interrupted(Pass pass, InterruptedException cause) {
+    private static CancellationException interrupted(Admission admission, InterruptedException cause) {
         CancellationException exception = new CancellationException("interrupted while waiting for rate limit '"
-                + pass.enforced.get(0).limit().name() + "'");
+                + admission.enforced.get(0).limit().name() + "'");
         exception.initCause(cause);
         return exception;
     }
 
     /**
-     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back, also
-     * after the call was let in.
+     * {@link #enter} without blocking. The future fails with the exception. Cancelling it gives the permits back, even
+     * after the call was admitted.
      */
-    public CompletableFuture<Pass> enterAsync(List<LimitRequest> asks, @Nullable CurrentRequest request) {
-        Pass pass = new Pass(asks, request);
-        CompletableFuture<Pass> entered = new CompletableFuture<>();
-        if (pass.enforced.isEmpty()) {
-            pass.letIn(entered);
+    public CompletableFuture<Admission> enterAsync(List<LimitRequest> requests, @Nullable CurrentRequest current) {
+        Admission admission = new Admission(requests, current);
+        CompletableFuture<Admission> entered = new CompletableFuture<>();
+        if (admission.enforced.isEmpty()) {
+            admission.letIn(entered);
             return entered;
         }
         try {
-            pass.requireKeys();
+            admission.requireKeys();
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(pass.claims(true)).whenComplete((reservation, failure) -> {
+        AllOf.reserveAsync(admission.claims(true)).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (reservation.mayWait()) {
-                pass.await(reservation, entered);
+                admission.await(reservation, entered);
             } else {
-                pass.decided(reservation, !reservation.isRefused(), 0, entered);
+                admission.decided(reservation, !reservation.isRefused(), 0, entered);
             }
         });
         return entered;
     }
 
-    /** The refusal of a call that was decided elsewhere and has no request. */
-    public RateLimitExceededException refused(LimitRequest ask, Decision decision) {
-        tell(ask.limit(), Outcome.REJECTED, ask.key(), 0, () -> decision);
+    /** Reports the refusal of a call outside a web request, and makes its exception. */
+    public RateLimitExceededException refused(LimitRequest request, Decision decision) {
+        report(request.limit(), Outcome.REJECTED, request.key(), 0, () -> decision);
         return new RateLimitExceededException(decision);
     }
 
-    /** {@link #enterAsync} for a caller that makes something else of the pass. */
+    /** {@link #enterAsync} with another result. */
     public <T> CompletableFuture<T> enterAsync(
-            List<LimitRequest> asks, @Nullable CurrentRequest request, Function<Pass, ? extends T> result) {
-        CompletableFuture<Pass> entered = enterAsync(asks, request);
+            List<LimitRequest> requests, @Nullable CurrentRequest current, Function<Admission, ? extends T> result) {
+        CompletableFuture<Admission> entered = enterAsync(requests, current);
         CompletableFuture<T> mapped = new CompletableFuture<>();
-        entered.whenComplete((pass, refusal) -> {
+        entered.whenComplete((admission, refusal) -> {
             if (refusal != null) {
                 mapped.completeExceptionally(refusal);
-            } else if (!mapped.complete(result.apply(pass))) {
-                pass.cancel();
+            } else if (!mapped.complete(result.apply(admission))) {
+                admission.cancel();
             }
         });
         mapped.whenComplete((ignored, cancellation) -> {
@@ -161,8 +167,8 @@ public final class LimitEnforcer {
         return mapped;
     }
 
-    /** Tells of a decision that was made elsewhere. An observer that fails is none of the call's business. */
-    public void tell(
+    /** Reports a decision to the observers. The failure of an observer is logged and does not fail the call. */
+    public void report(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         for (DecisionObserver observer : observers) {
             try {
@@ -176,26 +182,26 @@ public final class LimitEnforcer {
         }
     }
 
-    /** A call on its way: first the limits it is subject to, then, once it is let in, what has to end with it. */
-    public final class Pass {
+    /** The admission of one call: holds its reservations until the call ends. */
+    public final class Admission {
 
         private final List<LimitRequest> enforced = new ArrayList<>(2);
         private final List<LimitRequest> shadows = new ArrayList<>(0);
         private final List<Reservation> held = new ArrayList<>(1);
-        private final @Nullable CurrentRequest request;
+        private final @Nullable CurrentRequest current;
         private boolean countsInFlight;
         private boolean waits;
 
-        private Pass(List<LimitRequest> asks, @Nullable CurrentRequest request) {
-            this.request = request;
-            for (LimitRequest ask : asks) {
-                (ask.limit().policy() == Policy.SHADOW ? shadows : enforced).add(ask);
-                countsInFlight |= ask.limit().countsInFlight();
-                waits |= ask.limit().policy() == Policy.WAIT;
+        private Admission(List<LimitRequest> requests, @Nullable CurrentRequest current) {
+            this.current = current;
+            for (LimitRequest request : requests) {
+                (request.limit().policy() == Policy.SHADOW ? shadows : enforced).add(request);
+                countsInFlight |= request.limit().countsInFlight();
+                waits |= request.limit().policy() == Policy.WAIT;
             }
         }
 
-        /** Refuses a call without a key that a limit demands. */
+        /** Refuses a call without a key if a limit denies such calls. */
         private void requireKeys() {
             for (int i = 0; i < enforced.size(); i++) {
                 if (enforced.get(i).denied()) {
@@ -206,16 +212,16 @@ public final class LimitEnforcer {
 
         private List<Claim> claims(boolean maySleep) {
             List<Claim> claims = new ArrayList<>(enforced.size());
-            for (LimitRequest ask : enforced) {
-                claims.add(maySleep ? ask.claim() : ask.claimAtOnce());
+            for (LimitRequest request : enforced) {
+                claims.add(maySleep ? request.claim() : request.claimAtOnce());
             }
             return claims;
         }
 
-        /** Reports, once a limit, that its policy cannot be kept where the call comes from. */
+        /** Warns once for each limit that WAIT cannot apply on an event loop. */
         private void warnOfEventLoop(Decision decision) {
-            for (LimitRequest ask : enforced) {
-                NamedLimit limit = ask.limit();
+            for (LimitRequest request : enforced) {
+                NamedLimit limit = request.limit();
                 if (limit.name().equals(decision.limit())
                         && limit.policy() == Policy.WAIT
                         && refusedOnEventLoops.add(limit.name())) {
@@ -229,7 +235,7 @@ public final class LimitEnforcer {
             }
         }
 
-        private void await(Reservation reservation, CompletableFuture<Pass> entered) {
+        private void await(Reservation reservation, CompletableFuture<Admission> entered) {
             long before = ticker.nanos();
             CompletableFuture<Boolean> turn = reservation.awaitAsync();
             entered.whenComplete((ignored, cancellation) -> {
@@ -248,7 +254,7 @@ public final class LimitEnforcer {
         }
 
         private void decided(
-                Reservation reservation, boolean admitted, long waitedNanos, CompletableFuture<Pass> entered) {
+                Reservation reservation, boolean admitted, long waitedNanos, CompletableFuture<Admission> entered) {
             if (entered.isCancelled()) {
                 reservation.cancel();
             } else if (!admitted) {
@@ -259,10 +265,10 @@ public final class LimitEnforcer {
             }
         }
 
-        /** Without a thread that waits for the backend of a limit that only counts. */
-        private void letIn(CompletableFuture<Pass> entered) {
-            askShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(pass -> {
-                if (!entered.complete(pass)) {
+        /** Asks the shadow limits without blocking, then completes the future. */
+        private void letIn(CompletableFuture<Admission> entered) {
+            reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(admission -> {
+                if (!entered.complete(admission)) {
                     cancel();
                 }
             });
@@ -274,7 +280,7 @@ public final class LimitEnforcer {
             for (int i = 0; i < members.size(); i++) {
                 Reservation member = members.get(i);
                 boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
-                tellOf(
+                reportOf(
                         enforced.get(i),
                         delayed ? Outcome.DELAYED : Outcome.ADMITTED,
                         delayed ? waitedNanos : 0,
@@ -282,19 +288,20 @@ public final class LimitEnforcer {
             }
         }
 
-        /** Asks the limits that only count, one after the other, for a call that goes whatever they say. */
-        private CompletionStage<Pass> askShadows(Function<Claim, CompletionStage<Reservation>> asking) {
-            CompletionStage<Pass> asked = CompletableFuture.completedFuture(this);
+        /** Asks the shadow limits one after the other; the call goes whatever they decide. */
+        private CompletionStage<Admission> reserveShadows(Function<Claim, CompletionStage<Reservation>> reserving) {
+            CompletionStage<Admission> reserved = CompletableFuture.completedFuture(this);
             for (LimitRequest shadow : shadows) {
-                asked = shadow.denied()
-                        ? asked.whenComplete((pass, none) -> tellOf(shadow, Outcome.SHADOWED, 0, shadow::denial))
-                        : asked.thenCompose(pass -> asking.apply(shadow.claim()))
+                reserved = shadow.denied()
+                        ? reserved.whenComplete(
+                                (admission, none) -> reportOf(shadow, Outcome.SHADOWED, 0, shadow::denial))
+                        : reserved.thenCompose(admission -> reserving.apply(shadow.claim()))
                                 .handle((member, failure) -> {
                                     shadowed(shadow, member, failure);
                                     return this;
                                 });
             }
-            return asked;
+            return reserved;
         }
 
         private void shadowed(LimitRequest shadow, @Nullable Reservation member, @Nullable Throwable failure) {
@@ -303,44 +310,46 @@ public final class LimitEnforcer {
                 return;
             }
             held.add(member);
-            tellOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
+            reportOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
         }
 
         private RateLimitExceededException refused(Reservation reservation) {
             return refused(AllOf.refusedClaim(reservation), reservation.decision());
         }
 
-        /** @param position of the limit that refuses; a limit may be asked for several keys */
+        /** @param position of the request that was refused: one limit may be asked for several keys */
         private RateLimitExceededException refused(int position, Decision decision) {
             for (int i = 0; i < enforced.size(); i++) {
-                LimitRequest ask = enforced.get(i);
+                LimitRequest request = enforced.get(i);
                 if (i == position) {
-                    tellOf(ask, Outcome.REJECTED, 0, () -> decision);
-                } else if (request != null) {
-                    request.applies(ask.limit(), ask.limiter().limit());
+                    reportOf(request, Outcome.REJECTED, 0, () -> decision);
+                } else if (current != null) {
+                    current.applies(request.limit(), request.limiter().limit());
                 }
             }
             return new RateLimitExceededException(decision);
         }
 
-        private void tellOf(LimitRequest ask, Outcome outcome, long waitedNanos, Supplier<Decision> decision) {
-            tell(ask.limit(), outcome, ask.key(), waitedNanos, decision);
-            if (request != null) {
-                report(request, ask, outcome, decision);
-                String once = ask.once();
+        private void reportOf(LimitRequest request, Outcome outcome, long waitedNanos, Supplier<Decision> decision) {
+            LimitEnforcer.this.report(request.limit(), outcome, request.key(), waitedNanos, decision);
+            if (current != null) {
+                reportTo(current, request, outcome, decision);
+                String once = request.once();
                 if (once != null && outcome != Outcome.REJECTED) {
-                    request.charged(once);
+                    current.charged(once);
                 }
             }
         }
 
-        /** A request that cannot be written to is none of the call's business. */
-        private static void report(
-                CurrentRequest request, LimitRequest ask, Outcome outcome, Supplier<Decision> decision) {
+        /** A failure to report to the request is logged and does not fail the call. */
+        private static void reportTo(
+                CurrentRequest current, LimitRequest request, Outcome outcome, Supplier<Decision> decision) {
             try {
-                request.decided(ask.limit(), ask.limiter().limit(), outcome, decision);
+                current.decided(request.limit(), request.limiter().limit(), outcome, decision);
             } catch (RuntimeException ex) {
-                LOG.warn("Rate limit '" + ask.limit().name() + "': the request was not informed of a decision", ex);
+                LOG.warn(
+                        "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request",
+                        ex);
             }
         }
 
@@ -355,16 +364,17 @@ public final class LimitEnforcer {
                 end();
             } else if (result instanceof CompletionStage<?> stage) {
                 stage.whenComplete((value, failure) -> endWith(value));
-            } else if (request == null || !request.endsWith(result, this::end)) {
+            } else if (current == null || !current.endsWith(result, this::end)) {
                 end();
             }
         }
 
+        /** Whether the call counts as long as it is in flight. */
         public boolean countsInFlight() {
             return countsInFlight;
         }
 
-        /** The call will not be made: gives back what can be given back. */
+        /** The call is not made: gives its permits back. */
         public void cancel() {
             held.forEach(Reservation::cancel);
         }

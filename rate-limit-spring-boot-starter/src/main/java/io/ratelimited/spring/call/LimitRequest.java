@@ -3,22 +3,22 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one limit is asked for one call.
+ * The request of one call to one limit.
  *
- * @param limit which limit
+ * @param limit the limit that is asked
  * @param limiter its limiter, or that of the caller's tier
  * @param key whose budget; null for a limit without keys and for a missing key
  * @param permits at least 1
  * @param denied the key is missing, and the limit denies such calls
- * @param once what a web request is charged for only once; null for a charge with every call
+ * @param once names this use of the limit if it charges a web request only once; null if it charges every call
  */
 public record LimitRequest(
-        NamedLimit limit,
+        ConfiguredLimit limit,
         RateLimiter limiter,
         @Nullable Object key,
         long permits,
@@ -30,7 +30,7 @@ public record LimitRequest(
         return limiter.peek(key, permits, 0);
     }
 
-    /** What is decided about a call whose key is missing. */
+    /** The decision on a call whose key is missing. */
     Decision denial() {
         return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
     }

@@ -3,7 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Modifier;
 import java.security.Principal;
 import java.util.ArrayList;
@@ -37,7 +37,7 @@ public final class LimitUse {
         }
     };
 
-    private final NamedLimit limit;
+    private final ConfiguredLimit limit;
     private final @Nullable CallExpression key;
     private final @Nullable CallExpression permits;
     private final long fixedPermits;
@@ -48,7 +48,7 @@ public final class LimitUse {
 
     /** @param once names this use of the limit if it charges a web request only once; null if it charges every call */
     public LimitUse(
-            NamedLimit limit,
+            ConfiguredLimit limit,
             @Nullable CallExpression key,
             @Nullable CallExpression permits,
             long fixedPermits,
@@ -65,7 +65,7 @@ public final class LimitUse {
         this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
     }
 
-    public NamedLimit limit() {
+    public ConfiguredLimit limit() {
         return limit;
     }
 
@@ -74,7 +74,7 @@ public final class LimitUse {
         return Stream.of(key, permits, when, tier).anyMatch(expression -> expression != null && expression.reads(word));
     }
 
-    /** Whether the limit asks nothing about the call but whether it may go. */
+    /** Whether the limit has no expressions. */
     public boolean isPlain() {
         return key == null && permits == null && when == null && tier == null;
     }
@@ -83,32 +83,31 @@ public final class LimitUse {
         return fixedPermits;
     }
 
-    /** Describes the budget of a plain limit; made once, so that telling of a decision allocates nothing. */
+    /** Describes the budget of a plain limit; made once, so that reporting a decision allocates nothing. */
     public Supplier<Decision> plainDecision() {
         return plainDecision;
     }
 
     /**
-     * What to ask for a call.
+     * Evaluates the expressions of the limit for a call.
      *
-     * @return null when the limit does not apply to the call; of a call whose key is missing, where the limit denies such
-     *     calls, that it is to be refused
+     * @return null when the limit does not apply to the call
      * @throws IllegalStateException when an expression fails or yields what it may not
      */
     @Nullable
-    public LimitRequest ask(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
-        if (once != null && request != null && request.isCharged(once)) {
+    public LimitRequest request(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest current) {
+        if (once != null && current != null && current.isCharged(once)) {
             return null;
         }
-        if (when != null && !condition(when, when.value(target, args, request))) {
+        if (when != null && !condition(when, when.value(target, args, current))) {
             return null;
         }
-        RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, request));
-        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, request));
+        RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
+        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
         if (key == null) {
             return new LimitRequest(limit, limiter, null, weight, false, once);
         }
-        Object id = identity(key, key.value(target, args, request));
+        Object id = identity(key, key.value(target, args, current));
         if (id != null) {
             return new LimitRequest(limit, limiter, id, weight, false, once);
         }
@@ -133,7 +132,7 @@ public final class LimitUse {
         throw unusable(expression, "a whole number of at least 1", text(value));
     }
 
-    /** Tells the text "true" from the value true. */
+    /** Text is quoted, so that "true" differs from the value true. */
     private static String text(@Nullable Object value) {
         return value instanceof CharSequence ? "\"" + value + "\"" : String.valueOf(value);
     }
@@ -145,7 +144,7 @@ public final class LimitUse {
                 : limit.limiterOfTier(tierName.toString());
     }
 
-    /** What tells callers apart; null for a missing key. */
+    /** The key as an object with equals that never changes; null for a missing key. */
     private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
         if (id instanceof Principal principal) {

@@ -31,7 +31,7 @@ public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostPr
         this.validatesFirst = validatesFirst;
     }
 
-    /** Remembers what is made before the processors that make proxies are there. */
+    /** Remembers the beans that are made before the processors that make proxies. */
     @Override
     public void postProcessBeanFactory(ConfigurableListableBeanFactory beans) {
         beans.addBeanPostProcessor(new BeanPostProcessor() {

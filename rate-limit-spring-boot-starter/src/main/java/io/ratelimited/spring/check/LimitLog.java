@@ -3,7 +3,7 @@ package io.ratelimited.spring.check;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -12,23 +12,23 @@ import org.apache.commons.logging.LogFactory;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.event.ContextRefreshedEvent;
 
-/** Says once what limits there are, one line a limit, when the context has started. */
+/** Logs each limit once, in one line, when the context has started. */
 public final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
 
     private static final Log LOG = LogFactory.getLog(LimitLog.class);
 
-    private final RateLimits rateLimits;
-    private final Set<String> said = ConcurrentHashMap.newKeySet();
+    private final LimitRegistry registry;
+    private final Set<String> logged = ConcurrentHashMap.newKeySet();
 
-    public LimitLog(RateLimits rateLimits) {
-        this.rateLimits = rateLimits;
+    public LimitLog(LimitRegistry registry) {
+        this.registry = registry;
     }
 
-    /** Child contexts publish the event here too, which is why each limit is said once. */
+    /** Child contexts publish the event here too, so each limit is logged only once. */
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {
-        rateLimits.all().stream()
-                .filter(limit -> LOG.isInfoEnabled() && said.add(limit.name()))
+        registry.all().stream()
+                .filter(limit -> LOG.isInfoEnabled() && logged.add(limit.name()))
                 .forEach(limit -> LOG.info("Rate limit " + describe(limit)));
     }
 
@@ -43,11 +43,14 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             text.append(", key ").append(limit.properties().key());
         }
         LimitProperties properties = limit.properties();
-        if (properties.backend() == LimitProperties.Backend.REDIS) {
-            text.append(", on redis, on-failure ").append(LimitSettings.kebab(properties.onFailure()));
-            if (properties.maxOvershoot() != null) {
-                text.append(", max-overshoot ").append(properties.maxOvershoot());
-            }
+        if (!"memory".equals(properties.backend())) {
+            text.append(", on ").append(properties.backend());
+        }
+        if (properties.onFailure() != null) {
+            text.append(", on-failure ").append(LimitSettings.kebab(properties.onFailure()));
+        }
+        if (properties.maxOvershoot() != null) {
+            text.append(", max-overshoot ").append(properties.maxOvershoot());
         }
         if (!limit.tiers().isEmpty()) {
             text.append(", tiers ")

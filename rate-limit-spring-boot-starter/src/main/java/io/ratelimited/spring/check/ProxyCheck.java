@@ -24,7 +24,7 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
 /** Finds the calls of a class with limited methods that Spring's proxies do not see: they would go without a limit. */
 final class ProxyCheck {
 
-    private static final Log LOG = LogFactory.getLog(StartupCheck.class);
+    private static final Log LOG = LogFactory.getLog(ProxyCheck.class);
 
     private final Class<?> type;
     private final Map<Method, LimitedMethod> limited;

@@ -1,10 +1,10 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.LimitedTypes;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -22,7 +22,7 @@ public final class StartupCheck implements SmartInitializingSingleton {
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
-    private final RateLimits rateLimits;
+    private final LimitRegistry registry;
     private final @Nullable BeanInspector made;
     private final Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new ConcurrentHashMap<>();
 
@@ -30,11 +30,11 @@ public final class StartupCheck implements SmartInitializingSingleton {
     public StartupCheck(
             ConfigurableListableBeanFactory beans,
             LimitedMethods methods,
-            RateLimits rateLimits,
+            LimitRegistry registry,
             @Nullable BeanInspector made) {
         this.beans = beans;
         this.methods = methods;
-        this.rateLimits = rateLimits;
+        this.registry = registry;
         this.made = made;
     }
 
@@ -57,7 +57,7 @@ public final class StartupCheck implements SmartInitializingSingleton {
                 ProxyCheck.warnIfUnlimited(name, bean);
             }
         });
-        rateLimits.registerConfigured();
+        registry.registerConfigured();
     }
 
     private void check(Class<?> type, @Nullable Object bean) {

@@ -19,7 +19,7 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 
-/** Explains properties under {@code rate-limit} that do not exist or are empty, and guesses what was meant. */
+/** Explains properties under {@code rate-limit} that do not exist or are empty, and suggests similar names. */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
 

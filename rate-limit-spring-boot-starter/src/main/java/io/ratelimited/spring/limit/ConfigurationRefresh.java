@@ -2,7 +2,6 @@ package io.ratelimited.spring.limit;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -29,11 +28,11 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
     private static final BindHandler STRICT =
             new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter());
 
-    private final RateLimits rateLimits;
+    private final LimitRegistry registry;
     private final Environment environment;
 
-    public ConfigurationRefresh(RateLimits rateLimits, Environment environment) {
-        this.rateLimits = rateLimits;
+    public ConfigurationRefresh(LimitRegistry registry, Environment environment) {
+        this.registry = registry;
         this.environment = environment;
     }
 
@@ -47,11 +46,11 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
         return false;
     }
 
-    /** Binds everything again instead of asking the event for its keys: what is as before changes nothing. */
+    /** Binds everything again instead of asking the event for its keys: an unchanged value changes nothing. */
     @Override
     public void onApplicationEvent(ApplicationEvent event) {
         try {
-            List<String> changed = rateLimits.refresh(
+            List<String> changed = registry.refresh(
                     Binder.get(environment).bindOrCreate("rate-limit", Bindable.of(RateLimitProperties.class), STRICT));
             if (!changed.isEmpty()) {
                 LOG.info("The configuration of rate limits " + changed + " has changed and is in force");

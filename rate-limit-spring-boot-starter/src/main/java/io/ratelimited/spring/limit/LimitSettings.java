@@ -5,22 +5,28 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
 import java.time.Duration;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 
-/** From what was said about a limit to the limit. */
+/** Converts the properties of a limit to the limit, and checks them. */
 public final class LimitSettings {
 
     private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
     /** Whatever the algorithm of the limit, a tier whose rate is unlimited is one of a rate. */
-    private static final LimitProperties EXEMPT = LimitProperties.of(Algorithm.TOKEN_BUCKET);
+    private static final LimitProperties EXEMPT = LimitProperties.of(Map.of("algorithm", Algorithm.TOKEN_BUCKET));
+
+    /** Properties of a limit that some backends read and others do not. */
+    private static final List<String> OF_SOME_BACKENDS = List.of("onFailure", "maxOvershoot");
 
     private LimitSettings() {}
 
-    /** Where an attribute of a limit is said, for messages. */
+    /** Finds the place that sets an attribute of a limit, for messages. */
     interface Places {
 
         /**
@@ -34,7 +40,7 @@ public final class LimitSettings {
     /**
      * The limit that the properties describe.
      *
-     * @throws InvalidRateLimitException when they cannot be meant
+     * @throws InvalidRateLimitException when they are invalid
      */
     static Limit limit(String name, Places places, LimitProperties properties) {
         try {
@@ -43,7 +49,7 @@ public final class LimitSettings {
             String problem = String.valueOf(ex.getMessage());
             throw new InvalidRateLimitException(
                     name,
-                    places.of(problem.split(" ", 2)[0]), // what is wrong begins with the attribute
+                    places.of(problem.split(" ", 2)[0]), // the message begins with the attribute
                     problem,
                     "Correct it in the annotation or under " + property(name) + ".",
                     ex);
@@ -51,25 +57,26 @@ public final class LimitSettings {
     }
 
     /**
-     * The properties of a tier: what it says itself, and what it inherits.
+     * The properties of a tier: its own, and those it inherits from the limit.
      *
-     * @throws InvalidRateLimitException when it says what belongs to the limit as a whole
+     * @throws InvalidRateLimitException when it sets a property of the limit as a whole
      */
     static LimitProperties tierProperties(String name, String place, LimitProperties said, LimitProperties base) {
-        String foreign = said.foreignToTier();
+        String foreign = LimitMerge.foreignToTier(said);
         if (foreign != null) {
             throw new InvalidRateLimitException(
                     name,
                     place,
-                    "a tier cannot say " + foreign,
-                    "Say it for the limit as a whole, under " + property(name) + ".");
+                    "a tier cannot set " + foreign,
+                    "Set it for the limit as a whole, under " + property(name) + ".");
         }
         boolean exempt = said.algorithm() == null
                 && said.rate() != null
                 && said.rate().strip().equalsIgnoreCase("unlimited");
-        LimitProperties own = exempt ? EXEMPT.over(said) : said;
-        LimitProperties inherited = base.asBaseOf(own);
-        return own.over(own.algorithm() == null ? inherited : inherited.suitedTo(own.algorithm()));
+        LimitProperties own = exempt ? LimitMerge.over(EXEMPT, said) : said;
+        LimitProperties inherited = LimitMerge.asBaseOf(base, own);
+        return LimitMerge.over(
+                own, own.algorithm() == null ? inherited : LimitMerge.suitedTo(inherited, own.algorithm()));
     }
 
     /** Checks what the limit itself does not know of. */
@@ -96,21 +103,32 @@ public final class LimitSettings {
         }
     }
 
-    /** Checks that a limit that is said to be in memory does not say in the same place what only Redis does. */
-    static void checkBackend(String name, LimitProperties said) {
-        if (said.backend() != LimitProperties.Backend.MEMORY) {
+    /** Checks that a place that chooses a backend sets nothing that only other backends read. */
+    static void checkBackend(String name, LimitProperties own, LimiterFactory factory) {
+        if (own.backend() == null) {
             return;
         }
-        String attribute = said.onFailure() != null ? "onFailure" : "maxOvershoot";
-        String foreign = said.onFailure() != null
-                ? "onFailure has no meaning for backend memory: " + kebab(said.onFailure())
-                : said.maxOvershoot() != null
-                        ? "maxOvershoot has no meaning for backend memory: " + said.maxOvershoot()
-                        : null;
-        if (foreign != null) {
-            throw new InvalidRateLimitException(
-                    name, property(name, attribute), foreign, "Remove it, or set backend to redis.");
+        Map<String, Object> values = own.values();
+        for (String property : OF_SOME_BACKENDS) {
+            if (values.containsKey(property) && !factory.properties().contains(property)) {
+                Object value = values.get(property);
+                throw new InvalidRateLimitException(
+                        name,
+                        property(name, property),
+                        property + " has no meaning for backend " + own.backend() + ": "
+                                + (value instanceof Enum<?> constant ? kebab(constant) : value),
+                        "Remove it, or choose a backend that reads it, such as redis.");
+            }
         }
+    }
+
+    /** The properties without those that a backend does not read. */
+    static LimitProperties suitedTo(LimitProperties properties, LimiterFactory factory) {
+        Map<String, Object> values = properties.values();
+        values.keySet()
+                .removeIf(name ->
+                        OF_SOME_BACKENDS.contains(name) && !factory.properties().contains(name));
+        return LimitProperties.of(values);
     }
 
     /** Checks that a longest wait that one place states for the limit has a meaning. */
@@ -132,7 +150,7 @@ public final class LimitSettings {
                 "Set the policy to WAIT, or remove maxWait.");
     }
 
-    /** Sets what the properties say. */
+    /** Sets the values of the properties. */
     static Limit.Builder apply(LimitProperties properties, Limit.Builder builder) {
         set(properties.rate(), builder::rate);
         set(properties.burst(), builder::burst);

@@ -6,14 +6,11 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.NamedLimit;
 import java.time.Duration;
-import java.util.LinkedHashMap;
+import java.util.HashMap;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.Function;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -26,16 +23,16 @@ public final class LimitUpdate {
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
     private static final String RESTART = "Nothing was changed; change the configuration and restart.";
 
-    /** What is read only once, where the limit is made or used. */
+    /** Properties that are read only once, when the limit is made or first used. */
     private static final Set<String> FIXED =
             Set.of("key", "permits", "when", "tier", "fallback", "backend", "onFailure", "maxOvershoot");
 
-    private final NamedLimit limit;
+    private final ConfiguredLimit limit;
     private final LimitProperties next;
     private final Limit target;
     private final Map<String, Limit> tierTargets = new TreeMap<>();
 
-    private LimitUpdate(NamedLimit limit, LimitProperties next, @Nullable Limit adjusted) {
+    private LimitUpdate(ConfiguredLimit limit, LimitProperties next, @Nullable Limit adjusted) {
         this.limit = limit;
         this.next = next;
         this.target = adjusted != null ? adjusted : LimitSettings.limit(limit.name(), attribute -> place(limit), next);
@@ -55,11 +52,11 @@ public final class LimitUpdate {
     }
 
     /**
-     * Changes what the given properties say.
+     * Changes the given properties.
      *
      * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
      */
-    public static LimitUpdate of(NamedLimit limit, LimitProperties changes) {
+    static LimitUpdate of(ConfiguredLimit limit, LimitProperties changes) {
         Set<String> fixed = fixed(changes).keySet();
         if (!fixed.isEmpty()) {
             throw invalid(limit, String.join(", ", fixed) + " cannot be changed at run time", RESTART);
@@ -70,12 +67,14 @@ public final class LimitUpdate {
             if (said == null) {
                 throw invalid(limit, "there is no tier '" + tier + "'; there are " + tiers.keySet(), RESTART);
             }
-            tiers.put(tier, change.over(said));
+            tiers.put(tier, LimitMerge.over(change, said));
         });
         Algorithm other = changes.algorithm();
-        LimitProperties now =
-                other == null ? limit.properties() : limit.properties().suitedTo(other);
-        LimitProperties next = withTiers(tiers).over(changes).over(now);
+        LimitProperties now = other == null ? limit.properties() : LimitMerge.suitedTo(limit.properties(), other);
+        Map<String, Object> values = now.values();
+        values.putAll(changes.values());
+        values.put("tiers", tiers);
+        LimitProperties next = LimitProperties.of(values);
         return new LimitUpdate(limit, next, adjusted(limit, changes));
     }
 
@@ -84,7 +83,7 @@ public final class LimitUpdate {
      *
      * @throws InvalidRateLimitException when it cannot be changed so at run time
      */
-    public static LimitUpdate to(NamedLimit limit, Limit changed) {
+    static LimitUpdate to(ConfiguredLimit limit, Limit changed) {
         return new LimitUpdate(limit, limit.properties(), changed);
     }
 
@@ -93,7 +92,7 @@ public final class LimitUpdate {
      *
      * @throws InvalidRateLimitException when the outcome is not a valid limit
      */
-    public static LimitUpdate between(NamedLimit limit, LimitProperties old, LimitProperties changed) {
+    static LimitUpdate between(ConfiguredLimit limit, LimitProperties old, LimitProperties changed) {
         LimitProperties next = rebased(limit.properties(), old, changed);
         warn(limit, "", fixed(old), fixed(changed));
         warn(
@@ -101,12 +100,12 @@ public final class LimitUpdate {
                 "the set of ",
                 Map.of("tiers", tiers(old).keySet()),
                 Map.of("tiers", tiers(next).keySet()));
-        boolean removed = !changed.over(old).equals(changed);
+        boolean removed = !LimitMerge.over(changed, old).equals(changed);
         return new LimitUpdate(
                 limit, next, removed ? null : adjusted(limit, rebased(LimitProperties.NONE, old, changed)));
     }
 
-    private static void warn(NamedLimit limit, String part, Map<String, ?> old, Map<String, ?> changed) {
+    private static void warn(ConfiguredLimit limit, String part, Map<String, ?> old, Map<String, ?> changed) {
         if (!old.equals(changed)) {
             LOG.warn("Rate limit '" + limit.name() + "': a change of " + part + "properties takes effect at the next"
                     + " start, from " + old + " to " + changed);
@@ -114,7 +113,7 @@ public final class LimitUpdate {
     }
 
     /** The limit in use with some changes, so that what was changed elsewhere stays; null for another algorithm. */
-    private static @Nullable Limit adjusted(NamedLimit limit, LimitProperties changes) {
+    private static @Nullable Limit adjusted(ConfiguredLimit limit, LimitProperties changes) {
         if (changes.algorithm() != null && changes.algorithm() != limit.limit().algorithm()) {
             return null;
         }
@@ -153,20 +152,20 @@ public final class LimitUpdate {
         }
     }
 
-    private static InvalidRateLimitException invalid(NamedLimit limit, String problem, String remedy) {
+    private static InvalidRateLimitException invalid(ConfiguredLimit limit, String problem, String remedy) {
         return new InvalidRateLimitException(limit.name(), place(limit), problem, remedy);
     }
 
-    private static String place(NamedLimit limit) {
+    private static String place(ConfiguredLimit limit) {
         return "change at run time, of " + limit.place();
     }
 
-    public String name() {
+    String name() {
         return limit.name();
     }
 
     /** Changes the limit and its tiers, as far as they differ from what is in use. */
-    public void apply() {
+    void apply() {
         if (!target.equals(limit.limit())) {
             limit.limiter().update(target);
         }
@@ -182,37 +181,19 @@ public final class LimitUpdate {
         return properties.tiers() == null ? Map.of() : properties.tiers();
     }
 
-    private static LimitProperties withTiers(Map<String, LimitProperties> tiers) {
-        return new LimitProperties(
-                null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                null, tiers, null, null, null);
-    }
-
-    /** What is said of {@link #FIXED}. */
+    /** The values of the properties in {@link #FIXED}. */
     private static Map<String, Object> fixed(LimitProperties properties) {
-        Map<String, Object> said = new LinkedHashMap<>();
-        LimitProperties.of(new LimitProperties.Choice() {
-            @Override
-            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
-                T value = property.apply(properties);
-                if (value != null && FIXED.contains(name)) {
-                    said.put(name, value);
-                }
-                return value;
-            }
-        });
-        return said;
+        Map<String, Object> values = properties.values();
+        values.keySet().retainAll(FIXED);
+        return values;
     }
 
     /** The properties as they are now, and where old and new configuration differ, those of the new one. */
     private static LimitProperties rebased(LimitProperties now, LimitProperties old, LimitProperties changed) {
-        return LimitProperties.of(new LimitProperties.Choice() {
-            @Override
-            public <T> @Nullable T of(String name, Function<LimitProperties, @Nullable T> property) {
-                T next = property.apply(changed);
-                boolean kept = FIXED.contains(name) || Objects.equals(property.apply(old), next);
-                return kept ? property.apply(now) : next;
-            }
-        });
+        Map<String, @Nullable Object> difference = LimitMerge.difference(old, changed);
+        difference.keySet().removeAll(FIXED);
+        Map<String, @Nullable Object> values = new HashMap<>(now.values());
+        values.putAll(difference);
+        return LimitProperties.of(values);
     }
 }

@@ -5,7 +5,7 @@ import java.util.Comparator;
 import java.util.Locale;
 import java.util.Optional;
 
-/** Guesses what a misspelt name was meant to be. */
+/** Finds the known name that is most similar to a misspelt one. */
 public final class SimilarName {
 
     private SimilarName() {}

@@ -10,11 +10,11 @@ import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.context.annotation.ConditionContext;
 import org.springframework.core.type.AnnotatedTypeMetadata;
 
-/** Whether any limit can be on Redis: only properties say so, and an application without one has nothing of Redis. */
+/** Matches if a property puts a limit on Redis. Only properties can, so without one nothing of Redis is made. */
 final class OnRedisBackendCondition extends SpringBootCondition {
 
-    /** What properties say about backends; the rest is not looked at here. */
-    record Said(
+    /** The backends that the properties name. */
+    record Backends(
             @Nullable String backend,
             @Nullable OfLimit defaults,
             @Nullable Map<String, OfLimit> limits) {
@@ -32,7 +32,7 @@ final class OnRedisBackendCondition extends SpringBootCondition {
     @Override
     public ConditionOutcome getMatchOutcome(ConditionContext context, AnnotatedTypeMetadata metadata) {
         boolean redis = Binder.get(context.getEnvironment())
-                .bindOrCreate("rate-limit", Said.class)
+                .bindOrCreate("rate-limit", Backends.class)
                 .redis();
         return new ConditionOutcome(
                 redis,

@@ -11,7 +11,7 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Who decides about limits on Redis: it (UP), or also this instance (DEGRADED) as {@code on-failure} says. Never DOWN:
+ * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. Never DOWN:
  * what calls are let in without Redis was chosen for each limit, and an instance taken out of service for it would
  * serve none. Asks nobody; thread-safe.
  */
@@ -43,7 +43,7 @@ final class RateLimitHealthIndicator implements HealthIndicator {
         return health.build();
     }
 
-    /** Who decides what is asked now, in the words of the meters. */
+    /** The sources of decisions now, as the meters name them. */
     private static List<String> sources(RedisHealth.State state) {
         return switch (state) {
             case UP -> List.of(word(Decision.Source.REDIS));

@@ -15,7 +15,8 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.Set;
 import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
@@ -41,7 +42,7 @@ import org.springframework.util.StringUtils;
         afterName = "org.springframework.boot.data.redis.autoconfigure.DataRedisAutoConfiguration")
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
 @Conditional(OnRedisBackendCondition.class)
-@ConditionalOnBean(RouteLimits.class)
+@ConditionalOnBean(LimitRegistry.class)
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
@@ -139,8 +140,13 @@ public final class RedisRateLimitAutoConfiguration {
             implements LimiterFactory {
 
         @Override
-        public LimitProperties.Backend backend() {
-            return LimitProperties.Backend.REDIS;
+        public String backend() {
+            return "redis";
+        }
+
+        @Override
+        public Set<String> properties() {
+            return Set.of("onFailure", "maxOvershoot");
         }
 
         @Override

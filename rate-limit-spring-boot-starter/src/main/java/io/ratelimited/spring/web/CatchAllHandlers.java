@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -30,9 +30,9 @@ public final class CatchAllHandlers implements SmartInitializingSingleton {
     private static final Log LOG = LogFactory.getLog(CatchAllHandlers.class);
 
     private final ApplicationContext context;
-    private final RateLimits limits;
+    private final LimitRegistry limits;
 
-    public CatchAllHandlers(ApplicationContext context, RateLimits limits) {
+    public CatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
         this.context = context;
         this.limits = limits;
     }

@@ -11,9 +11,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The address of a client, as one text for one client. Takes what the server resolved and never reads a forwarding
- * header: whether those are believed is for {@code server.forward-headers-strategy} to say.
+ * header: {@code server.forward-headers-strategy} decides whether those are trusted.
  *
- * @param ipv6PrefixLength bits of an IPv6 address that tell clients apart, from 1 to 128: a client can pick any of the
+ * @param ipv6PrefixLength bits of an IPv6 address that identify a client, from 1 to 128: a client can pick any of the
  *     rest
  */
 public record ClientAddress(int ipv6PrefixLength) {

@@ -142,7 +142,7 @@ public final class LimitFields {
     }
 
     /**
-     * Seconds until there is more, 0 if that is not said. Retry-After must not point before it, so what would be later is
+     * Seconds until there is more, 0 if the field leaves that out. Retry-After must not point before it, so what would be later is
      * cut to it for the limit that refused, and left out for the others.
      */
     private static long reset(Decision decision, @Nullable Long retryAfter) {

@@ -9,7 +9,7 @@ import java.time.Duration;
 import java.util.Locale;
 
 /**
- * What the rate limit fields say about a limit whatever it decides: worked out once, because every response repeats it.
+ * The part of the rate limit fields that does not depend on a decision. Computed once, because every response repeats it.
  *
  * @param limit which limit; one that changes is another object
  * @param name its name as a String of RFC 9651

@@ -4,10 +4,10 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
@@ -17,19 +17,19 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
 /**
- * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
+ * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and limitRequests them; matching a
  * request to its routes is left to the web filter. A bean of the starter. Immutable.
  */
 public final class RouteLimits {
 
     private final List<Route> routes;
-    private final RateLimits rateLimits;
-    private final LimitEnforcer gate;
+    private final LimitRegistry registry;
+    private final LimitEnforcer enforcer;
 
-    private RouteLimits(List<Route> routes, RateLimits rateLimits) {
+    private RouteLimits(List<Route> routes, LimitRegistry registry, LimitEnforcer enforcer) {
         this.routes = List.copyOf(routes);
-        this.rateLimits = rateLimits;
-        this.gate = rateLimits.gate();
+        this.registry = registry;
+        this.enforcer = enforcer;
     }
 
     /**
@@ -39,20 +39,22 @@ public final class RouteLimits {
      */
     public static RouteLimits of(
             @Nullable List<RateLimitProperties.Route> properties,
-            RateLimits rateLimits,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
             ConfigurableBeanFactory beans) {
         List<RateLimitProperties.Route> all = properties == null ? List.of() : properties;
-        RouteReader reader = new RouteReader(rateLimits, beans);
+        RouteReader reader = new RouteReader(registry, beans);
         return new RouteLimits(
                 IntStream.range(0, all.size())
                         .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
                         .toList(),
-                rateLimits);
+                registry,
+                enforcer);
     }
 
     /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */
     public boolean isIdle() {
-        return rateLimits.isEmpty();
+        return registry.isEmpty();
     }
 
     /** All routes, in the order of the properties. */
@@ -61,41 +63,34 @@ public final class RouteLimits {
     }
 
     /**
-     * Returns when a request may go, sleeping where a limit says so.
+     * Returns when a request may go; sleeps where the policy of a limit is to wait.
      *
      * @param matching the routes of the request
-     * @return to be told when the request has ended
+     * @return to be ended with the request
      * @throws RateLimitExceededException when the request is refused
      */
-    public Admission enter(List<Route> matching, CurrentRequest request) {
-        return gate.enter(asks(matching, request), request)::end;
+    public LimitEnforcer.Admission enter(List<Route> matching, CurrentRequest request) {
+        return enforcer.enter(limitRequests(matching, request), request);
     }
 
     /**
      * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
      */
-    public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
-        return gate.enterAsync(asks(matching, request), request, pass -> pass::end);
+    public CompletableFuture<LimitEnforcer.Admission> enterAsync(List<Route> matching, CurrentRequest request) {
+        return enforcer.enterAsync(limitRequests(matching, request), request);
     }
 
-    private static List<LimitRequest> asks(List<Route> matching, CurrentRequest request) {
-        List<LimitRequest> asks = new ArrayList<>();
+    private static List<LimitRequest> limitRequests(List<Route> matching, CurrentRequest request) {
+        List<LimitRequest> limitRequests = new ArrayList<>();
         for (Route route : matching) {
             for (LimitUse limit : route.limits) {
-                LimitRequest ask = limit.ask(null, new Object[0], request);
-                if (ask != null) {
-                    asks.add(ask);
+                LimitRequest asked = limit.request(null, new Object[0], request);
+                if (asked != null) {
+                    limitRequests.add(asked);
                 }
             }
         }
-        return asks;
-    }
-
-    /** A request on its way. */
-    public interface Admission {
-
-        /** The request has ended: it no longer counts as in flight. May be called more than once. */
-        void end();
+        return limitRequests;
     }
 
     /** Some requests, and the limits on them. Immutable, but for where it stands. */
@@ -127,7 +122,7 @@ public final class RouteLimits {
             return place;
         }
 
-        /** Whether the properties say where the route stands. */
+        /** Whether the properties set the order of the route. */
         public boolean isOrderStated() {
             return orderStated;
         }

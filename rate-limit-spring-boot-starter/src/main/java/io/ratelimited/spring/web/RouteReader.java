@@ -2,11 +2,11 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.CallExpression;
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +21,7 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
  *
  * @param beans what {@code @bean} refers to
  */
-record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
+record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
 
     /**
      * Reads one.
@@ -44,7 +44,7 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
         for (int i = 0; i < names.size(); i++) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
-        limits.forEach(limit -> rateLimits.prepare(limit::reads));
+        limits.forEach(limit -> registry.prepare(limit::reads));
         RouteLimits.Route read = new RouteLimits.Route(place, path, methods(route), limits, route.order());
         if (read.isBeforeSecurity()) {
             read.requireNoPrincipal();
@@ -66,9 +66,9 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
 
     private LimitUse limit(String route, String place, String name, @Nullable String key) {
         String property = LimitSettings.property(name);
-        NamedLimit limit;
+        ConfiguredLimit limit;
         try {
-            limit = rateLimits.get(name);
+            limit = registry.get(name);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     name,
@@ -77,9 +77,9 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
                     "Define " + property + ", or correct the name.",
                     ex);
         }
-        LimitProperties use = rateLimits.merged(name, LimitProperties.NONE);
+        LimitProperties use = registry.merged(name, LimitProperties.NONE);
         String permits = use.permits() == null ? "1" : use.permits();
-        boolean fixed = NamedLimit.isFixed(permits);
+        boolean fixed = ConfiguredLimit.isFixed(permits);
         return new LimitUse(
                 limit,
                 key == null
@@ -93,7 +93,7 @@ record RouteReader(RateLimits rateLimits, ConfigurableBeanFactory beans) {
     }
 
     private @Nullable CallExpression expression(
-            String attribute, @Nullable String text, NamedLimit limit, String place) {
+            String attribute, @Nullable String text, ConfiguredLimit limit, String place) {
         if (text == null || text.isBlank()) {
             return null;
         }

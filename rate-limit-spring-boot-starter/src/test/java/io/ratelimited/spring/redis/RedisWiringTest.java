@@ -268,8 +268,8 @@ class RedisWiringTest {
     void aLimiterFactoryOfTheApplicationLeavesNothingOfOursBehind() {
         LimiterFactory own = new LimiterFactory() {
             @Override
-            public LimitProperties.Backend backend() {
-                return LimitProperties.Backend.REDIS;
+            public String backend() {
+                return "redis";
             }
 
             @Override
@@ -291,8 +291,8 @@ class RedisWiringTest {
     void aLimitThatTheFactoryCannotMakeIsExplained() {
         LimiterFactory own = new LimiterFactory() {
             @Override
-            public LimitProperties.Backend backend() {
-                return LimitProperties.Backend.REDIS;
+            public String backend() {
+                return "redis";
             }
 
             @Override

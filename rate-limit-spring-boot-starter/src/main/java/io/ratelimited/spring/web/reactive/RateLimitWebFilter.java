@@ -1,8 +1,8 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.call.LimitEnforcer.Admission;
 import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.RouteLimits.Admission;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import io.ratelimited.spring.web.RoutePatterns;
 import java.util.List;

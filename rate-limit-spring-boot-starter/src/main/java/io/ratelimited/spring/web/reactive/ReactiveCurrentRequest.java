@@ -54,7 +54,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         exchange.getResponse().beforeCommit(this::write);
     }
 
-    /** Looks at the exchange as it is now, and finds out what it only tells asynchronously. */
+    /** Reads principal and session of the exchange, which it returns asynchronously. */
     Mono<ReactiveCurrentRequest> seenAs(ServerWebExchange now, boolean readsPrincipal, boolean readsSession) {
         exchange = now;
         Mono<?> found = Mono.empty();
@@ -145,8 +145,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     }
 
     /**
-     * Advice of the application may have answered the refusal, and said nothing of when to retry. Advice cannot be told
-     * from a method that handles the refusal itself, except that the latter succeeds.
+     * Advice of the application may have answered the refusal without {@code Retry-After}. A method that handles the
+     * refusal itself looks the same, but its response is no error.
      */
     private void writeRetryAfter(HttpHeaders headers) {
         Decision refusal = refused;

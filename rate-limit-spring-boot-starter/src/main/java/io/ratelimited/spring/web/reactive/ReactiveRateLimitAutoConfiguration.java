@@ -3,7 +3,7 @@ package io.ratelimited.spring.web.reactive;
 import io.micrometer.context.ContextRegistry;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.CatchAllHandlers;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.SecuredRoutes;
@@ -37,7 +37,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
-            RateLimits limits,
+            LimitRegistry limits,
             ObjectProvider<DispatcherHandler> dispatcher) {
         return new ReactiveRefusals(properties.http().status(), requests, limits, dispatcher::getObject);
     }
@@ -54,7 +54,7 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
     @Lazy(false)
-    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
         return new CatchAllHandlers(context, limits);
     }
 

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.Refusal;
 import java.util.function.Supplier;
 import org.springframework.core.Ordered;
@@ -28,12 +28,12 @@ final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
     private final HttpStatusCode status;
     private final ReactiveRequests requests;
-    private final RateLimits limits;
+    private final LimitRegistry limits;
     private final Supplier<? extends WebHandler> dispatcher;
 
     /** @param dispatcher hands requests to their handlers */
     ReactiveRefusals(
-            int status, ReactiveRequests requests, RateLimits limits, Supplier<? extends WebHandler> dispatcher) {
+            int status, ReactiveRequests requests, LimitRegistry limits, Supplier<? extends WebHandler> dispatcher) {
         this.status = HttpStatusCode.valueOf(status);
         this.requests = requests;
         this.limits = limits;
@@ -86,7 +86,7 @@ final class ReactiveRefusals implements WebExceptionHandler, Ordered {
                 Mono.fromSupplier(() -> response.bufferFactory().wrap(body)));
     }
 
-    /** A refusal that was decided without the request has not told it, perhaps before the filter has seen it. */
+    /** A refusal that was decided without the request has not been reported to it. */
     private void tellOf(RateLimitExceededException refusal, ServerWebExchange exchange) {
         ReactiveCurrentRequest call = ReactiveCurrentRequest.in(exchange);
         if (call != null && call.knows(refusal.limit())) {

@@ -160,7 +160,7 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         }
     }
 
-    /** Tells a response of a refusal, where no filter has made a request of its exchange. */
+    /** Writes the fields of a refusal to a response whose exchange has no request from the filter. */
     void write(Limit limit, Decision refusal, ServerHttpResponse response) {
         LimitFields fields = new LimitFields();
         fields.decided(limit, refusal);

@@ -2,7 +2,7 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.CatchAllHandlers;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.SecuredRoutes;
@@ -38,7 +38,7 @@ public final class ServletRateLimitAutoConfiguration {
     ServletRefusals rateLimitServletRefusals(
             RateLimitProperties properties,
             ServletRequests requests,
-            RateLimits limits,
+            LimitRegistry limits,
             ObjectProvider<HandlerExceptionResolver> resolvers) {
         return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
     }
@@ -58,7 +58,7 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean
     @Lazy(false)
-    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, RateLimits limits) {
+    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
         return new CatchAllHandlers(context, limits);
     }
 

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.Refusal;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
@@ -26,14 +26,14 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
 
     private final int status;
     private final ServletRequests requests;
-    private final RateLimits limits;
+    private final LimitRegistry limits;
     private final Supplier<Stream<HandlerExceptionResolver>> resolvers;
 
     /** @param resolvers all of the application, in their order */
     ServletRefusals(
             int status,
             ServletRequests requests,
-            RateLimits limits,
+            LimitRegistry limits,
             Supplier<Stream<HandlerExceptionResolver>> resolvers) {
         this.status = status;
         this.requests = requests;
@@ -105,7 +105,7 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
         }
     }
 
-    /** A refusal on another thread has not told the request. */
+    /** A refusal on another thread has not been reported to the request. */
     private void tellOf(RateLimitExceededException refusal, ServletCurrentRequest call) {
         if (!call.knows(refusal.limit())) {
             limits.all().stream()

@@ -1,0 +1,112 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitProperties;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
+
+/** Merges the properties that several places set for one limit. Everything goes by the names of the properties. */
+public final class LimitMerge {
+
+    /** These belong to each use of a limit, not to the limit. */
+    private static final Set<String> OF_A_USE = Set.of("key", "permits", "when", "tier", "fallback");
+
+    /** These belong to the limit or to its uses, and a tier cannot set them. */
+    private static final List<String> NOT_OF_A_TIER = List.of(
+            "key", "permits", "when", "tier", "policy", "maxWait", "fallback", "missingKey", "tiers", "backend");
+
+    private LimitMerge() {}
+
+    /**
+     * The properties of a limit or a use of it: properties win over the declaration, and the defaults come last. If the
+     * properties choose another algorithm than the declaration, what has no meaning for it is left out.
+     *
+     * @param declared what the annotation states
+     */
+    public static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
+        LimitProperties backend = LimitProperties.of(Map.of(
+                "backend", properties.backend(), "onFailure", properties.redis().onFailure()));
+        return over(merged(properties.limit(name), properties.orDefaults(), declared), backend);
+    }
+
+    static LimitProperties merged(LimitProperties own, LimitProperties defaults, LimitProperties declared) {
+        Algorithm algorithm = LimitSettings.algorithm(over(over(own, declared), defaults));
+        boolean replaced = algorithm != LimitSettings.algorithm(declared);
+        LimitProperties suited = suitedTo(defaults, algorithm);
+        return over(
+                over(own, replaced ? suitedTo(declared, algorithm) : declared),
+                algorithm.queues() ? without(suited, Set.of("policy")) : suited);
+    }
+
+    /** The properties of the first place, and those of the second where the first sets none. */
+    static LimitProperties over(LimitProperties first, LimitProperties second) {
+        Map<String, Object> values = second.values();
+        values.putAll(first.values());
+        return LimitProperties.of(values);
+    }
+
+    private static LimitProperties without(LimitProperties properties, Collection<String> names) {
+        Map<String, Object> values = properties.values();
+        values.keySet().removeAll(names);
+        return LimitProperties.of(values);
+    }
+
+    /** The properties without those that have no meaning for an algorithm. */
+    static LimitProperties suitedTo(LimitProperties properties, Algorithm algorithm) {
+        Set<String> foreign = Stream.of(Attribute.values())
+                .filter(attribute -> !algorithm.uses(attribute))
+                .map(Attribute::label)
+                .collect(Collectors.toSet());
+        if (!algorithm.canBeLeased()) {
+            foreign.add("maxOvershoot");
+        }
+        return without(properties, foreign);
+    }
+
+    /** The part that defines the limit, without the properties of its uses. */
+    static LimitProperties definition(LimitProperties properties) {
+        return without(properties, OF_A_USE);
+    }
+
+    /** Whether any property defines the limit, not only how it is used. */
+    public static boolean isDefinition(LimitProperties properties) {
+        return !definition(properties).equals(LimitProperties.NONE);
+    }
+
+    /** The first property of a tier that only the limit as a whole can have, as text; null if there is none. */
+    static @Nullable String foreignToTier(LimitProperties tier) {
+        Map<String, Object> values = tier.values();
+        return NOT_OF_A_TIER.stream()
+                .filter(values::containsKey)
+                .map(name -> DataObjectPropertyName.toDashedForm(name) + ": " + values.get(name))
+                .findFirst()
+                .orElse(null);
+    }
+
+    /** The properties that a tier inherits: with a rate of its own it has a burst of its own. */
+    static LimitProperties asBaseOf(LimitProperties limit, LimitProperties tier) {
+        return without(definition(limit), tier.rate() == null ? Set.of("tiers") : Set.of("tiers", "burst"));
+    }
+
+    /** The properties of one state that another state changes, with their new values; null for a removed one. */
+    static Map<String, @Nullable Object> difference(LimitProperties before, LimitProperties after) {
+        Map<String, Object> old = before.values();
+        Map<String, Object> changed = after.values();
+        Map<String, @Nullable Object> difference = new HashMap<>();
+        old.keySet().forEach(name -> difference.put(name, null));
+        difference.putAll(changed);
+        difference
+                .entrySet()
+                .removeIf(entry -> old.getOrDefault(entry.getKey(), Void.TYPE).equals(entry.getValue()));
+        return difference;
+    }
+}

@@ -1,0 +1,99 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+/** A backend is a bean, and properties choose it by its name. */
+class OwnBackendTest {
+
+    private static final ApplicationContextRunner RUNNER = Contexts.runner().withBean(SharedMemoryBackend.class);
+
+    @Test
+    void allLimitsAreOnTheBackendThatThePropertyNames() {
+        ApplicationContextRunner shared =
+                RUNNER.withPropertyValues("rate-limit.backend=shared-memory", "rate-limit.limits.orders.rate=2/d");
+        shared.run(first -> shared.run(second -> {
+            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "ada"))
+                    .isTrue();
+            assertThat(second.getBean(RateLimits.class).tryAcquire("orders", "ada"))
+                    .isTrue();
+            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "ada"))
+                    .isFalse();
+            assertThat(first.getBean(RateLimits.class).tryAcquire("orders", "bob"))
+                    .isTrue();
+        }));
+    }
+
+    @Test
+    void oneLimitIsOnTheBackendThatItNames() {
+        ApplicationContextRunner shared = RUNNER.withPropertyValues(
+                "rate-limit.limits.invoices.rate=1/d",
+                "rate-limit.limits.invoices.backend=Shared-Memory",
+                "rate-limit.limits.own.rate=1/d");
+        shared.run(first -> shared.run(second -> {
+            RateLimits limits = second.getBean(RateLimits.class);
+            assertThat(first.getBean(RateLimits.class).tryAcquire("invoices", null))
+                    .isTrue();
+            assertThat(limits.tryAcquire("invoices", null)).isFalse();
+            assertThat(first.getBean(RateLimits.class).tryAcquire("own", null)).isTrue();
+            assertThat(limits.tryAcquire("own", null)).isTrue();
+            assertThat(limits.get("invoices").properties().backend()).isEqualTo("shared-memory");
+        }));
+    }
+
+    @Test
+    void anUnknownNameIsRefusedAtTheStartWithTheNamesThatExist() {
+        RUNNER.withPropertyValues("rate-limit.backend=share-memory").run(context -> {
+            FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+            assertThat(analysis.getDescription())
+                    .contains("rate-limit.backend is share-memory")
+                    .contains("did you mean 'shared-memory'?")
+                    .contains("there are [memory, shared-memory]");
+            assertThat(analysis.getAction()).contains("memory, shared-memory").contains("LimiterFactory");
+        });
+    }
+
+    @Test
+    void anUnknownNameOfOneLimitIsRefusedAtTheStart() {
+        RUNNER.withPropertyValues("rate-limit.limits.orders.rate=2/d", "rate-limit.limits.orders.backend=tape")
+                .run(context -> assertThat(
+                                Contexts.analyse(context.getStartupFailure()).getDescription())
+                        .contains("orders", "rate-limit.limits.orders.backend", "backend is tape")
+                        .contains("there are [memory, shared-memory]"));
+    }
+
+    @Test
+    void aPropertyThatTheBackendDoesNotReadIsRefused() {
+        RUNNER.withPropertyValues(
+                        "rate-limit.limits.orders.rate=2/d",
+                        "rate-limit.limits.orders.backend=shared-memory",
+                        "rate-limit.limits.orders.on-failure=deny")
+                .run(context -> assertThat(
+                                Contexts.analyse(context.getStartupFailure()).getDescription())
+                        .contains("onFailure has no meaning for backend shared-memory: deny"));
+    }
+
+    @Test
+    void aDisabledApplicationStartsWithoutItsBackend() {
+        Contexts.runner()
+                .withPropertyValues("rate-limit.enabled=false", "rate-limit.backend=redis")
+                .run(context -> assertThat(context).hasNotFailed());
+    }
+
+    @Test
+    void theGuideShowsTheBackendOfThisTest() throws IOException {
+        Matcher snippet =
+                Pattern.compile("(?s)```java\n(.*?)```").matcher(Files.readString(Path.of("../docs/own-backend.md")));
+        assertThat(snippet.find()).isTrue();
+        assertThat(Files.readString(Path.of("src/test/java/io/ratelimited/spring/SharedMemoryBackend.java")))
+                .contains(snippet.group(1));
+    }
+}

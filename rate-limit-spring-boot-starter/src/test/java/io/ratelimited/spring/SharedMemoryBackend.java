@@ -1,0 +1,25 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.springframework.stereotype.Component;
+
+/** Limits in memory that all applications of one process share, such as those of a servlet container. */
+@Component
+public class SharedMemoryBackend implements LimiterFactory {
+
+    private static final Map<String, RateLimiter> LIMITERS = new ConcurrentHashMap<>();
+
+    @Override
+    public String backend() {
+        return "shared-memory";
+    }
+
+    @Override
+    public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+        return LIMITERS.computeIfAbsent(limit.name() + "/" + tier, name -> new InMemoryRateLimiter(limit));
+    }
+}
