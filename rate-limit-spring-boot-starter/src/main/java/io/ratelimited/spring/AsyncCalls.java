@@ -27,8 +27,12 @@ final class AsyncCalls {
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
+        boolean unattended = method.isUnattended();
         return AsyncCalls.<@Nullable Object>run(
-                entered, method.gate(), () -> cast(call.proceed()), refusal -> stage(method.fallback(call, refusal)));
+                entered,
+                method.gate(),
+                () -> cast(call.proceed()),
+                refusal -> stage(method.refused(call, unattended, refusal)));
     }
 
     /** Makes a call of a supplier; it ends when its stage completes. */

@@ -107,7 +107,7 @@ final class LimitedMethod {
             boolean admitted = request == null && asks.size() == 1 && isAdmittedAtOnce(asks.get(0));
             pass = admitted ? null : gate.enter(asks, request);
         } catch (RateLimitExceededException refusal) {
-            return fallback == null && unattended != null && unattended.skip(refusal) ? null : fallback(call, refusal);
+            return refused(call, isUnattended(), refusal);
         }
         if (pass == null) {
             return call.proceed();
@@ -170,9 +170,18 @@ final class LimitedMethod {
         return asks;
     }
 
-    /** Calls the fallback, or throws the refusal if there is none. */
+    /** Whether Spring makes the present call, and nobody handles its refusal. Known only while the method is called. */
+    boolean isUnattended() {
+        return fallback == null && unattended != null && unattended.isCurrent();
+    }
+
+    /** Calls the fallback, or throws the refusal if there is none; skips an unattended call. */
     @Nullable
-    Object fallback(Call call, RateLimitExceededException refusal) throws Throwable {
+    Object refused(Call call, boolean isUnattended, RateLimitExceededException refusal) throws Throwable {
+        if (isUnattended && unattended != null) {
+            unattended.log(refusal);
+            return null;
+        }
         if (fallback == null) {
             throw refusal;
         }

@@ -61,10 +61,11 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
     @Override
     public Object invoke(LimitedMethod method, Call call) {
         CurrentRequest caller = method.currentRequest();
+        boolean unattended = method.isUnattended();
         return toReturnType.apply(
                 many
-                        ? Flux.deferContextual(context -> new Subscription(method, call, caller, context).many())
-                        : Mono.deferContextual(context -> new Subscription(method, call, caller, context).one()));
+                        ? Flux.deferContextual(context -> new Subscription(method, call, unattended, caller, context).many())
+                        : Mono.deferContextual(context -> new Subscription(method, call, unattended, caller, context).one()));
     }
 
     /** Invokes a suspend function. */
@@ -87,13 +88,20 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
 
         private final LimitedMethod method;
         private final Call call;
+        private final boolean unattended;
         private final CompletableFuture<Gate.Pass> entered;
         private volatile boolean started;
         private volatile boolean ended;
 
-        private Subscription(LimitedMethod method, Call call, @Nullable CurrentRequest caller, ContextView context) {
+        private Subscription(
+                LimitedMethod method,
+                Call call,
+                boolean unattended,
+                @Nullable CurrentRequest caller,
+                ContextView context) {
             this.method = method;
             this.call = call;
+            this.unattended = unattended;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
             this.entered = method.enterAsync(call, own == null ? caller : own);
         }
@@ -139,7 +147,7 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
         private Publisher<?> refused(Throwable failure) {
             try {
                 return failure instanceof RateLimitExceededException refusal
-                        ? publisher(method.fallback(call, refusal))
+                        ? publisher(method.refused(call, unattended, refusal))
                         : Mono.error(failure);
             } catch (Throwable ex) {
                 return Mono.error(ex);
