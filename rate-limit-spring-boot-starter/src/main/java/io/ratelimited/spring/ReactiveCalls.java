@@ -64,8 +64,10 @@ final class ReactiveCalls implements LimitedMethod.CallStyle {
         boolean unattended = method.isUnattended();
         return toReturnType.apply(
                 many
-                        ? Flux.deferContextual(context -> new Subscription(method, call, unattended, caller, context).many())
-                        : Mono.deferContextual(context -> new Subscription(method, call, unattended, caller, context).one()));
+                        ? Flux.deferContextual(
+                                context -> new Subscription(method, call, unattended, caller, context).many())
+                        : Mono.deferContextual(
+                                context -> new Subscription(method, call, unattended, caller, context).one()));
     }
 
     /** Invokes a suspend function. */

@@ -31,7 +31,9 @@ class ManagementPortTest {
     @Test
     void endpointIsCalledByTheAdaptersOfItsPort() throws Exception {
         try (RunningServer server = Kind.REACTOR_NETTY.start(
-                List.of(App.class), "management.server.port=0", "management.endpoints.web.exposure.include=ratelimits")) {
+                List.of(App.class),
+                "management.server.port=0",
+                "management.endpoints.web.exposure.include=ratelimits")) {
             AtomicInteger calls = server.context.getBean(App.class).calls;
             assertThat(server.get("/limited").statusCode()).isEqualTo(200);
             assertThat(calls).hasValue(1);
