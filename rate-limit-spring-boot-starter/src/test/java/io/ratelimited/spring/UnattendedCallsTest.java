@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
@@ -20,6 +21,7 @@ import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
+import reactor.core.publisher.Mono;
 
 /** A refused call that Spring makes itself is skipped, with one line in the log; one that a bean makes is thrown. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -47,6 +49,52 @@ final class UnattendedCallsTest {
             Awaitility.await().until(() -> output.getOut().contains(" calls of UnattendedCallsTest.Job.run skipped"));
             assertThatThrownBy(() -> context.getBean(Job.class).run()).isInstanceOf(RateLimitExceededException.class);
         });
+    }
+
+    @Test
+    void refusedRunsOfAReactiveScheduleAreSkipped(CapturedOutput output) {
+        runner.withUserConfiguration(Scheduling.class)
+                .withBean(ReactiveJob.class)
+                .run(context -> {
+                    awaitRefusals(3);
+                    ReactiveJob job = context.getBean(ReactiveJob.class);
+                    assertThat(job.runs()).isEqualTo(1);
+                    assertThat(output)
+                            .containsOnlyOnce(
+                                    "Rate limit 'ReactiveJob.run': 1 call of UnattendedCallsTest.ReactiveJob.run skipped")
+                            .doesNotContain("Unexpected error");
+                    Mono<Void> call = job.run();
+                    assertThatThrownBy(call::block).isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    @Test
+    void refusedEventsOfListenersWithALaterResultAreSkipped(CapturedOutput output) {
+        runner.withBean(LaterListener.class).run(context -> {
+            for (int i = 0; i < 3; i++) {
+                context.publishEvent("event");
+            }
+            assertThat(refused).hasValue(4);
+            assertThat(output)
+                    .containsOnlyOnce("1 call of UnattendedCallsTest.LaterListener.mono skipped")
+                    .containsOnlyOnce("1 call of UnattendedCallsTest.LaterListener.future skipped")
+                    .doesNotContain("Unexpected error");
+            LaterListener listener = context.getBean(LaterListener.class);
+            assertThatThrownBy(listener.mono("called")::block).isInstanceOf(RateLimitExceededException.class);
+            assertThat(listener.future("called")).isCompletedExceptionally();
+        });
+    }
+
+    @Test
+    void asynchronousListenerThatIsCalledByABeanFails() {
+        runner.withUserConfiguration(Asynchronous.class)
+                .withBean(AsynchronousListener.class)
+                .run(context -> {
+                    AsynchronousListener listener = context.getBean(AsynchronousListener.class);
+                    listener.on("called").join();
+                    assertThatThrownBy(listener.on("called")::join)
+                            .hasCauseInstanceOf(RateLimitExceededException.class);
+                });
     }
 
     @Test
@@ -127,6 +175,46 @@ final class UnattendedCallsTest {
         @Order(1)
         @RateLimited(rate = "1/d")
         public void on(String event) {}
+    }
+
+    static class ReactiveJob {
+
+        private final AtomicInteger runs = new AtomicInteger();
+
+        public int runs() {
+            return runs.get();
+        }
+
+        @Scheduled(fixedDelay = 1)
+        @RateLimited(rate = "1/d")
+        public Mono<Void> run() {
+            return Mono.fromRunnable(runs::incrementAndGet);
+        }
+    }
+
+    static class LaterListener {
+
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public Mono<Void> mono(String event) {
+            return Mono.empty();
+        }
+
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public CompletableFuture<Void> future(String event) {
+            return CompletableFuture.completedFuture(null);
+        }
+    }
+
+    static class AsynchronousListener {
+
+        @Async
+        @EventListener
+        @RateLimited(rate = "1/d")
+        public CompletableFuture<Void> on(String event) {
+            return CompletableFuture.completedFuture(null);
+        }
     }
 
     static class OtherListener {

@@ -45,11 +45,12 @@ final class CallKinds {
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
+        boolean unattended = method.isUnattended();
         return AsyncCalls.<@Nullable Object>run(
                 entered,
                 method.enforcer(),
                 () -> cast(call.proceed()),
-                refusal -> stage(method.fallback(call, refusal)));
+                refusal -> stage(method.refused(call, unattended, refusal)));
     }
 
     private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {

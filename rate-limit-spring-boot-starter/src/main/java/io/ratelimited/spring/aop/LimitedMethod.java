@@ -114,7 +114,7 @@ public final class LimitedMethod {
             boolean admitted = current == null && requests.size() == 1 && isAdmittedAtOnce(requests.get(0));
             admission = admitted ? null : enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
-            return fallback == null && unattended != null && unattended.skip(refusal) ? null : fallback(call, refusal);
+            return refused(call, isUnattended(), refusal);
         }
         if (admission == null) {
             return call.proceed();
@@ -178,9 +178,18 @@ public final class LimitedMethod {
         return requests;
     }
 
-    /** Calls the fallback, or throws the refusal if there is none. */
+    /** Whether Spring makes the present call, and nobody handles its refusal. Known only while the method is called. */
+    boolean isUnattended() {
+        return fallback == null && unattended != null && unattended.isCurrent();
+    }
+
+    /** Calls the fallback, or throws the refusal if there is none; skips an unattended call. */
     @Nullable
-    public Object fallback(LimitedInvocation call, RateLimitExceededException refusal) throws Throwable {
+    Object refused(LimitedInvocation call, boolean isUnattended, RateLimitExceededException refusal) throws Throwable {
+        if (isUnattended && unattended != null) {
+            unattended.log(refusal);
+            return null;
+        }
         if (fallback == null) {
             throw refusal;
         }

@@ -60,10 +60,13 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
     @Override
     public Object invoke(LimitedMethod method, LimitedInvocation call) {
         CurrentRequest caller = method.currentRequest();
+        boolean unattended = method.isUnattended();
         return toReturnType.apply(
                 many
-                        ? Flux.deferContextual(context -> new Subscription(method, call, caller, context).many())
-                        : Mono.deferContextual(context -> new Subscription(method, call, caller, context).one()));
+                        ? Flux.deferContextual(
+                                context -> new Subscription(method, call, unattended, caller, context).many())
+                        : Mono.deferContextual(
+                                context -> new Subscription(method, call, unattended, caller, context).one()));
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
@@ -76,14 +79,20 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
 
         private final LimitedMethod method;
         private final LimitedInvocation call;
+        private final boolean unattended;
         private final CompletableFuture<LimitEnforcer.Admission> entered;
         private volatile boolean started;
         private volatile boolean ended;
 
         private Subscription(
-                LimitedMethod method, LimitedInvocation call, @Nullable CurrentRequest caller, ContextView context) {
+                LimitedMethod method,
+                LimitedInvocation call,
+                boolean unattended,
+                @Nullable CurrentRequest caller,
+                ContextView context) {
             this.method = method;
             this.call = call;
+            this.unattended = unattended;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
             this.entered = method.enterAsync(call, own == null ? caller : own);
         }
@@ -129,7 +138,7 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         private Publisher<?> refused(Throwable failure) {
             try {
                 return failure instanceof RateLimitExceededException refusal
-                        ? publisher(method.fallback(call, refusal))
+                        ? publisher(method.refused(call, unattended, refusal))
                         : Mono.error(failure);
             } catch (Throwable ex) {
                 return Mono.error(ex);

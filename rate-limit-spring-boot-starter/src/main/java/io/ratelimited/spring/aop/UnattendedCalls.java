@@ -29,6 +29,10 @@ final class UnattendedCalls {
 
     private static final Log LOG = LogFactory.getLog(UnattendedCalls.class);
     private static final StackWalker CALLERS = StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE);
+    /** Calls a reactive method once, and subscribes to its result in each run. */
+    private static final String REACTIVE_SCHEDULE =
+            "org.springframework.scheduling.annotation.ScheduledAnnotationReactiveSupport";
+
     private static final Duration PAUSE = Duration.ofMinutes(1);
 
     private final Method method;
@@ -53,26 +57,26 @@ final class UnattendedCalls {
         return possible ? new UnattendedCalls(method, ticker) : null;
     }
 
-    /** Whether the refused call is one of these, and the log has been told as far as it has to be. */
-    boolean skip(RateLimitExceededException refusal) {
-        if (!CALLERS.walk(this::isMadeBySpring)) {
-            return false;
-        }
-        log(refusal);
-        return true;
+    /**
+     * Whether the calling thread is in one of these calls. The same method may also be called by other beans, which can
+     * catch the refusal.
+     */
+    boolean isCurrent() {
+        return CALLERS.walk(this::isMadeBySpring);
     }
 
-    /** The same method may also be called by other beans, which can catch the refusal. */
     private boolean isMadeBySpring(Stream<StackWalker.StackFrame> frames) {
         Iterator<StackWalker.StackFrame> callers = frames.iterator();
         while (callers.hasNext()) {
             Class<?> type = callers.next().getDeclaringClass();
-            if (type == AsyncExecutionInterceptor.class) {
+            if (type == AsyncExecutionInterceptor.class && method.getReturnType() == void.class) {
                 return true;
             }
             if (isCalled(type)) {
                 Class<?> caller = callers.hasNext() ? callers.next().getDeclaringClass() : Object.class;
-                return caller == ScheduledMethodRunnable.class || caller == ApplicationListenerMethodAdapter.class;
+                return caller == ScheduledMethodRunnable.class
+                        || caller == ApplicationListenerMethodAdapter.class
+                        || caller.getName().equals(REACTIVE_SCHEDULE);
             }
         }
         return false;
@@ -85,7 +89,8 @@ final class UnattendedCalls {
                 || type == method.getDeclaringClass();
     }
 
-    private synchronized void log(RateLimitExceededException refusal) {
+    /** Reports a skipped call in the log, once in a while. */
+    synchronized void log(RateLimitExceededException refusal) {
         skipped++;
         long now = ticker.nanos();
         if (!logged || now - loggedAt >= PAUSE.toNanos()) {

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;

@@ -1,11 +1,15 @@
 package io.ratelimited.spring.web.reactive;
 
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.BeanFactoryUtils;
+import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
+import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.HandlerAdapter;
@@ -17,18 +21,30 @@ import reactor.core.scheduler.Schedulers;
 
 /**
  * Calls handlers by the application's other adapters, with the request on the thread. Looks at the exchange as the
- * handler sees it, whose principal a filter behind ours may have set.
+ * handler sees it, whose principal a filter behind ours may have set. Also called in the context of a management port,
+ * which has adapters of its own.
  */
 final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     private final ReactiveRequests requests;
+    private final ApplicationContext application;
     private final Supplier<List<HandlerAdapter>> adapters;
+    private final Map<ApplicationContext, List<HandlerAdapter>> adaptersOfOthers = new ConcurrentHashMap<>();
 
-    /** @param adapters all of the application, in their order; asked for by the first request */
-    LimitedHandlers(ReactiveRequests requests, Supplier<Stream<HandlerAdapter>> adapters) {
+    LimitedHandlers(ReactiveRequests requests, ApplicationContext application) {
         this.requests = requests;
-        this.adapters = SingletonSupplier.of(
-                () -> adapters.get().filter(adapter -> adapter != this).toList());
+        this.application = application;
+        this.adapters = SingletonSupplier.of(() -> adaptersOf(application));
+    }
+
+    /** All others of a context, as its dispatcher finds them. */
+    private List<HandlerAdapter> adaptersOf(ApplicationContext context) {
+        return BeanFactoryUtils.beansOfTypeIncludingAncestors(context, HandlerAdapter.class, true, false)
+                .values()
+                .stream()
+                .filter(adapter -> adapter != this)
+                .sorted(AnnotationAwareOrderComparator.INSTANCE)
+                .toList();
     }
 
     @Override
@@ -38,12 +54,17 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     @Override
     public boolean supports(Object handler) {
-        return requests.areNeeded() && adapter(handler) != null;
+        return requests.areNeeded() && adapter(adapters.get(), handler) != null;
     }
 
     @Override
     public Mono<HandlerResult> handle(ServerWebExchange exchange, Object handler) {
-        HandlerAdapter adapter = adapter(handler);
+        ApplicationContext context = exchange.getApplicationContext();
+        HandlerAdapter adapter = adapter(
+                context == null || context == application
+                        ? adapters.get()
+                        : adaptersOfOthers.computeIfAbsent(context, this::adaptersOf),
+                handler);
         if (adapter == null) {
             return Mono.error(new IllegalStateException("no adapter for " + handler));
         }
@@ -59,8 +80,8 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
         });
     }
 
-    private @Nullable HandlerAdapter adapter(Object handler) {
-        for (HandlerAdapter adapter : adapters.get()) {
+    private static @Nullable HandlerAdapter adapter(List<HandlerAdapter> adapters, Object handler) {
+        for (HandlerAdapter adapter : adapters) {
             if (adapter.supports(handler)) {
                 return adapter;
             }

@@ -19,7 +19,6 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.reactive.DispatcherHandler;
-import org.springframework.web.reactive.HandlerAdapter;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
@@ -48,8 +47,8 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
-    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ObjectProvider<HandlerAdapter> adapters) {
-        return new LimitedHandlers(requests, adapters::orderedStream);
+    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context) {
+        return new LimitedHandlers(requests, context);
     }
 
     @Bean

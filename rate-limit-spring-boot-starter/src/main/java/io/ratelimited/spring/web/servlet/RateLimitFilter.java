@@ -79,7 +79,7 @@ public final class RateLimitFilter implements Filter, Ordered {
             refusals.answer(httpRequest, httpResponse, refusal);
             return;
         }
-        proceed(httpRequest, httpResponse, chain, new End(call, admission));
+        proceed(httpRequest, httpResponse, chain, call, admission);
     }
 
     private List<Route> matching(HttpServletRequest request) {
@@ -90,22 +90,33 @@ public final class RateLimitFilter implements Filter, Ordered {
         return routes.matching(request.getMethod(), path.pathWithinApplication(), beforeSecurity);
     }
 
-    private static void proceed(HttpServletRequest request, HttpServletResponse response, FilterChain chain, End end)
+    private static void proceed(
+            HttpServletRequest request,
+            HttpServletResponse response,
+            FilterChain chain,
+            ServletCurrentRequest call,
+            @Nullable Admission admission)
             throws IOException, ServletException {
         boolean async = false;
-        end.call.begin();
+        call.begin();
+        if (admission != null) {
+            call.atEnd(admission::end);
+        }
         try {
             chain.doFilter(request, response);
-            async = request.isAsyncStarted() && end.follow(request);
+            async = request.isAsyncStarted() && new End(call).follow(request);
         } finally {
             if (!async) {
-                end.end();
+                call.end();
             }
         }
     }
 
-    /** What has to be done when the request has ended, on whichever thread it does. */
-    private record End(ServletCurrentRequest call, @Nullable Admission admission) implements AsyncListener {
+    /**
+     * The end of a request that goes on after its first dispatch, on whichever thread it comes. That of a later dispatch
+     * is seen by {@link RefusalFilter}.
+     */
+    private record End(ServletCurrentRequest call) implements AsyncListener {
 
         private boolean follow(HttpServletRequest request) {
             try {
@@ -117,16 +128,9 @@ public final class RateLimitFilter implements Filter, Ordered {
             }
         }
 
-        private void end() {
-            call.end();
-            if (admission != null) {
-                admission.end();
-            }
-        }
-
         @Override
         public void onComplete(AsyncEvent event) {
-            end();
+            call.end();
         }
 
         @Override
@@ -134,11 +138,13 @@ public final class RateLimitFilter implements Filter, Ordered {
             // Completed by whoever handles it.
         }
 
+        /** Nothing more of this response reaches the client, and Jetty reports no completion of one that has begun. */
         @Override
         public void onError(AsyncEvent event) {
-            // Completed by whoever handles it.
+            call.end();
         }
 
+        /** The server forgets the listeners of an earlier dispatch. */
         @Override
         public void onStartAsync(AsyncEvent event) {
             event.getAsyncContext().addListener(this);

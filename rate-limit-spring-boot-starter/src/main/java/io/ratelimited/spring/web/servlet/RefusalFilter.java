@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.spring.web.Refusal;
+import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import jakarta.servlet.ServletException;
@@ -12,7 +13,8 @@ import java.io.IOException;
 
 /**
  * Answers refusals that filters throw, those of Spring Security among them, and whatever else is not answered by the
- * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each.
+ * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each. Also sees the end of
+ * a request that ends with an asynchronous dispatch, whichever filter lets it pass.
  */
 final class RefusalFilter implements Filter {
 
@@ -33,6 +35,11 @@ final class RefusalFilter implements Filter {
         } catch (Throwable failure) {
             if (!isAnswered(request, response, failure)) {
                 throw failure;
+            }
+        } finally {
+            // Jetty completes no asynchronous request whose later dispatch fails after its response has begun.
+            if (request.getDispatcherType() == DispatcherType.ASYNC && !request.isAsyncStarted()) {
+                ServletCurrentRequest.end(request);
             }
         }
     }

@@ -9,6 +9,7 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
+import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import jakarta.servlet.http.HttpSession;
@@ -126,9 +127,21 @@ final class ServletCurrentRequest implements CurrentRequest {
         told.begin();
     }
 
+    /** Runs an action when the request ends; only after {@link #begin}. */
+    void atEnd(Runnable action) {
+        told.atEnd(action);
+    }
+
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
         told.end();
+    }
+
+    /** Ends a request on which a limit has decided. */
+    static void end(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof Told told) {
+            told.end();
+        }
     }
 
     private void write() {
@@ -170,6 +183,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
         private synchronized void begin() {
             followed = true;
+            ended = false;
         }
 
         /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
