@@ -22,8 +22,10 @@ import io.ratelimited.redis.limiter.RedisRateLimiter;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.UnaryOperator;
 
 /**
@@ -44,8 +46,11 @@ public final class RedisBackend implements AutoCloseable {
     private final RedisBackendOptions options;
     private final GuardedConnection connection;
     private final LimiterContext context;
-    private final String node = UUID.randomUUID().toString();
+    private final String node;
+    private final AtomicLong calls = new AtomicLong();
     private final String nodesKey;
+    /** The first heartbeat finds out whether scripts may ask for the time, rather than a caller. */
+    private final CompletableFuture<?> begun;
 
     private volatile int countedNodes;
 
@@ -55,8 +60,21 @@ public final class RedisBackend implements AutoCloseable {
 
     private volatile boolean closed;
 
-    private RedisBackend(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
+    /**
+     * Begins to connect and waits for nothing. Tests decide on what is left to chance or to threads elsewhere.
+     *
+     * @param testTime replaces the time argument of scripts; see {@code time.lua}
+     * @param node the name of this process, unique in the cluster
+     * @param callers runs what callers have attached to asynchronous decisions; must not block or throw
+     */
+    RedisBackend(
+            RedisConnector connector,
+            RedisBackendOptions options,
+            UnaryOperator<String> testTime,
+            String node,
+            Executor callers) {
         this.options = options;
+        this.node = node;
         KeyNames keys = new KeyNames(options.keyPrefix());
         this.nodesKey = keys.internal("nodes");
         this.connection = new GuardedConnection(
@@ -70,23 +88,21 @@ public final class RedisBackend implements AutoCloseable {
                 connection,
                 keys,
                 options.ticker(),
-                CallersExecutor.of(options.executor()),
-                node,
+                callers,
+                () -> "call:" + node + ':' + calls.incrementAndGet(),
                 this::nodes,
                 () -> origin,
                 RedisUnavailableException::new);
-        begin();
-        connection.every(HEARTBEAT_MILLIS, this::heartbeat);
-        connection.onRecovery(() -> connection.later(0, this::heartbeat));
-    }
-
-    /** Connects. The first heartbeat finds out whether scripts may ask for the time, rather than a caller. */
-    private void begin() {
-        CompletableFuture<?> begun = connection
+        begun = connection
                 .connected()
                 .thenCompose(connected -> heartbeat())
                 .handle((counted, failure) -> counted)
                 .thenCompose(counted -> connection.connected());
+        connection.every(HEARTBEAT_MILLIS, this::heartbeat);
+        connection.onRecovery(() -> connection.later(0, this::heartbeat));
+    }
+
+    private RedisBackend begin() {
         try {
             begun.get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
         } catch (InterruptedException ex) {
@@ -94,6 +110,7 @@ public final class RedisBackend implements AutoCloseable {
         } catch (ExecutionException | TimeoutException ex) {
             connection.reportLate(FIRST_CONNECT_MILLIS);
         }
+        return this;
     }
 
     /**
@@ -101,7 +118,7 @@ public final class RedisBackend implements AutoCloseable {
      * the resources stay the caller's, to be shut down after this.
      */
     public static RedisBackend of(RedisClient client, RedisBackendOptions options) {
-        return new RedisBackend(LettuceConnector.like(client), options, UnaryOperator.identity());
+        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
     }
 
     /**
@@ -109,12 +126,18 @@ public final class RedisBackend implements AutoCloseable {
      * caller's, to be shut down after this.
      */
     public static RedisBackend of(RedisClusterClient client, RedisBackendOptions options) {
-        return new RedisBackend(LettuceConnector.like(client), options, UnaryOperator.identity());
+        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
     }
 
     /** @param testTime replaces the time argument of scripts; see {@code time.lua} */
     static RedisBackend of(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
-        return new RedisBackend(connector, options, testTime);
+        return new RedisBackend(
+                        connector,
+                        options,
+                        testTime,
+                        UUID.randomUUID().toString(),
+                        CallersExecutor.of(options.executor()))
+                .begin();
     }
 
     /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
