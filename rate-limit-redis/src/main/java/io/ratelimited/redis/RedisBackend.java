@@ -13,6 +13,7 @@ import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.Threads;
 import io.ratelimited.redis.limiter.CallersExecutor;
 import io.ratelimited.redis.limiter.FailureMode;
 import io.ratelimited.redis.limiter.LimiterContext;
@@ -49,7 +50,7 @@ public final class RedisBackend implements AutoCloseable {
     private final String node;
     private final AtomicLong calls = new AtomicLong();
     private final String nodesKey;
-    /** The first heartbeat finds out whether scripts may ask for the time, rather than a caller. */
+    /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
     private volatile int countedNodes;
@@ -60,19 +61,13 @@ public final class RedisBackend implements AutoCloseable {
 
     private volatile boolean closed;
 
-    /**
-     * Begins to connect and waits for nothing. Tests decide on what is left to chance or to threads elsewhere.
-     *
-     * @param testTime replaces the time argument of scripts; see {@code time.lua}
-     * @param node the name of this process, unique in the cluster
-     * @param callers runs what callers have attached to asynchronous decisions; must not block or throw
-     */
-    RedisBackend(
+    private RedisBackend(
             RedisConnector connector,
             RedisBackendOptions options,
             UnaryOperator<String> testTime,
-            String node,
-            Executor callers) {
+            Threads threads,
+            Executor callers,
+            String node) {
         this.options = options;
         this.node = node;
         KeyNames keys = new KeyNames(options.keyPrefix());
@@ -82,6 +77,7 @@ public final class RedisBackend implements AutoCloseable {
                 keys,
                 options.timeout().toNanos(),
                 options.ticker(),
+                threads,
                 options.timeSource() == TimeSource.NODE,
                 testTime);
         this.context = new LimiterContext(
@@ -93,8 +89,9 @@ public final class RedisBackend implements AutoCloseable {
                 this::nodes,
                 () -> origin,
                 RedisUnavailableException::new);
-        begun = connection
+        this.begun = connection
                 .connected()
+                // Finds out whether scripts may ask for the time, so that no caller has to.
                 .thenCompose(connected -> heartbeat())
                 .handle((counted, failure) -> counted)
                 .thenCompose(counted -> connection.connected());
@@ -102,7 +99,7 @@ public final class RedisBackend implements AutoCloseable {
         connection.onRecovery(() -> connection.later(0, this::heartbeat));
     }
 
-    private RedisBackend begin() {
+    private RedisBackend awaitBegin() {
         try {
             begun.get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
         } catch (InterruptedException ex) {
@@ -131,13 +128,21 @@ public final class RedisBackend implements AutoCloseable {
 
     /** @param testTime replaces the time argument of scripts; see {@code time.lua} */
     static RedisBackend of(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
-        return new RedisBackend(
-                        connector,
-                        options,
-                        testTime,
-                        UUID.randomUUID().toString(),
-                        CallersExecutor.of(options.executor()))
-                .begin();
+        Executor callers = CallersExecutor.of(options.executor());
+        String node = UUID.randomUUID().toString();
+        return new RedisBackend(connector, options, testTime, Threads.real(), callers, node).awaitBegin();
+    }
+
+    /**
+     * A backend that takes everything from outside and waits for nothing, so that it can run in a single thread.
+     *
+     * @param threads the time and the threads of the connection
+     * @param callers runs what callers have attached to asynchronous decisions
+     * @param node the name of this process, unique in the cluster
+     */
+    static RedisBackend of(
+            RedisConnector connector, RedisBackendOptions options, Threads threads, Executor callers, String node) {
+        return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node);
     }
 
     /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
