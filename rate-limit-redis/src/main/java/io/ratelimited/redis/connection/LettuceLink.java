@@ -13,9 +13,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.util.internal.ThreadExecutorMap;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -28,21 +26,17 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_UNDER_WAY} keys are being asked about, including those that nobody waits for any more.
+ * {@value #MOST_UNDER_WAY} scripts are under way, including those that nobody waits for any more.
  */
 final class LettuceLink implements RedisLink {
-
-    /** Keys of one command at the most, so that other clients of the server do not wait long. */
-    private static final int MOST_KEYS = 64;
 
     private static final int MOST_UNDER_WAY = 8192;
 
     private final StatefulRedisConnection<String, String> connection;
-    private final boolean cluster;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
     private final AtomicInteger underWay = new AtomicInteger();
-    private final Queue<Unsent> unsent = new ConcurrentLinkedQueue<>();
+    private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
     /** Commands written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
     /**
@@ -52,9 +46,8 @@ final class LettuceLink implements RedisLink {
     private volatile Executor sender;
 
     /** @param sender sends until the event loop of the connection is known */
-    LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
+    LettuceLink(StatefulRedisConnection<String, String> connection, Executor sender) {
         this.connection = connection;
-        this.cluster = cluster;
         this.sender = sender;
         connection.addListener(new RedisConnectionStateListener() {
             @Override
@@ -71,16 +64,10 @@ final class LettuceLink implements RedisLink {
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
         if (underWay.get() >= MOST_UNDER_WAY) {
             return CompletableFuture.failedFuture(
-                    new NotSentException(MOST_UNDER_WAY + " questions are under way already"));
-        }
-        if (!cluster && keys.length == 1 && args.question() != null) {
-            KeyGroup shared = new KeyGroup(script, keys[0], args);
-            underWay.incrementAndGet();
-            write(shared);
-            return shared;
+                    new NotSentException(MOST_UNDER_WAY + " scripts are under way already"));
         }
         Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args, asking);
-        write(new Whole(evaluation));
+        write(evaluation);
         return evaluation;
     }
 
@@ -88,7 +75,7 @@ final class LettuceLink implements RedisLink {
     public CompletionStage<List<Object>> time() {
         AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(new Command<>(
                 CommandType.TIME, new NestedMultiOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
-        write(new Whole(command));
+        write(command);
         return command;
     }
 
@@ -98,7 +85,7 @@ final class LettuceLink implements RedisLink {
                 CommandType.DEL,
                 new IntegerOutput<>(StringCodec.UTF8),
                 new CommandArgs<>(StringCodec.UTF8).addKey(key)));
-        write(new Whole(command));
+        write(command);
         return command;
     }
 
@@ -111,7 +98,7 @@ final class LettuceLink implements RedisLink {
      * Sends a command after those that were written before. One thread sends, and all that it finds waiting at once: a
      * command waits for what that thread is at, never for company.
      */
-    private void write(Unsent command) {
+    private void write(AsyncCommand<String, String, ?> command) {
         unsent.add(command);
         if (written.getAndIncrement() == 0) {
             callSender();
@@ -124,9 +111,9 @@ final class LettuceLink implements RedisLink {
         } catch (RejectedExecutionException ex) {
             // The client is being shut down.
             written.set(0);
-            for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
+            for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
                 drop(next);
-                next.future().completeExceptionally(new NotSentException("the client has been shut down"));
+                next.completeExceptionally(new NotSentException("the client has been shut down"));
             }
         }
     }
@@ -155,44 +142,18 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** Takes what is unsent and still wanted. A question of any key does not pass a command that may concern the same key. */
+    /** Takes what is unsent and still wanted. */
     private void collect(List<AsyncCommand<String, String, ?>> all) {
-        Map<Object, List<KeyGroup>> questions = new LinkedHashMap<>();
-        for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
-            if (next.future().isDone()) {
+        for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
+            if (next.isDone()) {
                 drop(next);
-            } else if (next instanceof KeyGroup shared) {
-                Object question = shared.question();
-                List<KeyGroup> same = questions.computeIfAbsent(question, unasked -> new ArrayList<>());
-                same.add(shared);
-                if (same.size() == MOST_KEYS) {
-                    all.add(ask(same));
-                    questions.remove(question);
-                }
-            } else if (next instanceof Whole whole) {
-                questions.values().forEach(same -> all.add(ask(same)));
-                questions.clear();
-                if (whole.command instanceof Evaluation evaluation && evaluation.asking) {
-                    all.add(asking());
-                }
-                all.add(whole.command);
+                continue;
             }
+            if (next instanceof Evaluation evaluation && evaluation.asking) {
+                all.add(asking());
+            }
+            all.add(next);
         }
-        questions.values().forEach(same -> all.add(ask(same)));
-    }
-
-    /** One command for the same question of several keys. */
-    private Evaluation ask(List<KeyGroup> same) {
-        KeyGroup first = same.get(0);
-        String[] keys = same.stream().map(KeyGroup::key).toArray(String[]::new);
-        // Each key has been counted when it was asked about.
-        underWay.addAndGet(-keys.length);
-        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, first.script(), keys, first.args(), false);
-        KeyGroup.ask(same, evaluation, alone -> {
-            underWay.incrementAndGet();
-            write(new Whole(ask(List.of(alone))));
-        });
-        return evaluation;
     }
 
     private static AsyncCommand<String, String, String> asking() {
@@ -200,10 +161,8 @@ final class LettuceLink implements RedisLink {
                 CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
     }
 
-    private void drop(Unsent given) {
-        if (given instanceof KeyGroup) {
-            underWay.decrementAndGet();
-        } else if (given instanceof Whole whole && whole.command instanceof Evaluation evaluation) {
+    private static void drop(AsyncCommand<String, String, ?> given) {
+        if (given instanceof Evaluation evaluation) {
             evaluation.answered();
         }
     }
@@ -214,21 +173,6 @@ final class LettuceLink implements RedisLink {
         if (!closed.getAndSet(true)) {
             connection.closeAsync();
             broken.complete(null);
-        }
-    }
-
-    /** What waits to be sent. */
-    sealed interface Unsent permits Whole, KeyGroup {
-
-        CompletableFuture<?> future();
-    }
-
-    /** A command of its own. */
-    private record Whole(AsyncCommand<String, String, ?> command) implements Unsent {
-
-        @Override
-        public CompletableFuture<?> future() {
-            return command;
         }
     }
 
@@ -256,12 +200,12 @@ final class LettuceLink implements RedisLink {
             this.keys = keys;
             this.arguments = arguments;
             this.asking = asking;
-            underWay.addAndGet(keys.length);
+            underWay.incrementAndGet();
         }
 
         private void answered() {
             if (!answered.getAndSet(true)) {
-                underWay.addAndGet(-keys.length);
+                underWay.decrementAndGet();
             }
         }
 
@@ -290,7 +234,7 @@ final class LettuceLink implements RedisLink {
             if (isDone()) {
                 text.cancel(false);
             }
-            write(new Whole(text));
+            write(text);
         }
 
         @Override

@@ -2,7 +2,6 @@ package io.ratelimited.redis.connection;
 
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
@@ -12,9 +11,6 @@ public final class ScriptArguments {
 
     private final StringBuilder text = new StringBuilder(256);
     private int count;
-    private @Nullable Object question;
-    /** Set once nothing is added any more. */
-    private byte @Nullable [] encoded;
 
     public ScriptArguments add(String argument) {
         text.append('$')
@@ -41,28 +37,11 @@ public final class ScriptArguments {
         return this;
     }
 
-    /**
-     * Ends the arguments, and allows the script to be asked about several keys in one command.
-     *
-     * @param equalQuestion equal for arguments that are equal
-     */
-    public ScriptArguments ofAnyKey(Object equalQuestion) {
-        question = equalQuestion;
-        encoded = bytes();
-        return this;
-    }
-
-    /** Null when each key needs a command of its own. */
-    public @Nullable Object question() {
-        return question;
-    }
-
     int count() {
         return count;
     }
 
     byte[] bytes() {
-        byte[] made = encoded;
-        return made != null ? made : text.toString().getBytes(StandardCharsets.UTF_8);
+        return text.toString().getBytes(StandardCharsets.UTF_8);
     }
 }
