@@ -67,34 +67,36 @@ final class KeyBatch {
                     waiting = new ArrayList<>(waiting.subList(MOST, waiting.size()));
                 }
             }
-            batch.removeIf(PermitRequest::isDone);
-            LimitTerms terms = decisions.terms();
-            batch.removeIf(call -> {
-                // The limit may have become smaller.
-                boolean never = terms.isNever(call.permits());
-                if (never) {
-                    decisions.never(call, key, terms);
-                }
-                return never;
-            });
-            batch.removeIf(call -> {
-                ScriptReply leased = decisions.leases().takeLate(key, terms, call.permits());
-                return leased != null && call.complete(leased);
-            });
+            ScriptParameters parameters = decisions.scripts().parameters();
+            batch.removeIf(call -> isDecided(call, parameters));
             if (!batch.isEmpty()) {
-                send(batch, terms);
+                send(batch, parameters);
                 return;
             }
         }
     }
 
-    private void send(List<PermitRequest> batch, LimitTerms terms) {
+    /** Given up or decided without the script while the call waited. */
+    private boolean isDecided(PermitRequest call, ScriptParameters parameters) {
+        if (call.isDone()) {
+            return true;
+        }
+        if (parameters.isNever(call.permits())) {
+            // The limit has become smaller.
+            decisions.never(call, key, parameters);
+            return true;
+        }
+        ScriptReply leased = decisions.leases().takeLate(key, parameters, call.permits());
+        return leased != null && call.complete(leased);
+    }
+
+    private void send(List<PermitRequest> batch, ScriptParameters parameters) {
         Ticker ticker = decisions.ticker();
         long sentAt = ticker.nanos();
-        Leases.Request lease = decisions.leases().request(key, terms, sentAt);
+        Leases.Request lease = decisions.leases().request(key, parameters, sentAt);
         List<PermitRequest> calls = lease == null ? batch : lease.around(batch);
-        decisions
-                .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+        LimitScripts scripts = decisions.scripts();
+        scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
                 .whenComplete((reply, failure) -> {
                     if (failure != null) {
                         fail(batch, failure);
@@ -102,7 +104,7 @@ final class KeyBatch {
                     }
                     ScriptReply[] all;
                     try {
-                        all = ScriptReply.all(reply, calls, terms);
+                        all = ScriptReply.all(reply, calls, parameters);
                     } catch (RuntimeException ex) {
                         // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
                         fail(batch, ex);

@@ -169,14 +169,12 @@ class RepliesTest {
 
     @Test
     void aGrantThatComesRightAfterTheCallerHasGoneIsGivenBack() {
-        RedisConcurrencyLimiter limiter = (RedisConcurrencyLimiter)
+        RateLimiter limiter =
                 backend(OPTIONS.timeout(Duration.ofSeconds(20))).limiter(one(), RedisLimitOptions.DEFAULTS);
         delivery = new CompletableFuture<>();
-        InFlightCall call = new InFlightCall(limiter, limiter.name("k"), 1, 0);
-        CompletableFuture<InFlightCall> begun = call.begin();
+        CompletableFuture<Reservation> asked = limiter.reserveAsync("k", 1, 0).toCompletableFuture();
         until(() -> held, "granted", PATIENCE);
-        begun.completeExceptionally(new TimeoutException());
-        call.abandon();
+        asked.completeExceptionally(new TimeoutException());
         delivery.complete(null);
         until(() -> !limiter.reserve("k", 1, 0).isRefused(), "the permit is back", PATIENCE);
     }
