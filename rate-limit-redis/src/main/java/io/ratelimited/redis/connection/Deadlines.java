@@ -88,17 +88,4 @@ public final class Deadlines {
             // A failure of the caller's own.
         }
     }
-
-    /** Fails all replies that a server owes: it is silent, and nobody waits for it any longer. */
-    void giveUp(Server server, Throwable reason) {
-        for (Timed timed : queue) {
-            if (timed instanceof PendingReply<?> reply && reply.server() == server) {
-                try {
-                    reply.giveUp(reason);
-                } catch (RuntimeException | Error ex) {
-                    // A failure of the caller's own.
-                }
-            }
-        }
-    }
 }

@@ -1,5 +1,8 @@
 package io.ratelimited.redis.connection;
 
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.protocol.CommandArgs;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
@@ -48,8 +51,7 @@ public final class ScriptArguments {
      */
     public ScriptArguments ofAnyKey(Object equalQuestion) {
         question = equalQuestion;
-        encoded = bytes();
-        return this;
+        return end();
     }
 
     /** Null when each key needs a command of its own. */
@@ -57,12 +59,54 @@ public final class ScriptArguments {
         return question;
     }
 
-    int count() {
-        return count;
+    /** Ends the arguments, so that they are encoded here and not on the thread of the connection. */
+    ScriptArguments end() {
+        if (encoded == null) {
+            encoded = bytes();
+        }
+        return this;
     }
 
-    byte[] bytes() {
+    private byte[] bytes() {
         byte[] made = encoded;
         return made != null ? made : text.toString().getBytes(StandardCharsets.UTF_8);
+    }
+
+    /**
+     * The whole command behind its name.
+     *
+     * @param script digest or text
+     */
+    CommandArgs<String, String> behind(String script, String[] keys) {
+        ScriptArguments beginning = new ScriptArguments().add(script).add(keys.length);
+        for (String key : keys) {
+            beginning.add(key);
+        }
+        return new Encoded(beginning.count + count, beginning.bytes(), bytes());
+    }
+
+    /** Encoded already: the thread of the connection only copies them. */
+    private static final class Encoded extends CommandArgs<String, String> {
+
+        private final int count;
+        private final byte[] beginning;
+        private final byte[] rest;
+
+        private Encoded(int count, byte[] beginning, byte[] rest) {
+            super(StringCodec.UTF8);
+            this.count = count;
+            this.beginning = beginning;
+            this.rest = rest;
+        }
+
+        @Override
+        public int count() {
+            return count;
+        }
+
+        @Override
+        public void encode(ByteBuf to) {
+            to.writeBytes(beginning).writeBytes(rest);
+        }
     }
 }
