@@ -15,8 +15,8 @@ final class CommandSender {
 
     private static final int MOST_REDIRECTIONS = 5;
 
+    private final RedisConnector connector;
     private final Primaries primaries;
-    private final boolean cluster;
     private final Threads threads;
     private final Deadlines deadlines;
     private final Health health;
@@ -30,14 +30,14 @@ final class CommandSender {
 
     /** @param isHarmless whether a failure is no fault of the server */
     CommandSender(
+            RedisConnector connector,
             Primaries primaries,
-            boolean cluster,
             Threads threads,
             Deadlines deadlines,
             Health health,
             Predicate<Throwable> isHarmless) {
+        this.connector = connector;
         this.primaries = primaries;
-        this.cluster = cluster;
         this.threads = threads;
         this.deadlines = deadlines;
         this.health = health;
@@ -105,7 +105,7 @@ final class CommandSender {
             if (isDone()) {
                 return;
             }
-            Redirection redirection = cluster ? Redirection.of(cause, target.address()) : null;
+            Redirection redirection = connector.isCluster() ? Redirection.of(cause, target.address()) : null;
             if (redirection != null && redirections++ < MOST_REDIRECTIONS) {
                 redirect(target, redirection);
                 return;

@@ -69,10 +69,10 @@ public final class GuardedConnection implements AutoCloseable {
         this.threads = threads;
         this.deadlines = new Deadlines(threads, timeoutNanos);
         this.health = new Health(threads);
-        this.time = new ServerTime(ticker, timeoutNanos, timeOfNode, this::plainTime, threads);
+        this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
         this.sender =
-                new CommandSender(primaries, connector.isCluster(), threads, deadlines, health, time::isRefused);
+                new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -112,8 +112,9 @@ public final class GuardedConnection implements AutoCloseable {
         return timeoutNanos;
     }
 
-    public Deadlines deadlines() {
-        return deadlines;
+    /** Fails a future that is not done within the timeout. */
+    public void limitTime(CompletableFuture<?> future) {
+        deadlines.limit(future);
     }
 
     public Health health() {

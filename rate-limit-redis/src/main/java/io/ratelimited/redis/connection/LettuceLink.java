@@ -13,9 +13,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.util.internal.ThreadExecutorMap;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -24,6 +22,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,13 +31,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class LettuceLink implements RedisLink {
 
-    /** Keys of one command at the most, so that other clients of the server do not wait long. */
-    private static final int MOST_KEYS = 64;
-
     private static final int MOST_UNDER_WAY = 8192;
 
     private final StatefulRedisConnection<String, String> connection;
-    private final boolean cluster;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
     private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
@@ -53,9 +48,8 @@ final class LettuceLink implements RedisLink {
     private volatile Executor sender;
 
     /** @param sender sends until the event loop of the connection is known */
-    LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
+    LettuceLink(StatefulRedisConnection<String, String> connection, Executor sender) {
         this.connection = connection;
-        this.cluster = cluster;
         this.sender = sender;
         connection.addListener(new RedisConnectionStateListener() {
             @Override
@@ -78,18 +72,18 @@ final class LettuceLink implements RedisLink {
         if (underWay.get() >= MOST_UNDER_WAY) {
             return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
-        boolean shares = !cluster && keys.length == 1 && args.question() != null;
-        return write(new Call(CommandType.EVALSHA, script, keys, args.end(), asking, shares));
+        return write(new Call(
+                CommandType.EVALSHA, args.behind(script.digest(), keys), asking, () -> args.behind(script.text(), keys)));
     }
 
     @Override
     public CompletionStage<List<Object>> time() {
-        return write(new Call(CommandType.TIME, null, new String[0], new ScriptArguments(), false, false));
+        return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8), false, null));
     }
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        return write(new Call(CommandType.DEL, null, new String[] {key}, new ScriptArguments(), false, false))
+        return write(new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null))
                 .thenApply(reply -> (Long) reply.get(0));
     }
 
@@ -146,84 +140,43 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** Takes what is unsent and still wanted. A question of any key does not pass a command that may concern the same key. */
+    /** Takes what is unsent and still wanted. */
     private List<AsyncCommand<String, String, ?>> collect() {
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
-        Map<Object, List<Call>> questions = new LinkedHashMap<>();
         for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
-            Object question = next.args.question();
             if (next.isDone()) {
                 underWay.decrementAndGet();
-            } else if (next.shares && question != null) {
-                List<Call> same = questions.computeIfAbsent(question, unasked -> new ArrayList<>());
-                same.add(next);
-                if (same.size() == MOST_KEYS) {
-                    add(same, commands);
-                    questions.remove(question);
-                }
-            } else {
-                questions.values().forEach(same -> add(same, commands));
-                questions.clear();
-                add(List.of(next), commands);
+                continue;
             }
-        }
-        questions.values().forEach(same -> add(same, commands));
-        return commands;
-    }
-
-    /** Adds one command for a call, or for several that ask the same about different keys. */
-    private void add(List<Call> calls, List<AsyncCommand<String, String, ?>> commands) {
-        Call first = calls.get(0);
-        try {
-            String[] keys = calls.size() == 1
-                    ? first.keys
-                    : calls.stream().map(call -> call.keys[0]).toArray(String[]::new);
-            AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(new Command<>(
-                    first.type, new NestedMultiOutput<>(StringCodec.UTF8), first.args(keys)));
-            command.whenComplete((reply, failure) -> answered(calls, reply, failure));
-            if (first.asking) {
+            if (next.asking) {
                 commands.add(new AsyncCommand<>(new Command<>(
                         CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8))));
             }
-            commands.add(command);
-        } catch (RuntimeException | Error ex) {
-            calls.forEach(call -> end(call, null, ex));
+            commands.add(command(next));
         }
+        return commands;
     }
 
-    /** On the event loop, unless the command could not be sent. */
-    private void answered(List<Call> calls, @Nullable List<Object> reply, @Nullable Throwable failure) {
-        Executor eventLoop = ThreadExecutorMap.currentExecutor();
-        if (eventLoop != null && failure == null && eventLoop != sender) {
-            sender = eventLoop;
-        }
-        for (int i = 0; i < calls.size(); i++) {
-            Call call = calls.get(i);
-            boolean unknown = failure instanceof RedisNoScriptException && call.type == CommandType.EVALSHA;
-            try {
-                if (unknown) {
-                    call.type = CommandType.EVAL;
-                    again(call);
-                } else if (reply == null || calls.size() == 1) {
-                    end(call, reply, failure);
-                } else if ((Long) reply.get(4 * i + 4) < 0) {
-                    // The script has left the key alone, as it does only among several.
-                    again(call);
-                } else {
-                    List<Object> own = new ArrayList<>(reply.subList(4 * i + 1, 4 * i + 5));
-                    own.add(0, reply.get(0));
-                    end(call, own, null);
-                }
-            } catch (RuntimeException ex) {
-                // Not a reply of the script: the caller must not wait for ever.
-                end(call, null, ex);
+    /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    private AsyncCommand<String, String, List<Object>> command(Call call) {
+        AsyncCommand<String, String, List<Object>> command =
+                new AsyncCommand<>(new Command<>(call.type, new NestedMultiOutput<>(StringCodec.UTF8), call.args));
+        command.whenComplete((reply, failure) -> {
+            Executor eventLoop = ThreadExecutorMap.currentExecutor();
+            if (eventLoop != null && failure == null && eventLoop != sender) {
+                sender = eventLoop;
             }
-        }
-    }
-
-    private void again(Call call) {
-        call.shares = false;
-        enqueue(call);
+            Supplier<CommandArgs<String, String>> withText = call.withText;
+            if (failure instanceof RedisNoScriptException && withText != null) {
+                call.type = CommandType.EVAL;
+                call.args = withText.get();
+                call.withText = null;
+                enqueue(call);
+            } else {
+                end(call, reply, failure);
+            }
+        });
+        return command;
     }
 
     private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
@@ -247,35 +200,21 @@ final class LettuceLink implements RedisLink {
     /** One call and its reply. Given up before it is sent, it never runs. */
     private static final class Call extends CompletableFuture<List<Object>> {
 
-        private final @Nullable Script script;
-        private final String[] keys;
-        private final ScriptArguments args;
         private final boolean asking;
-        /** {@code EVAL} after the server has refused {@code EVALSHA}. */
         private CommandType type;
-        /** May be sent together with calls that ask the same about other keys. */
-        private boolean shares;
+        private CommandArgs<String, String> args;
+        /** For a server that does not know the digest of the script. */
+        private @Nullable Supplier<CommandArgs<String, String>> withText;
 
         private Call(
                 CommandType type,
-                @Nullable Script script,
-                String[] keys,
-                ScriptArguments args,
+                CommandArgs<String, String> args,
                 boolean asking,
-                boolean shares) {
+                @Nullable Supplier<CommandArgs<String, String>> withText) {
             this.type = type;
-            this.script = script;
-            this.keys = keys;
             this.args = args;
             this.asking = asking;
-            this.shares = shares;
-        }
-
-        private CommandArgs<String, String> args(String[] on) {
-            if (script == null) {
-                return new CommandArgs<>(StringCodec.UTF8).addKeys(on);
-            }
-            return args.behind(type == CommandType.EVAL ? script.text() : script.digest(), on);
+            this.withText = withText;
         }
     }
 }

@@ -5,7 +5,6 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
@@ -15,9 +14,6 @@ public final class ScriptArguments {
 
     private final StringBuilder text = new StringBuilder(256);
     private int count;
-    private @Nullable Object question;
-    /** Set once nothing is added any more. */
-    private byte @Nullable [] encoded;
 
     public ScriptArguments add(String argument) {
         text.append('$')
@@ -44,32 +40,12 @@ public final class ScriptArguments {
         return this;
     }
 
-    /**
-     * Ends the arguments, and allows the script to be asked about several keys in one command.
-     *
-     * @param equalQuestion equal for arguments that are equal
-     */
-    public ScriptArguments ofAnyKey(Object equalQuestion) {
-        question = equalQuestion;
-        return end();
+    int count() {
+        return count;
     }
 
-    /** Null when each key needs a command of its own. */
-    public @Nullable Object question() {
-        return question;
-    }
-
-    /** Ends the arguments, so that they are encoded here and not on the thread of the connection. */
-    ScriptArguments end() {
-        if (encoded == null) {
-            encoded = bytes();
-        }
-        return this;
-    }
-
-    private byte[] bytes() {
-        byte[] made = encoded;
-        return made != null ? made : text.toString().getBytes(StandardCharsets.UTF_8);
+    byte[] bytes() {
+        return text.toString().getBytes(StandardCharsets.UTF_8);
     }
 
     /**

@@ -5,7 +5,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -25,7 +24,7 @@ final class ServerTime {
     private static final long AGAIN_AFTER_FAILURE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final Ticker ticker;
-    private final long timeoutNanos;
+    private final Deadlines deadlines;
     private final Supplier<CompletionStage<List<Object>>> plainTime;
     private final Threads threads;
     private final CompletableFuture<Void> firstKnown = new CompletableFuture<>();
@@ -44,12 +43,12 @@ final class ServerTime {
     /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */
     ServerTime(
             Ticker ticker,
-            long timeoutNanos,
             boolean ofNode,
             Supplier<CompletionStage<List<Object>>> plainTime,
-            Threads threads) {
+            Threads threads,
+            Deadlines deadlines) {
         this.ticker = ticker;
-        this.timeoutNanos = timeoutNanos;
+        this.deadlines = deadlines;
         this.plainTime = plainTime;
         this.threads = threads;
         this.ofNode = ofNode;
@@ -136,10 +135,8 @@ final class ServerTime {
         try {
             CompletableFuture<List<Object>> reply =
                     plainTime.get().toCompletableFuture().copy();
-            Runnable cancel = threads.at(
-                    threads.nanos() + timeoutNanos,
-                    () -> reply.completeExceptionally(new TimeoutException("Redis did not answer in time")));
-            return reply.whenComplete((time, failure) -> cancel.run()).thenApply(ServerTime::nanos);
+            deadlines.limit(reply);
+            return reply.thenApply(ServerTime::nanos);
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }

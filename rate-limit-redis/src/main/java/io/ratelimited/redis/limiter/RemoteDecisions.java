@@ -24,8 +24,6 @@ final class RemoteDecisions {
     private final DenialCache denials;
     private final Leases leases;
     private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
-    /** The arguments of the last question about any key: most often those of the next one. */
-    private volatile @Nullable ScriptArguments asked;
 
     RemoteDecisions(LimiterContext context, Limit limit, LimiterOptions options) {
         this.connection = context.connection();
@@ -61,11 +59,6 @@ final class RemoteDecisions {
         return leases;
     }
 
-    /** When a caller that comes now gives up: a time of the connection, not of the ticker. */
-    long deadline() {
-        return connection.deadlines().next();
-    }
-
     /** What is decided without asking Redis; null when it has to be asked. */
     @Nullable
     ScriptReply known(String name, long permits, long maxWaitNanos) {
@@ -94,7 +87,7 @@ final class RemoteDecisions {
 
     /** Asks Redis, together with other callers of the key. */
     PermitRequest submit(String name, long permits, long maxWaitNanos) {
-        PermitRequest call = new PermitRequest(permits, maxWaitNanos, deadline());
+        PermitRequest call = new PermitRequest(permits, maxWaitNanos);
         LimitTerms current = terms();
         if (connection.isDown(name)) {
             call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
@@ -112,7 +105,7 @@ final class RemoteDecisions {
 
     /** Refused for good; Redis is asked only for what is left. */
     void never(PermitRequest call, String name, LimitTerms current) {
-        PermitRequest one = new PermitRequest(1, 0, call.deadline());
+        PermitRequest one = new PermitRequest(1, 0);
         eval(current.script(), name, arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
             if (failure != null) {
                 call.completeExceptionally(failure);
@@ -129,34 +122,12 @@ final class RemoteDecisions {
         for (int i = 1; i < calls.size() && equal; i++) {
             equal = first.asksAs(calls.get(i));
         }
-        if (!equal || !current.isUsual() || !operation.equals("take")) {
-            return encode(connection.time(), operation, current, calls, equal);
-        }
-        Question question = new Question(current, calls.size(), first.permits(), first.maxWaitMicros());
-        String time = connection.time();
-        if (!time.isEmpty()) {
-            return encode(time, operation, current, calls, true).ofAnyKey(question);
-        }
-        ScriptArguments last = asked;
-        if (last == null || !question.equals(last.question())) {
-            last = encode(time, operation, current, calls, true).ofAnyKey(question);
-            asked = last;
-        }
-        return last;
-    }
-
-    private ScriptArguments encode(
-            String time, String operation, LimitTerms current, List<PermitRequest> calls, boolean equal) {
-        ScriptArguments args = scripts.begin(time, operation, current, calls.size());
+        ScriptArguments args = scripts.begin(operation, current, calls.size());
         for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
-            LimitTerms.Cost cost = current.cost(call.permits());
-            add(args, call.permits(), cost).add(call.waitArgument());
+            add(args, call.permits(), current.cost(call.permits())).add(call.waitArgument());
         }
         return args;
     }
-
-    /** What equal calls want, whatever their key. */
-    private record Question(LimitTerms terms, int calls, long permits, long maxWaitMicros) {}
 
     static ScriptArguments add(ScriptArguments args, long permits, LimitTerms.Cost cost) {
         return args.add(permits).add(cost.micros()).add(cost.parts());
@@ -174,7 +145,7 @@ final class RemoteDecisions {
         connection.deliver(
                 terms().script(),
                 name,
-                () -> arguments("take", terms(), List.of(new PermitRequest(permits, Long.MAX_VALUE, 0))),
+                () -> arguments("take", terms(), List.of(new PermitRequest(permits, Long.MAX_VALUE))),
                 false);
         denials.forget(name);
     }
