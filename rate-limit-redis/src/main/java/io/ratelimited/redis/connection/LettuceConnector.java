@@ -6,6 +6,7 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
@@ -70,6 +71,8 @@ public final class LettuceConnector implements RedisConnector {
         ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
+                // Primaries are looked for here. A search of the client's own could hide one meanwhile.
+                .topologyRefreshOptions(ClusterTopologyRefreshOptions.create())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
                         .connectTimeout(DISCOVERY)

@@ -2,9 +2,9 @@ package io.ratelimited.redis.connection;
 
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.StringCodec;
-import io.lettuce.core.output.IntegerOutput;
 import io.lettuce.core.output.NestedMultiOutput;
 import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.AsyncCommand;
@@ -22,11 +22,12 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_UNDER_WAY} scripts are under way, including those that nobody waits for any more.
+ * {@value #MOST_UNDER_WAY} script calls are under way, including those that nobody waits for any more.
  */
 final class LettuceLink implements RedisLink {
 
@@ -35,10 +36,11 @@ final class LettuceLink implements RedisLink {
     private final StatefulRedisConnection<String, String> connection;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
-    private final AtomicInteger underWay = new AtomicInteger();
-    private final Queue<AsyncCommand<String, String, ?>> unsent = new ConcurrentLinkedQueue<>();
-    /** Commands written since the sender last looked; none while nobody sends. */
+    private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
+    /** Calls written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
+    /** Calls that have been neither answered nor dropped. */
+    private final AtomicInteger underWay = new AtomicInteger();
     /**
      * The event loop of the connection, once it is known. Never the thread that happens to write: what an event loop sends
      * overtakes what others have handed to it.
@@ -60,33 +62,29 @@ final class LettuceLink implements RedisLink {
         }
     }
 
+    /** Script calls that have been neither answered nor dropped. */
+    int underWay() {
+        return underWay.get();
+    }
+
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
         if (underWay.get() >= MOST_UNDER_WAY) {
-            return CompletableFuture.failedFuture(
-                    new NotSentException(MOST_UNDER_WAY + " scripts are under way already"));
+            return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
-        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args, asking);
-        write(evaluation);
-        return evaluation;
+        return write(new Call(
+                CommandType.EVALSHA, args.behind(script.digest(), keys), asking, () -> args.behind(script.text(), keys)));
     }
 
     @Override
     public CompletionStage<List<Object>> time() {
-        AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(new Command<>(
-                CommandType.TIME, new NestedMultiOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
-        write(command);
-        return command;
+        return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8), false, null));
     }
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        AsyncCommand<String, String, Long> command = new AsyncCommand<>(new Command<>(
-                CommandType.DEL,
-                new IntegerOutput<>(StringCodec.UTF8),
-                new CommandArgs<>(StringCodec.UTF8).addKey(key)));
-        write(command);
-        return command;
+        return write(new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null))
+                .thenApply(reply -> (Long) reply.get(0));
     }
 
     @Override
@@ -95,11 +93,17 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Sends a command after those that were written before. One thread sends, and all that it finds waiting at once: a
-     * command waits for what that thread is at, never for company.
+     * Sends a call after those that were written before. One thread sends, and all that it finds waiting at once: a call
+     * waits for what that thread is at, never for company.
      */
-    private void write(AsyncCommand<String, String, ?> command) {
-        unsent.add(command);
+    private Call write(Call call) {
+        underWay.incrementAndGet();
+        enqueue(call);
+        return call;
+    }
+
+    private void enqueue(Call call) {
+        unsent.add(call);
         if (written.getAndIncrement() == 0) {
             callSender();
         }
@@ -111,59 +115,76 @@ final class LettuceLink implements RedisLink {
         } catch (RejectedExecutionException ex) {
             // The client is being shut down.
             written.set(0);
-            for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
-                drop(next);
-                next.completeExceptionally(new NotSentException("the client has been shut down"));
+            for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
+                end(next, null, Replies.notSent("the client has been shut down"));
             }
         }
     }
 
     private void send() {
         int seen = written.get();
-        sendTogether();
+        List<AsyncCommand<String, String, ?>> commands = collect();
+        try {
+            if (commands.size() == 1) {
+                connection.dispatch(commands.get(0));
+            } else if (!commands.isEmpty()) {
+                connection.dispatch(commands);
+            }
+        } catch (RuntimeException | Error ex) {
+            // Whatever it is, callers must not wait for ever, and the next command must be sent.
+            commands.forEach(command -> command.completeExceptionally(ex));
+        }
         if (written.addAndGet(-seen) != 0) {
             // More has come meanwhile. An event loop reads what was answered before it goes on.
             callSender();
         }
     }
 
-    private void sendTogether() {
-        List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
-        try {
-            collect(all);
-            if (all.size() == 1) {
-                connection.dispatch(all.get(0));
-            } else if (!all.isEmpty()) {
-                connection.dispatch(all);
-            }
-        } catch (RuntimeException | Error ex) {
-            // Whatever it is, callers must not wait for ever, and the next command must be sent.
-            all.forEach(command -> command.completeExceptionally(ex));
-        }
-    }
-
     /** Takes what is unsent and still wanted. */
-    private void collect(List<AsyncCommand<String, String, ?>> all) {
-        for (AsyncCommand<String, String, ?> next = unsent.poll(); next != null; next = unsent.poll()) {
+    private List<AsyncCommand<String, String, ?>> collect() {
+        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
+        for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.isDone()) {
-                drop(next);
+                underWay.decrementAndGet();
                 continue;
             }
-            if (next instanceof Evaluation evaluation && evaluation.asking) {
-                all.add(asking());
+            if (next.asking) {
+                commands.add(new AsyncCommand<>(new Command<>(
+                        CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8))));
             }
-            all.add(next);
+            commands.add(command(next));
         }
+        return commands;
     }
 
-    private static AsyncCommand<String, String, String> asking() {
-        return new AsyncCommand<>(new Command<>(
-                CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
+    /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    private AsyncCommand<String, String, List<Object>> command(Call call) {
+        AsyncCommand<String, String, List<Object>> command =
+                new AsyncCommand<>(new Command<>(call.type, new NestedMultiOutput<>(StringCodec.UTF8), call.args));
+        command.whenComplete((reply, failure) -> {
+            Executor eventLoop = ThreadExecutorMap.currentExecutor();
+            if (eventLoop != null && failure == null && eventLoop != sender) {
+                sender = eventLoop;
+            }
+            Supplier<CommandArgs<String, String>> withText = call.withText;
+            if (failure instanceof RedisNoScriptException && withText != null) {
+                call.type = CommandType.EVAL;
+                call.args = withText.get();
+                call.withText = null;
+                enqueue(call);
+            } else {
+                end(call, reply, failure);
+            }
+        });
+        return command;
     }
 
-    private static void drop(AsyncCommand<String, String, ?> given) {
-        if (given instanceof Evaluation evaluation) {
-            evaluation.answered();
+    private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
+        underWay.decrementAndGet();
+        if (reply == null || failure != null) {
+            call.completeExceptionally(Replies.cause(failure));
+        } else {
+            call.complete(reply);
         }
     }
 
@@ -176,75 +197,24 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** A script call; giving it up also takes back what has not been sent, so that it cannot run later. */
-    private final class Evaluation extends AsyncCommand<String, String, List<Object>> {
+    /** One call and its reply. Given up before it is sent, it never runs. */
+    private static final class Call extends CompletableFuture<List<Object>> {
 
-        private final CommandType type;
-        private final Script script;
-        private final String[] keys;
-        private final ScriptArguments arguments;
         private final boolean asking;
-        /** Counts as under way until the server has answered, even if nobody waits for the answer. */
-        private final AtomicBoolean answered = new AtomicBoolean();
+        private CommandType type;
+        private CommandArgs<String, String> args;
+        /** For a server that does not know the digest of the script. */
+        private @Nullable Supplier<CommandArgs<String, String>> withText;
 
-        private volatile @Nullable Evaluation withText;
-
-        private Evaluation(CommandType type, Script script, String[] keys, ScriptArguments arguments, boolean asking) {
-            super(new Command<>(
-                    type,
-                    new NestedMultiOutput<>(StringCodec.UTF8),
-                    EncodedArguments.ofScript(
-                            type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
+        private Call(
+                CommandType type,
+                CommandArgs<String, String> args,
+                boolean asking,
+                @Nullable Supplier<CommandArgs<String, String>> withText) {
             this.type = type;
-            this.script = script;
-            this.keys = keys;
-            this.arguments = arguments;
+            this.args = args;
             this.asking = asking;
-            underWay.incrementAndGet();
-        }
-
-        private void answered() {
-            if (!answered.getAndSet(true)) {
-                underWay.decrementAndGet();
-            }
-        }
-
-        /** On the event loop. What has been completed once could not fail any more. */
-        @Override
-        public void complete() {
-            answered();
-            Executor eventLoop = ThreadExecutorMap.currentExecutor();
-            if (eventLoop != null && eventLoop != sender) {
-                sender = eventLoop;
-            }
-            String error = getOutput().getError();
-            if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {
-                super.complete();
-                return;
-            }
-            Evaluation text = new Evaluation(CommandType.EVAL, script, keys, arguments, asking);
-            text.whenComplete((reply, failure) -> {
-                if (failure == null) {
-                    complete(reply);
-                } else {
-                    completeExceptionally(failure);
-                }
-            });
-            withText = text;
-            if (isDone()) {
-                text.cancel(false);
-            }
-            write(text);
-        }
-
-        @Override
-        public boolean cancel(boolean mayInterruptIfRunning) {
-            boolean cancelled = super.cancel(mayInterruptIfRunning);
-            Evaluation text = withText;
-            if (text != null) {
-                text.cancel(mayInterruptIfRunning);
-            }
-            return cancelled;
+            this.withText = withText;
         }
     }
 }

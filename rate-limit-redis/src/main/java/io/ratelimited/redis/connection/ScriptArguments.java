@@ -1,5 +1,8 @@
 package io.ratelimited.redis.connection;
 
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.protocol.CommandArgs;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
 
@@ -43,5 +46,43 @@ public final class ScriptArguments {
 
     byte[] bytes() {
         return text.toString().getBytes(StandardCharsets.UTF_8);
+    }
+
+    /**
+     * The whole command behind its name.
+     *
+     * @param script digest or text
+     */
+    CommandArgs<String, String> behind(String script, String[] keys) {
+        ScriptArguments beginning = new ScriptArguments().add(script).add(keys.length);
+        for (String key : keys) {
+            beginning.add(key);
+        }
+        return new Encoded(beginning.count + count, beginning.bytes(), bytes());
+    }
+
+    /** Encoded already: the thread of the connection only copies them. */
+    private static final class Encoded extends CommandArgs<String, String> {
+
+        private final int count;
+        private final byte[] beginning;
+        private final byte[] rest;
+
+        private Encoded(int count, byte[] beginning, byte[] rest) {
+            super(StringCodec.UTF8);
+            this.count = count;
+            this.beginning = beginning;
+            this.rest = rest;
+        }
+
+        @Override
+        public int count() {
+            return count;
+        }
+
+        @Override
+        public void encode(ByteBuf to) {
+            to.writeBytes(beginning).writeBytes(rest);
+        }
     }
 }
