@@ -71,8 +71,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender =
-                new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -99,7 +98,7 @@ public final class GuardedConnection implements AutoCloseable {
     private void look() {
         primaries.look();
         time.look();
-        deliveries.take(key -> !isDown(key)).forEach(this::deliver);
+        deliverKept();
         reportBack();
     }
 
@@ -196,28 +195,36 @@ public final class GuardedConnection implements AutoCloseable {
      * @param repeatable running the script twice does no harm
      */
     public void deliver(Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable) {
-        deliver(new Delivery(script, key, arguments, repeatable, 0));
-    }
-
-    private void deliver(Delivery delivery) {
-        Server server = primaries.of(delivery.key());
-        if (server != null && refusal(server) == null) {
-            deliver(delivery, server);
+        Delivery delivery = new Delivery(script, key, arguments, repeatable, 0);
+        if (!isDown(key) && deliveries.begin()) {
+            deliver(delivery);
         } else if (!closed) {
             deliveries.keep(delivery);
         }
     }
 
-    private void deliver(Delivery delivery, Server server) {
+    private void deliverKept() {
+        deliveries.take(key -> !isDown(key)).forEach(this::deliver);
+    }
+
+    private void deliver(Delivery delivery) {
+        Server server = primaries.of(delivery.key());
         ScriptArguments args = delivery.arguments().get();
-        if (args == null) {
+        if (args == null || server == null) {
+            deliveries.end();
+            if (args != null) {
+                deliveries.keep(delivery);
+            }
             return;
         }
         String[] on = {delivery.key()};
         sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
                 .whenComplete((reply, failure) -> {
+                    boolean more = deliveries.end();
                     if (failure != null && !closed) {
                         deliveries.failed(delivery, Replies.cause(failure));
+                    } else if (more) {
+                        deliverKept();
                     }
                 });
     }
@@ -272,7 +279,7 @@ public final class GuardedConnection implements AutoCloseable {
 
         private void deliverKept(Server server) {
             if (time.isKnown()) {
-                deliveries.take(key -> primaries.of(key) == server).forEach(delivery -> deliver(delivery, server));
+                deliveries.take(key -> primaries.of(key) == server).forEach(GuardedConnection.this::deliver);
             }
         }
     }
@@ -284,7 +291,10 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether no primary decides. */
     public boolean isDown() {
-        return closed || !connected.isDone() || !time.isKnown() || primaries.away() == primaries.all().size();
+        return closed
+                || !connected.isDone()
+                || !time.isKnown()
+                || primaries.away() == primaries.all().size();
     }
 
     /** The last failure in one line; null if there was none. */

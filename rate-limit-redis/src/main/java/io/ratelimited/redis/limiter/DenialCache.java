@@ -21,7 +21,13 @@ final class DenialCache {
     private final Ticker ticker;
 
     private record Denial(
-            ScriptParameters parameters, long permits, long maxWait, long until, long due, long remaining, long wholeAt) {}
+            ScriptParameters parameters,
+            long permits,
+            long maxWait,
+            long until,
+            long due,
+            long remaining,
+            long wholeAt) {}
 
     DenialCache(Ticker ticker, long maximumKeys) {
         this.ticker = ticker;
@@ -37,7 +43,10 @@ final class DenialCache {
     @Nullable
     ScriptReply find(String key, ScriptParameters parameters, long permits, long maxWaitMicros) {
         Denial denial = denials.getIfPresent(key);
-        if (denial == null || denial.parameters != parameters || denial.maxWait != maxWaitMicros || denial.permits > permits) {
+        if (denial == null
+                || denial.parameters != parameters
+                || denial.maxWait != maxWaitMicros
+                || denial.permits > permits) {
             return null;
         }
         long now = ticker.nanos();

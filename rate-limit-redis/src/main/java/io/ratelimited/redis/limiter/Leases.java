@@ -94,7 +94,8 @@ final class Leases {
             return null;
         }
         synchronized (hot) {
-            PermitRequest refund = hot.left > 0 && hot.parameters == parameters ? PermitRequest.refund(hot.left, hot.mark) : null;
+            PermitRequest refund =
+                    hot.left > 0 && hot.parameters == parameters ? PermitRequest.refund(hot.left, hot.mark) : null;
             hot.left = 0;
             if (refund == null && hot.rate < HOT) {
                 return null;
@@ -171,7 +172,12 @@ final class Leases {
         private final long length;
 
         private Request(
-                Hot hot, ScriptParameters parameters, @Nullable PermitRequest refund, long size, long sentAt, long length) {
+                Hot hot,
+                ScriptParameters parameters,
+                @Nullable PermitRequest refund,
+                long size,
+                long sentAt,
+                long length) {
             this.hot = hot;
             this.parameters = parameters;
             this.refund = refund;

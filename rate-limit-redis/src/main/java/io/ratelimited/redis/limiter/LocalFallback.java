@@ -24,6 +24,10 @@ final class LocalFallback {
 
     private static final int MOST_KEYS = 10_000;
     private static final long CHARGE_MILLIS = 500;
+    /** Keys that are charged at a time, so that charges do not crowd out the ends of calls. */
+    private static final int MOST_CHARGES = 1_000;
+
+    private static final long NEXT_CHARGE_MILLIS = 20;
 
     private final LimiterContext context;
     private final LimiterOptions options;
@@ -146,13 +150,13 @@ final class LocalFallback {
                 dearest.subList(0, MOST_KEYS).forEach(charge -> spent.put(charge.caller, charge.permits));
             }
         }
-        chargeLater();
+        // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
+        chargeAfter(CHARGE_MILLIS);
     }
 
-    /** A single late answer is decided here without an outage, after which nothing else would ask for the charge. */
-    private void chargeLater() {
+    private void chargeAfter(long millis) {
         if (!chargeIsDue.getAndSet(true)) {
-            context.connection().later(CHARGE_MILLIS, () -> {
+            context.connection().later(millis, () -> {
                 chargeIsDue.set(false);
                 charge(false);
             });
@@ -165,23 +169,21 @@ final class LocalFallback {
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
     private void charge(boolean back) {
-        Map<@Nullable String, Long> due = new HashMap<>();
-        boolean more;
+        List<Charge> due = new ArrayList<>();
+        boolean isEmpty;
         synchronized (spent) {
-            spent.forEach((caller, permits) -> {
-                if (back || charges.isPossible(caller)) {
-                    due.put(caller, permits);
+            for (Charge charge : dearest(spent)) {
+                if (due.size() < MOST_CHARGES && (back || charges.isPossible(charge.caller))) {
+                    due.add(charge);
+                    spent.remove(charge.caller);
                 }
-            });
-            spent.keySet().removeAll(due.keySet());
-            more = !spent.isEmpty();
+            }
+            isEmpty = spent.isEmpty();
         }
         long most = mostCharged();
-        List<Charge> dearest = dearest(due);
-        dearest.subList(0, Math.min(MOST_KEYS, dearest.size()))
-                .forEach(charge -> charges.take(charge.caller, Math.min(most, charge.permits)));
-        if (more) {
-            chargeLater();
+        due.forEach(charge -> charges.take(charge.caller, Math.min(most, charge.permits)));
+        if (!isEmpty) {
+            chargeAfter(due.size() == MOST_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
         }
     }
 

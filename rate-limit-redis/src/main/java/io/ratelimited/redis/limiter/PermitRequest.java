@@ -46,5 +46,4 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     String waitArgument() {
         return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
     }
-
 }

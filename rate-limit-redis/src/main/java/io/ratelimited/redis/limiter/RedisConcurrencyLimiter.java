@@ -25,8 +25,10 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     public RedisConcurrencyLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
         super(context, limit, options);
         connection().onRecovery(() -> live.values().forEach(InFlightCall::register));
-        connection().every(ScriptParameters.NODE_LEASE.toMillis() / 3, () -> live.values()
-                .forEach(InFlightCall::renew));
+        connection()
+                .every(
+                        ScriptParameters.NODE_LEASE.toMillis() / 3,
+                        () -> live.values().forEach(InFlightCall::renew));
     }
 
     @Override

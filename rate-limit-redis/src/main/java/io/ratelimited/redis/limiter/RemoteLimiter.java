@@ -86,7 +86,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return asked.join();
         }
         try {
-            return Replies.await(orGivenBack(asked, Reservation::cancel), connection().timeoutNanos());
+            return Replies.await(
+                    orGivenBack(asked, Reservation::cancel), connection().timeoutNanos());
         } catch (ExecutionException ex) {
             return reserveWithoutRedis(caller, permits, maxWait, ex);
         }
@@ -135,7 +136,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
         requirePermits(permits);
         String caller = KeyNames.text(key);
         try {
-            return Replies.await(peekInRedis(caller, permits, maxWaitNanos), connection().timeoutNanos());
+            return Replies.await(
+                    peekInRedis(caller, permits, maxWaitNanos), connection().timeoutNanos());
         } catch (ExecutionException ex) {
             return peekWithoutRedis(caller, permits, maxWaitNanos, ex);
         }

@@ -232,8 +232,7 @@ final class ScriptParameters {
 
     private ScriptArguments arguments(long began) {
         List<String> zone = offsets == null ? List.of() : offsets.arguments();
-        ScriptArguments args =
-                new ScriptArguments().add(letter).add(meta).add((long) parameters.size() + zone.size());
+        ScriptArguments args = new ScriptArguments().add(letter).add(meta).add((long) parameters.size() + zone.size());
         parameters.forEach(parameter -> args.add(parameter.equals(ORIGIN) ? Long.toString(began) : parameter));
         zone.forEach(args::add);
         return args;

@@ -52,7 +52,8 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     }
 
     /** Of equal calls, each after the other, by the same arithmetic as in the script. */
-    private static void usual(List<Object> reply, PermitRequest call, ScriptParameters parameters, ScriptReply[] verdicts) {
+    private static void usual(
+            List<Object> reply, PermitRequest call, ScriptParameters parameters, ScriptReply[] verdicts) {
         long now = (Long) reply.get(0);
         long v = (Long) reply.get(1);
         long part = (Long) reply.get(2);
@@ -84,7 +85,8 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
             long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
             long over = part + depth.parts();
             long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
-            verdicts[i] = new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
+            verdicts[i] =
+                    new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
         }
     }
 

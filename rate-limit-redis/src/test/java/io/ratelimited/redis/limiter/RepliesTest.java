@@ -168,6 +168,17 @@ class RepliesTest {
     }
 
     @Test
+    void whatIsDecidedHereWithoutAnOutageIsChargedSoon() {
+        RateLimiter limiter = backend(OPTIONS)
+                .limiter(Limit.of("soon", Algorithm.FIXED_WINDOW).rate("10/d").build(), RedisLimitOptions.DEFAULTS);
+        broken = true;
+        assertThat(limiter.reserve("k", 3, 0).decision().source()).isEqualTo(Source.FALLBACK);
+        broken = false;
+        until(() -> limiter.peek("k", 1, 0).remaining() == 7, "charged", PATIENCE);
+        assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+    }
+
+    @Test
     void aGrantThatComesRightAfterTheCallerHasGoneIsGivenBack() {
         RateLimiter limiter =
                 backend(OPTIONS.timeout(Duration.ofSeconds(20))).limiter(one(), RedisLimitOptions.DEFAULTS);

@@ -3,7 +3,6 @@ package io.ratelimited.redis.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
-import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -15,10 +14,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
-import io.ratelimited.redis.connection.LettuceConnector;
-import io.ratelimited.redis.connection.RedisLink;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
@@ -27,7 +22,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -248,8 +242,7 @@ class ScriptModelTest {
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
             ScriptParameters parameters = scripts.parameters();
-            List<Object> reply = scripts
-                    .eval(parameters, key, scripts.arguments("take", parameters, calls))
+            List<Object> reply = scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
                     .join();
             ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
             assertThat(verdicts)

@@ -289,14 +289,12 @@ class ScriptsTest {
         LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit(algorithm));
         ScriptParameters parameters = scripts.parameters();
         PermitRequest all = new PermitRequest(10, 0);
-        List<Object> reply = scripts
-                .eval(parameters, "rl:{k}", scripts.arguments("take", parameters, List.of(all)))
+        List<Object> reply = scripts.eval(parameters, "rl:{k}", scripts.arguments("take", parameters, List.of(all)))
                 .join();
         ScriptReply taken = ScriptReply.all(reply, List.of(all), parameters)[0];
         List<PermitRequest> calls =
                 List.of(PermitRequest.refund(10, taken.mark().toString()), all);
-        reply = scripts
-                .eval(parameters, "rl:{k}", scripts.arguments("take", parameters, calls))
+        reply = scripts.eval(parameters, "rl:{k}", scripts.arguments("take", parameters, calls))
                 .join();
         assertThat(ScriptReply.all(reply, calls, parameters)[1].admitted()).isTrue();
     }
