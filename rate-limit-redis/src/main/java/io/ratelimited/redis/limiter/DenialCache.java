@@ -77,18 +77,18 @@ final class DenialCache {
      *
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
-    void add(String key, PermitRequest call, ScriptReply verdict, long sentAt, long hold) {
-        long retry = Math.max(hold, ~verdict.outcome());
+    void add(String key, PermitRequest call, ScriptReply reply, long sentAt, long hold) {
+        long retry = Math.max(hold, ~reply.outcome());
         denials.put(
                 key,
                 new Denial(
-                        verdict.parameters(),
+                        reply.parameters(),
                         call.permits(),
                         call.maxWaitMicros(),
                         sentAt + Math.min(LONGEST, retry),
                         sentAt + retry,
-                        verdict.remaining(),
-                        sentAt + verdict.reset()));
+                        reply.remaining(),
+                        sentAt + reply.reset()));
     }
 
     void forget(String key) {

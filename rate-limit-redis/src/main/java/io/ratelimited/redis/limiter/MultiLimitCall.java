@@ -112,11 +112,11 @@ final class MultiLimitCall {
         List<ScriptParameters> used = new ArrayList<>();
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            ScriptReply known = decisions(part).knownUnleased(part.name(), part.permits, part.maxWait);
+            ScriptParameters current = part.limiter.parameters();
+            ScriptReply known = rate(part).knownUnleased(part.name(), current, part.permits, part.maxWait);
             if (known != null && !known.admitted()) {
                 return CompletableFuture.completedFuture(refused(known.decision(), i));
             }
-            ScriptParameters current = part.limiter.parameters();
             used.add(current);
             current.appendTo(args);
             current.addCost(calls, part.permits).add(Math.min(ScriptParameters.FAR, part.maxWait / 1000));
@@ -127,8 +127,8 @@ final class MultiLimitCall {
         return context.connection().eval(Script.ALL, names, args).thenApply(reply -> decided(used, reply, sentAt));
     }
 
-    private static RemoteDecisions decisions(Part part) {
-        return ((RedisRateLimiter) part.limiter).decisions();
+    private static RedisRateLimiter rate(Part part) {
+        return (RedisRateLimiter) part.limiter;
     }
 
     private List<Reservation> decided(List<ScriptParameters> used, List<Object> reply, long sentAt) {
@@ -137,19 +137,19 @@ final class MultiLimitCall {
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
             ScriptReply decided = ScriptReply.of(reply, 4 * i, used.get(i));
-            taken.add(((RedisRateLimiter) part.limiter).reservation(part.name(), part.permits, decided));
+            taken.add(rate(part).reservation(part.name(), part.permits, decided));
             if (!decided.admitted() && refused < 0) {
                 refused = i;
             }
             if (decided.hasRetry()) {
                 PermitRequest request = new PermitRequest(part.permits, part.maxWait);
-                decisions(part).denials().add(part.name(), request, decided, sentAt, 0);
+                rate(part).denials().add(part.name(), request, decided, sentAt, 0);
             }
         }
         if (refused >= 0) {
             return refused(taken.get(refused).decision(), refused);
         }
-        parts.forEach(part -> decisions(part).denials().forget(part.name()));
+        parts.forEach(part -> rate(part).denials().forget(part.name()));
         return taken;
     }
 

@@ -5,23 +5,28 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in Redis, for every node that uses the same limit there: one script call a decision, or less, since a refusal
- * is remembered until its retry-after and calls of one key that arrive together are decided together. For limits that
- * count over time; {@link RedisConcurrencyLimiter} counts calls in flight.
+ * Decides in Redis, for every node that uses the same limit there: one script call a decision, or less, since permits are
+ * leased, a refusal is remembered until its retry-after, and calls of one key that arrive together are decided together.
+ * For limits that count over time; {@link RedisConcurrencyLimiter} counts calls in flight.
  */
 public final class RedisRateLimiter extends RemoteLimiter {
 
-    private final RemoteDecisions decisions;
+    private final DenialCache denials;
+    private final Leases leases;
     private final LocalFallback local;
+    private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
 
     public RedisRateLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
         super(context, limit, options);
-        this.decisions = new RemoteDecisions(context, scripts(), options);
+        this.denials = new DenialCache(context.ticker(), options.maximumKeys());
+        this.leases = new Leases(context.ticker(), context.nodes(), options);
         this.local = new LocalFallback(context, options, limit, new LocalFallback.Charges() {
             @Override
             public boolean isPossible(@Nullable String caller) {
@@ -30,9 +35,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
             @Override
             public void take(@Nullable String caller, long permits) {
-                if (!parameters().isConstant()) {
-                    decisions.charge(name(caller), permits);
-                }
+                charge(name(caller), permits);
             }
         });
     }
@@ -42,13 +45,12 @@ public final class RedisRateLimiter extends RemoteLimiter {
         requirePermits(permits);
         String caller = KeyNames.text(key);
         String name = name(caller);
-        ScriptReply known = decisions.known(name, permits, 0);
+        ScriptReply known = known(name, permits, 0);
         if (known != null) {
             return known.admitted();
         }
         try {
-            return Replies.await(
-                            decisions.submit(name, permits, 0), connection().timeoutNanos())
+            return Replies.await(submit(name, permits, 0), connection().timeoutNanos())
                     .admitted();
         } catch (ExecutionException ex) {
             return !reserveWithoutRedis(caller, permits, 0, ex).isRefused();
@@ -58,18 +60,103 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
         String name = name(caller);
-        ScriptReply known = decisions.known(name, permits, maxWait);
+        ScriptReply known = known(name, permits, maxWait);
         if (known != null) {
             return CompletableFuture.completedFuture(reservation(name, permits, known));
         }
-        PermitRequest request = decisions.submit(name, permits, maxWait);
+        PermitRequest request = submit(name, permits, maxWait);
         connection().limitTime(request);
         return request.thenApply(reply -> reservation(name, permits, reply));
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
         return new RedisReservation(
-                context().ticker(), waitingRoom(), reply, () -> decisions.giveBack(name, permits, reply));
+                context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
+    }
+
+    /** What is decided without asking Redis; null when it has to be asked. */
+    private @Nullable ScriptReply known(String name, long permits, long maxWait) {
+        ScriptParameters current = parameters();
+        boolean leasable = !current.isConstant() && !current.isNever(permits);
+        ScriptReply leased = leasable ? leases.take(name, current, permits) : null;
+        return leased != null ? leased : knownUnleased(name, current, permits, maxWait);
+    }
+
+    /** {@link #known}, for a call that pays in Redis if it goes. */
+    @Nullable
+    ScriptReply knownUnleased(String name, ScriptParameters current, long permits, long maxWait) {
+        if (current.isConstant()) {
+            return ScriptReply.constant(current);
+        }
+        return current.isNever(permits)
+                ? null
+                : denials.find(name, current, permits, Math.min(ScriptParameters.FAR, maxWait / 1000));
+    }
+
+    /** Asks Redis, together with other callers of the key. */
+    private PermitRequest submit(String name, long permits, long maxWait) {
+        PermitRequest call = new PermitRequest(permits, maxWait);
+        ScriptParameters current = parameters();
+        if (connection().isDown(name)) {
+            call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
+        } else if (current.isNever(permits)) {
+            never(call, name, current);
+        } else {
+            KeyBatch batch = batches.get(name);
+            // A batch may have ended meanwhile.
+            while (batch == null || !batch.add(call)) {
+                batch = batches.computeIfAbsent(name, key -> new KeyBatch(this, batches, key));
+            }
+        }
+        return call;
+    }
+
+    /** Refused for good; Redis is asked only for what is left. */
+    void never(PermitRequest call, String name, ScriptParameters current) {
+        PermitRequest one = new PermitRequest(1, 0);
+        scripts()
+                .eval(current, name, scripts().arguments("peek", current, List.of(one)))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        call.completeExceptionally(failure);
+                    } else {
+                        call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
+                    }
+                });
+    }
+
+    /**
+     * Takes permits that this node has given away while Redis was away, whatever the wait that results: nobody waits for
+     * it. Not repeated when the reply is lost.
+     */
+    private void charge(String name, long permits) {
+        if (parameters().isConstant()) {
+            return;
+        }
+        List<PermitRequest> call = List.of(new PermitRequest(permits, Long.MAX_VALUE));
+        connection()
+                .deliver(parameters().script(), name, () -> scripts().arguments("take", parameters(), call), false);
+        denials.forget(name);
+    }
+
+    /**
+     * Gives back what nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
+     * because permits given back twice would be permits too many.
+     */
+    void giveBack(String name, long permits, ScriptReply taken) {
+        String mark = taken.mark().toString();
+        if (mark.isEmpty()) {
+            return;
+        }
+        ScriptParameters then = taken.parameters();
+        connection()
+                .deliver(
+                        then.script(),
+                        name,
+                        () -> then.addCost(scripts().begin("cancel", then, 1), permits)
+                                .add(mark),
+                        false);
+        denials.forget(name);
     }
 
     @Override
@@ -96,20 +183,20 @@ public final class RedisRateLimiter extends RemoteLimiter {
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
-            decisions.denials().forget(name);
+            denials.forget(name);
         }
     }
 
     @Override
     void updated(Limit limit) {
-        decisions.denials().clear();
+        denials.clear();
         local.update(limit);
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */
     @Override
     public long keys() {
-        return decisions.denials().size() + local.keys();
+        return denials.size() + local.keys();
     }
 
     @Override
@@ -117,7 +204,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
         return super.waiting() + local.waiting();
     }
 
-    RemoteDecisions decisions() {
-        return decisions;
+    DenialCache denials() {
+        return denials;
+    }
+
+    Leases leases() {
+        return leases;
     }
 }

@@ -40,20 +40,20 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
 
     /** What a script has decided about calls, in their order. */
     static ScriptReply[] all(List<Object> reply, List<PermitRequest> calls, ScriptParameters parameters) {
-        ScriptReply[] verdicts = new ScriptReply[calls.size()];
+        ScriptReply[] replies = new ScriptReply[calls.size()];
         if (reply.size() == USUAL) {
-            usual(reply, calls.get(0), parameters, verdicts);
-            return verdicts;
+            usual(reply, calls.get(0), parameters, replies);
+            return replies;
         }
-        for (int i = 0; i < verdicts.length; i++) {
-            verdicts[i] = of(reply, 4 * i, parameters);
+        for (int i = 0; i < replies.length; i++) {
+            replies[i] = of(reply, 4 * i, parameters);
         }
-        return verdicts;
+        return replies;
     }
 
     /** Of equal calls, each after the other, by the same arithmetic as in the script. */
     private static void usual(
-            List<Object> reply, PermitRequest call, ScriptParameters parameters, ScriptReply[] verdicts) {
+            List<Object> reply, PermitRequest call, ScriptParameters parameters, ScriptReply[] replies) {
         long now = (Long) reply.get(0);
         long v = (Long) reply.get(1);
         long part = (Long) reply.get(2);
@@ -64,7 +64,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         ScriptParameters.Cost depth = parameters.depth();
         long burst = parameters.limit().burst();
         long step = parameters.step();
-        for (int i = 0; i < verdicts.length; i++) {
+        for (int i = 0; i < replies.length; i++) {
             long next = v + cost.micros();
             long nextPart = part + cost.parts();
             if (nextPart >= one) {
@@ -85,7 +85,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
             long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
             long over = part + depth.parts();
             long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
-            verdicts[i] =
+            replies[i] =
                     new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
         }
     }

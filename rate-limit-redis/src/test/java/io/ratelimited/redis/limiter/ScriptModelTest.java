@@ -210,13 +210,13 @@ class ScriptModelTest {
 
         private final ManualTicker ticker = RedisServers.ticker();
         private final LimitScripts scripts;
-        private final RemoteDecisions decisions;
+        private final RedisRateLimiter limiter;
 
         private Pair(Limit limit) {
             LimiterContext context = RedisServers.context(REDIS.backend(ticker));
             LimiterOptions options = new LimiterOptions("", (name, failure) -> null, 0, 1_000_000);
-            this.scripts = new LimitScripts(context, limit);
-            this.decisions = new RemoteDecisions(context, scripts, options);
+            this.limiter = new RedisRateLimiter(context, limit, options);
+            this.scripts = limiter.scripts();
         }
 
         private PermitRequest call(Random random, long period) {
@@ -254,8 +254,8 @@ class ScriptModelTest {
         }
 
         private void giveBack(PermitRequest call, ScriptReply verdict) {
-            decisions.giveBack(TOGETHER, call.permits(), verdict);
-            decisions.giveBack(ALONE, call.permits(), verdict);
+            limiter.giveBack(TOGETHER, call.permits(), verdict);
+            limiter.giveBack(ALONE, call.permits(), verdict);
         }
     }
 
