@@ -71,8 +71,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender =
-                new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -284,7 +283,10 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether no primary decides. */
     public boolean isDown() {
-        return closed || !connected.isDone() || !time.isKnown() || primaries.away() == primaries.all().size();
+        return closed
+                || !connected.isDone()
+                || !time.isKnown()
+                || primaries.away() == primaries.all().size();
     }
 
     /** The last failure in one line; null if there was none. */

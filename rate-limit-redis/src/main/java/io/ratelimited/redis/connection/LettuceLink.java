@@ -73,7 +73,10 @@ final class LettuceLink implements RedisLink {
             return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
         return write(new Call(
-                CommandType.EVALSHA, args.behind(script.digest(), keys), asking, () -> args.behind(script.text(), keys)));
+                CommandType.EVALSHA,
+                args.behind(script.digest(), keys),
+                asking,
+                () -> args.behind(script.text(), keys)));
     }
 
     @Override
@@ -150,7 +153,9 @@ final class LettuceLink implements RedisLink {
             }
             if (next.asking) {
                 commands.add(new AsyncCommand<>(new Command<>(
-                        CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8))));
+                        CommandType.ASKING,
+                        new StatusOutput<>(StringCodec.UTF8),
+                        new CommandArgs<>(StringCodec.UTF8))));
             }
             commands.add(command(next));
         }
