@@ -6,7 +6,7 @@ import java.util.Deque;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Predicate;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -19,10 +19,12 @@ final class Deliveries {
 
     private static final int MOST = 20_000;
     private static final int MOST_TRIES = 4;
-
     /** Redis takes a few milliseconds for so many. */
     static final int MOST_UNDER_WAY = 256;
 
+    private final CommandSender sender;
+    private final Function<String, @Nullable Server> deciding;
+    /** Guarded by this. */
     private final Deque<Delivery> kept = new ArrayDeque<>();
     /** Guarded by this. */
     private int underWay;
@@ -36,48 +38,92 @@ final class Deliveries {
     record Delivery(
             Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable, int tries) {}
 
-    synchronized void keep(Delivery delivery) {
-        if (kept.size() == MOST) {
-            kept.removeFirst();
-        }
-        kept.addLast(delivery);
+    /** @param deciding the server of a key; null while it may not be asked */
+    Deliveries(CommandSender sender, Function<String, @Nullable Server> deciding) {
+        this.sender = sender;
+        this.deciding = deciding;
     }
 
-    /** Keeps a command that has failed, if it is to be sent again. */
-    void failed(Delivery sent, Throwable failure) {
-        // What has no reply may have run. An outage is no fault of the command.
-        boolean wanted = Replies.isNotSent(failure)
-                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
-        if (wanted) {
-            keep(new Delivery(sent.script(), sent.key(), sent.arguments(), sent.repeatable(), sent.tries() + 1));
+    /** Sends a command now, or keeps it. */
+    void deliver(Delivery delivery) {
+        deliver(delivery, deciding);
+    }
+
+    private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
+        Server server = routes.apply(delivery.key());
+        if (server == null || !begin()) {
+            keep(delivery);
+        } else {
+            send(delivery, server);
         }
     }
 
-    /** Whether a command may be sent now. It then counts as under way until it has ended. */
-    synchronized boolean begin() {
+    /** Sends what was kept and can be sent now, the oldest first. */
+    void deliverKept() {
+        deliverKept(deciding);
+    }
+
+    /** Sends what was kept for a server that is about to decide again. */
+    void deliverKept(Function<String, @Nullable Server> routes) {
+        List<Delivery> sendable = new ArrayList<>();
+        synchronized (this) {
+            Iterator<Delivery> all = kept.iterator();
+            while (all.hasNext() && underWay + sendable.size() < MOST_UNDER_WAY) {
+                Delivery next = all.next();
+                if (routes.apply(next.key()) != null) {
+                    all.remove();
+                    sendable.add(next);
+                }
+            }
+        }
+        sendable.forEach(delivery -> deliver(delivery, routes));
+    }
+
+    private synchronized boolean begin() {
         boolean free = underWay < MOST_UNDER_WAY;
         underWay += free ? 1 : 0;
         return free;
     }
 
     /** Returns whether it is time to send more of what is kept. */
-    synchronized boolean end() {
+    private synchronized boolean end() {
         underWay--;
         return underWay <= MOST_UNDER_WAY / 2 && !kept.isEmpty();
     }
 
-    /** Takes out what can be sent now, the oldest first. It then counts as under way until it has ended. */
-    synchronized List<Delivery> take(Predicate<String> canBeSent) {
-        List<Delivery> taken = new ArrayList<>();
-        Iterator<Delivery> all = kept.iterator();
-        while (all.hasNext() && underWay < MOST_UNDER_WAY) {
-            Delivery next = all.next();
-            if (canBeSent.test(next.key())) {
-                all.remove();
-                underWay++;
-                taken.add(next);
-            }
+    private synchronized void keep(Delivery delivery) {
+        if (kept.size() == MOST) {
+            kept.removeFirst();
         }
-        return taken;
+        kept.addLast(delivery);
+    }
+
+    private void send(Delivery delivery, Server server) {
+        ScriptArguments args = delivery.arguments().get();
+        if (args == null) {
+            end();
+            return;
+        }
+        String[] on = {delivery.key()};
+        sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
+                .whenComplete((reply, failure) -> {
+                    boolean more = end();
+                    if (failure == null && more) {
+                        deliverKept();
+                    } else if (failure != null && isWantedAfter(delivery, Replies.cause(failure))) {
+                        keep(new Delivery(
+                                delivery.script(),
+                                delivery.key(),
+                                delivery.arguments(),
+                                delivery.repeatable(),
+                                delivery.tries() + 1));
+                    }
+                });
+    }
+
+    /** What has no reply may have run. An outage is no fault of the command. */
+    private static boolean isWantedAfter(Delivery sent, Throwable failure) {
+        return Replies.isNotSent(failure)
+                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
     }
 }

@@ -126,8 +126,9 @@ final class LettuceLink implements RedisLink {
 
     private void send() {
         int seen = written.get();
-        List<AsyncCommand<String, String, ?>> commands = collect();
+        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
+            collect(commands);
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -144,8 +145,7 @@ final class LettuceLink implements RedisLink {
     }
 
     /** Takes what is unsent and still wanted. */
-    private List<AsyncCommand<String, String, ?>> collect() {
-        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
+    private void collect(List<AsyncCommand<String, String, ?>> commands) {
         for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.isDone()) {
                 underWay.decrementAndGet();
@@ -159,7 +159,6 @@ final class LettuceLink implements RedisLink {
             }
             commands.add(command(next));
         }
-        return commands;
     }
 
     /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */
