@@ -70,8 +70,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(
-                context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
+        return new RedisReservation(context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */
@@ -134,8 +133,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return;
         }
         List<PermitRequest> call = List.of(new PermitRequest(permits, Long.MAX_VALUE));
-        connection()
-                .deliver(parameters().script(), name, () -> scripts().arguments("take", parameters(), call), false);
+        connection().deliver(parameters().script(), name, () -> scripts().arguments("take", parameters(), call), false);
         denials.forget(name);
     }
 

@@ -85,8 +85,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
             long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
             long over = part + depth.parts();
             long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
-            replies[i] =
-                    new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
+            replies[i] = new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
         }
     }
 
