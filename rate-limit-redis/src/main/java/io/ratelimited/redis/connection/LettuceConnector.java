@@ -6,6 +6,7 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
@@ -16,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -70,12 +72,23 @@ public final class LettuceConnector implements RedisConnector {
         ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
+                // Primaries are looked for here. A search of the client's own could hide one meanwhile.
+                .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
+                        .disableAllAdaptiveRefreshTriggers()
+                        .build())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
                         .connectTimeout(DISCOVERY)
                         .build())
                 .build());
         return new LettuceConnector(client(given, seeds.get(0)), cluster, seeds.get(0));
+    }
+
+    /** For tests. */
+    ClusterTopologyRefreshOptions refreshOptions() {
+        ClusterClientOptions options =
+                (ClusterClientOptions) Objects.requireNonNull(cluster).getOptions();
+        return options.getTopologyRefreshOptions();
     }
 
     private static RedisClient client(AbstractRedisClient given, RedisURI uri) {
@@ -147,7 +160,7 @@ public final class LettuceConnector implements RedisConnector {
     public CompletionStage<RedisLink> connect(String address) {
         Executor sender = client.getResources().eventExecutorGroup().next();
         return client.connectAsync(StringCodec.UTF8, uri(address))
-                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender));
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, sender));
     }
 
     private RedisURI uri(String address) {

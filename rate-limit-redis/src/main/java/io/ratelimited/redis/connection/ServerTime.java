@@ -4,8 +4,8 @@ import io.ratelimited.core.Ticker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -20,14 +20,13 @@ final class ServerTime {
     private static final String REFUSED = "NOTIME";
 
     private static final int SAMPLES = 5;
-    private static final long AGAIN_MILLIS = 30_000;
-    private static final long AGAIN_AFTER_FAILURE_MILLIS = 500;
+    private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long AGAIN_AFTER_FAILURE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final Ticker ticker;
-    private final long timeoutNanos;
+    private final Deadlines deadlines;
     private final Supplier<CompletionStage<List<Object>>> plainTime;
     private final Threads threads;
-    private final EventLog log;
     private final CompletableFuture<Void> firstKnown = new CompletableFuture<>();
 
     private volatile boolean ofNode;
@@ -36,25 +35,24 @@ final class ServerTime {
     /** Why the time is unknown. */
     private volatile @Nullable Throwable failure;
 
-    /** Samples are being taken. Guarded by this. */
-    private boolean sampling;
-    /** Guarded by this. */
-    private @Nullable Future<?> next;
+    /** Samples are being taken. */
+    private final AtomicBoolean sampling = new AtomicBoolean();
+    /** When samples are to be taken again: {@link Threads#nanos}. */
+    private volatile long nextAt;
 
     /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */
     ServerTime(
             Ticker ticker,
-            long timeoutNanos,
             boolean ofNode,
             Supplier<CompletionStage<List<Object>>> plainTime,
             Threads threads,
-            EventLog log) {
+            Deadlines deadlines) {
         this.ticker = ticker;
-        this.timeoutNanos = timeoutNanos;
+        this.deadlines = deadlines;
         this.plainTime = plainTime;
         this.threads = threads;
-        this.log = log;
         this.ofNode = ofNode;
+        this.nextAt = threads.nanos();
     }
 
     /** Whether scripts can be given a time, or need none. */
@@ -85,32 +83,33 @@ final class ServerTime {
         if (message == null || !message.startsWith(REFUSED)) {
             return false;
         }
-        boolean first;
-        synchronized (this) {
-            first = !ofNode;
-            ofNode = true;
-        }
-        if (first) {
-            log.warn("Redis refuses TIME to scripts ("
-                    + message.substring(REFUSED.length()).strip()
+        if (turnsToNode()) {
+            String reason = message.substring(REFUSED.length()).strip();
+            threads.warn(() -> "Redis refuses TIME to scripts (" + reason
                     + "); they are told the time by this node's clock, set by plain TIME commands");
             ask();
         }
         return true;
     }
 
+    private synchronized boolean turnsToNode() {
+        boolean first = !ofNode;
+        ofNode = true;
+        return first;
+    }
+
+    /** Asks Redis for the time again when that is due. */
+    void look() {
+        if (ofNode && threads.nanos() - nextAt >= 0) {
+            ask();
+        }
+    }
+
     /** Asks Redis for the time, if this node keeps it. */
     void ask() {
-        synchronized (this) {
-            if (!ofNode || sampling) {
-                return;
-            }
-            sampling = true;
-            if (next != null) {
-                next.cancel(false);
-            }
+        if (ofNode && !sampling.getAndSet(true)) {
+            sample(SAMPLES, Long.MAX_VALUE, 0, null);
         }
-        sample(SAMPLES, Long.MAX_VALUE, 0, null);
     }
 
     private void sample(int left, long shortest, long best, @Nullable Throwable failed) {
@@ -134,11 +133,10 @@ final class ServerTime {
     /** In nanoseconds since 1970. */
     private CompletableFuture<Long> time() {
         try {
-            return plainTime
-                    .get()
-                    .toCompletableFuture()
-                    .orTimeout(timeoutNanos, TimeUnit.NANOSECONDS)
-                    .thenApply(ServerTime::nanos);
+            CompletableFuture<List<Object>> reply =
+                    plainTime.get().toCompletableFuture().copy();
+            deadlines.limit(reply);
+            return reply.thenApply(ServerTime::nanos);
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
@@ -154,21 +152,19 @@ final class ServerTime {
         if (found != null) {
             offset = found;
             if (failure != null) {
-                log.warn("Redis tells the time");
+                threads.warn(() -> "Redis tells the time");
             }
             failure = null;
             firstKnown.complete(null);
         } else if (offset == null) {
             if (failure == null) {
-                log.warn("Redis does not tell the time (" + failed
+                threads.warn(() -> "Redis does not tell the time (" + failed
                         + "); limits decide as their on-failure says. If TIME is refused, allow it to the user of the"
                         + " limits, at least outside scripts");
             }
             failure = failed;
         }
-        synchronized (this) {
-            sampling = false;
-            next = threads.later(found == null ? AGAIN_AFTER_FAILURE_MILLIS : AGAIN_MILLIS, this::ask);
-        }
+        nextAt = threads.nanos() + (found == null ? AGAIN_AFTER_FAILURE_NANOS : AGAIN_NANOS);
+        sampling.set(false);
     }
 }

@@ -3,7 +3,6 @@ package io.ratelimited.redis.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
-import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -15,10 +14,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
-import io.ratelimited.redis.connection.LettuceConnector;
-import io.ratelimited.redis.connection.RedisLink;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
@@ -27,7 +22,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -149,10 +143,6 @@ class ScriptModelTest {
                                 .build()));
     }
 
-    static Stream<Limit> awkwardBuckets() {
-        return awkwardLimits().filter(limit -> new LimitTerms(limit).isUsual());
-    }
-
     /**
      * Callers of one key who are decided together are told what they would have been told alone, and what they give back
      * does the same: equal callers, of whom the script is told once, and others; while the clock steps back, too.
@@ -204,100 +194,11 @@ class ScriptModelTest {
                 Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.LEAKY_BUCKET, Algorithm.TOKEN_BUCKET)) {
             Pair pair = new Pair(Limit.of(limit.name(), algorithm).rate("9/s").build());
             pair.ask("before", List.of(pair.call(random, 1_000_000), pair.call(random, 1_000_000)));
-            pair.decisions.update(limit);
+            pair.scripts.update(limit);
             PermitRequest call = pair.call(random, period);
             pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
             pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
             REDIS.server().ask(commands -> commands.flushall());
-        }
-    }
-
-    /** Keys that are asked the same in one command are decided as each is by itself, and stored alike. */
-    @ParameterizedTest
-    @MethodSource("awkwardBuckets")
-    void keysAskedTogetherAreDecidedAsEachAlone(Limit limit) {
-        Server server = new Server();
-        ManualTicker ticker = RedisServers.ticker();
-        RemoteDecisions decisions =
-                new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
-        Random random = new Random(limit.name().charAt(0));
-        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
-        int asked = 0;
-        for (int step = 0; step < 60; step++) {
-            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
-            if (random.nextInt(15) == 0) {
-                long back = 1000 * (long) (random.nextDouble() * period / 2);
-                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
-            }
-            boolean foreign = random.nextInt(8) == 0;
-            PermitRequest call = new PermitRequest(
-                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
-            ScriptArguments words =
-                    decisions.arguments("take", decisions.terms(), Collections.nCopies(1 + step % 3, call));
-            List<String> together = new ArrayList<>();
-            List<String> alone = new ArrayList<>();
-            for (int i = 0; i < 12; i++) {
-                if (random.nextInt(3) > 0) {
-                    together.add("rl:{together}:" + i);
-                    alone.add("rl:{alone}:" + i);
-                    if (foreign && random.nextInt(4) == 0) {
-                        server.storeNoBucket(together.get(together.size() - 1));
-                        server.storeNoBucket(alone.get(alone.size() - 1));
-                    }
-                }
-            }
-            asked += server.asksAlike(limit.name() + " step " + step, words, together, alone);
-        }
-        assertThat(asked).as("keys decided in one command").isGreaterThan(200);
-    }
-
-    /** One connection for what is asked, and one for what is stored. */
-    private static final class Server {
-
-        private final RedisLink link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
-                .connect("")
-                .toCompletableFuture()
-                .join());
-        private final RedisCommands<String, String> commands =
-                REDIS.closeLater(REDIS.client().connect()).sync();
-
-        /** How many keys were decided in the command for all. */
-        private int asksAlike(String where, ScriptArguments words, List<String> together, List<String> alone) {
-            if (together.size() < 2) {
-                return 0;
-            }
-            List<Object> all = eval(words, together);
-            int decided = 0;
-            for (int i = 0; i < together.size(); i++) {
-                List<String> one = together.subList(i, i + 1);
-                List<String> twin = alone.subList(i, i + 1);
-                if ((Long) all.get(4 * i + 4) < 0) {
-                    assertThat(stored(one)).as(where).isEqualTo(stored(twin));
-                    assertThat(eval(words, one)).as(where).isEqualTo(eval(words, twin));
-                } else {
-                    List<Object> reply = eval(words, twin);
-                    assertThat(reply).as(where).hasSize(5).startsWith(all.get(0));
-                    assertThat(reply.subList(1, 5)).as(where).isEqualTo(all.subList(4 * i + 1, 4 * i + 5));
-                    decided++;
-                }
-                assertThat(stored(one)).as(where).isEqualTo(stored(twin));
-            }
-            return decided;
-        }
-
-        private List<Object> eval(ScriptArguments words, List<String> keys) {
-            return link.eval(Script.VIRTUAL_TIME, keys.toArray(String[]::new), words, false)
-                    .toCompletableFuture()
-                    .join();
-        }
-
-        private byte @Nullable [] stored(List<String> key) {
-            return commands.dump(key.get(0));
-        }
-
-        private void storeNoBucket(String key) {
-            commands.del(key);
-            commands.hset(key, "no", "bucket");
         }
     }
 
@@ -308,16 +209,18 @@ class ScriptModelTest {
         private static final String ALONE = "rl:{alone}";
 
         private final ManualTicker ticker = RedisServers.ticker();
-        private final RemoteDecisions decisions;
+        private final LimitScripts scripts;
+        private final RedisRateLimiter limiter;
 
         private Pair(Limit limit) {
-            this.decisions =
-                    new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
+            LimiterContext context = RedisServers.context(REDIS.backend(ticker));
+            LimiterOptions options = new LimiterOptions("", (name, failure) -> null, 0, 1_000_000);
+            this.limiter = new RedisRateLimiter(context, limit, options);
+            this.scripts = limiter.scripts();
         }
 
         private PermitRequest call(Random random, long period) {
-            return new PermitRequest(
-                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
+            return new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
         }
 
         private List<ScriptReply> ask(String where, List<PermitRequest> calls) {
@@ -338,22 +241,21 @@ class ScriptModelTest {
         }
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
-            LimitTerms terms = decisions.terms();
-            List<Object> reply = decisions
-                    .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+            ScriptParameters parameters = scripts.parameters();
+            List<Object> reply = scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
                     .join();
-            ScriptReply[] verdicts = ScriptReply.all(reply, calls, terms);
+            ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
             assertThat(verdicts)
                     .as(where)
                     .allMatch(verdict -> verdict.outcome() == ScriptReply.UNKNOWN
                             || verdict.outcome() == ScriptReply.NEVER
-                            || Math.abs(verdict.outcome()) <= 2 * LimitTerms.FAR * 1000);
+                            || Math.abs(verdict.outcome()) <= 2 * ScriptParameters.FAR * 1000);
             return List.of(verdicts);
         }
 
         private void giveBack(PermitRequest call, ScriptReply verdict) {
-            decisions.giveBack(TOGETHER, call.permits(), verdict);
-            decisions.giveBack(ALONE, call.permits(), verdict);
+            limiter.giveBack(TOGETHER, call.permits(), verdict);
+            limiter.giveBack(ALONE, call.permits(), verdict);
         }
     }
 
