@@ -279,7 +279,8 @@ class GuardedConnectionTest {
                 UnaryOperator.identity())) {
             blocked.await();
             end.countDown();
-            RedisProcess.until(cluster::isUp, "connected", Duration.ofSeconds(20));
+            RedisProcess.until(() -> twelve.connections() == 12, "connected", Duration.ofSeconds(20));
+            assertThat(cluster.isUp()).isTrue();
             assertThat(cluster.lastError()).isNull();
         }
     }
