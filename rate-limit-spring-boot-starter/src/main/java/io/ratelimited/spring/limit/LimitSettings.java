@@ -117,7 +117,7 @@ public final class LimitSettings {
                         property(name, property),
                         property + " has no meaning for backend " + own.backend() + ": "
                                 + (value instanceof Enum<?> constant ? kebab(constant) : value),
-                        "Remove it, or choose a backend that reads it, such as redis.");
+                        "Remove it, or set backend to redis or another one that reads it.");
             }
         }
     }

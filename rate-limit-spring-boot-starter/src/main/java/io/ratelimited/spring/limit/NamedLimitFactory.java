@@ -120,7 +120,7 @@ final class NamedLimitFactory {
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
             throw new InvalidRateLimitException(
-                    name, place, "backend is " + backend + ", but " + missing(backend), remedy(backend));
+                    name, place, "backend " + missing(backend), remedy(backend));
         }
         return factory;
     }
@@ -143,7 +143,7 @@ final class NamedLimitFactory {
     void requireBackend(String backend) {
         if (!factories.containsKey(backend)) {
             throw new InvalidRateLimitException(
-                    "Property rate-limit.backend is " + backend + ", but " + missing(backend), remedy(backend));
+                    "Property rate-limit.backend " + missing(backend), remedy(backend));
         }
     }
 
@@ -155,16 +155,19 @@ final class NamedLimitFactory {
     }
 
     private String missing(String backend) {
+        if (backend.isEmpty()) {
+            return "has no value";
+        }
         if (!backend.equals("redis")) {
-            return "there is no backend of this name" + SimilarName.hint(backend, factories.keySet()) + "; there are "
-                    + factories.keySet();
+            return "is " + backend + ", but there is no backend of this name"
+                    + SimilarName.hint(backend, factories.keySet()) + "; there are " + factories.keySet();
         }
         if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
-            return "the module rate-limit-redis is not on the class path";
+            return "is redis, but the module rate-limit-redis is not on the class path";
         }
         if (!ClassUtils.isPresent("io.lettuce.core.RedisClient", null)) {
-            return "its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
+            return "is redis, but its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
         }
-        return "nothing provides it";
+        return "is redis, but nothing provides it";
     }
 }
