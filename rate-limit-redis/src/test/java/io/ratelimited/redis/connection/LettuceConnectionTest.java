@@ -74,6 +74,7 @@ class LettuceConnectionTest {
 
     /** A search of the client's own, at a time of its own, would compete with ours. */
     @Test
+    @SuppressWarnings("deprecation") // Clients of applications still set it.
     void aClientOfOursDoesNotLookForPrimariesByItself() {
         RedisClusterClient given = RedisClusterClient.create(
                 REDIS.client().getResources(),
