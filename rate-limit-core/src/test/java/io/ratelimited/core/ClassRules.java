@@ -68,10 +68,14 @@ public final class ClassRules {
 
     /** The knots that are too large. */
     public List<String> knots() {
+        return knots(LARGEST_KNOT);
+    }
+
+    List<String> knots(int largest) {
         Knots knots = new Knots();
         arrows.keySet().forEach(knots::visit);
         return knots.found.stream()
-                .filter(knot -> knot.size() > LARGEST_KNOT)
+                .filter(knot -> knot.size() > largest)
                 .map(Object::toString)
                 .toList();
     }
@@ -97,10 +101,14 @@ public final class ClassRules {
 
     /** The packages that have too many files. */
     public List<String> fullPackages() {
+        return fullPackages(MOST_FILES);
+    }
+
+    List<String> fullPackages(int most) {
         Map<String, Long> files = arrows.keySet().stream()
                 .collect(Collectors.groupingBy(ClassRules::packageOf, TreeMap::new, Collectors.counting()));
         return files.entrySet().stream()
-                .filter(entry -> entry.getValue() > MOST_FILES)
+                .filter(entry -> entry.getValue() > most)
                 .map(Object::toString)
                 .toList();
     }
