@@ -120,8 +120,7 @@ final class NamedLimitFactory {
         String backend = String.valueOf(all.backend());
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
-            throw new InvalidRateLimitException(
-                    name, place, "backend " + missing(backend), remedy(backend));
+            throw new InvalidRateLimitException(name, place, "backend " + missing(backend), remedy(backend));
         }
         return factory;
     }
@@ -143,8 +142,7 @@ final class NamedLimitFactory {
      */
     void requireBackend(String backend) {
         if (!factories.containsKey(backend)) {
-            throw new InvalidRateLimitException(
-                    "Property rate-limit.backend " + missing(backend), remedy(backend));
+            throw new InvalidRateLimitException("Property rate-limit.backend " + missing(backend), remedy(backend));
         }
     }
 
