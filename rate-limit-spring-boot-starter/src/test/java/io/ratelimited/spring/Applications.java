@@ -6,12 +6,12 @@ import org.springframework.boot.test.util.TestPropertyValues;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 
 /** Small applications with limits. */
-final class Applications {
+public final class Applications {
 
     private Applications() {}
 
     /** An application of beans, under a ticker, with properties as in {@code name=value}. */
-    static AnnotationConfigApplicationContext start(Ticker ticker, Class<?>[] beans, String... properties) {
+    public static AnnotationConfigApplicationContext start(Ticker ticker, Class<?>[] beans, String... properties) {
         AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
         TestPropertyValues.of(properties).applyTo(context);
         context.registerBean(Ticker.class, () -> ticker);

@@ -6,7 +6,7 @@ import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 
 /** Runs without any optional dependency, and prints how many calls of three went. */
-final class BareApplication {
+public final class BareApplication {
 
     private BareApplication() {}
 
@@ -29,7 +29,7 @@ final class BareApplication {
         }
     }
 
-    static class Service {
+    public static class Service {
 
         @RateLimited(rate = "2/h", key = "#id", fallback = "instead")
         public void call(String id) {}

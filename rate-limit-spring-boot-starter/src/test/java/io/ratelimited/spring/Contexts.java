@@ -23,7 +23,7 @@ public final class Contexts {
 
     private Contexts() {}
 
-    static ApplicationContextRunner runner() {
+    public static ApplicationContextRunner runner() {
         return new ApplicationContextRunner()
                 .withConfiguration(AutoConfigurations.of(
                         DisabledRateLimitAutoConfiguration.class,
@@ -31,12 +31,12 @@ public final class Contexts {
                         AopAutoConfiguration.class));
     }
 
-    static ApplicationContextRunner runner(ManualTicker ticker) {
+    public static ApplicationContextRunner runner(ManualTicker ticker) {
         return runner().withBean(Ticker.class, () -> ticker);
     }
 
     /** Runs with beans of the classes, each named by its class. */
-    static ApplicationContextRunner with(ApplicationContextRunner runner, Class<?>... beans) {
+    public static ApplicationContextRunner with(ApplicationContextRunner runner, Class<?>... beans) {
         ApplicationContextRunner with = runner;
         for (Class<?> bean : beans) {
             with = with.withBean(bean);
@@ -45,7 +45,7 @@ public final class Contexts {
     }
 
     /** The properties of an application that sets none. */
-    static RateLimitProperties properties() {
+    public static RateLimitProperties properties() {
         return new Binder(new MapConfigurationPropertySource(Map.of()))
                 .bindOrCreate("rate-limit", RateLimitProperties.class);
     }

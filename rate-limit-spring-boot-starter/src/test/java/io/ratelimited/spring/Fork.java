@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /** Applications in a process of their own, for what the class path or an agent decides. */
-final class Fork {
+public final class Fork {
 
     /** For a process that lives for seconds: the second compiler would never earn its time. */
     static final String SHORT = "-XX:TieredStopAtLevel=1";
@@ -21,7 +21,7 @@ final class Fork {
     private Fork() {}
 
     /** The jar of the class path whose name begins so. */
-    static String jar(String name) {
+    public static String jar(String name) {
         return entries()
                 .filter(entry -> Path.of(entry).getFileName().toString().startsWith(name))
                 .findFirst()
@@ -29,7 +29,7 @@ final class Fork {
     }
 
     /** This class path, as far as wanted. */
-    static String classPath(Predicate<String> wanted) {
+    public static String classPath(Predicate<String> wanted) {
         return entries().filter(wanted).collect(Collectors.joining(File.pathSeparator));
     }
 
@@ -38,7 +38,7 @@ final class Fork {
     }
 
     /** Runs a main class, and returns the facts that it printed, as in {@code word 1}. */
-    static List<String> run(Path directory, String classPath, Class<?> main, String... options)
+    public static List<String> run(Path directory, String classPath, Class<?> main, String... options)
             throws IOException, InterruptedException {
         Path arguments =
                 Files.writeString(directory.resolve("arguments"), "-cp \"" + classPath.replace("\\", "\\\\") + "\"");

@@ -5,7 +5,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 
 /** What the bodies of limited methods did, and what they wait for. */
-final class Journal {
+public final class Journal {
 
     /** Arguments of the calls whose body ran, and the threads they ran on. */
     final List<String> bodies = new CopyOnWriteArrayList<>();
@@ -15,13 +15,13 @@ final class Journal {
     /** The result of calls that stay in flight. */
     volatile CompletableFuture<String> flight = new CompletableFuture<>();
 
-    String body(String id) {
+    public String body(String id) {
         threads.add(Thread.currentThread());
         bodies.add(id);
         return "body " + id;
     }
 
-    CompletableFuture<String> fly(String id) {
+    public CompletableFuture<String> fly(String id) {
         bodies.add(id);
         return flight;
     }

@@ -138,7 +138,7 @@ public final class LimitedMethods {
                     charged.add(limit.name() + "\n" + use.key()),
                     "the method has the limit twice, with the same key",
                     "Remove one of the two, or give it another name or key.");
-            limits.add(expressions.methodLimit(use));
+            limits.add(expressions.limitUse(use));
             if (use.fallback() != null) {
                 expressions.require(
                         fallbackName == null || fallbackName.equals(use.fallback()),
@@ -193,7 +193,7 @@ public final class LimitedMethods {
             }
         }
 
-        LimitUse methodLimit(LimitProperties use) {
+        LimitUse limitUse(LimitProperties use) {
             limit.warnOfTiersWithout(use.tier(), place);
             CallExpression key = expression("key", use.key());
             if (key != null && key.plainParameter() >= 0) {

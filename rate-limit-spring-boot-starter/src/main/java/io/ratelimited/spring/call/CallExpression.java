@@ -220,7 +220,7 @@ public final class CallExpression {
      * @throws IllegalStateException when the expression fails; the call must not go
      */
     @Nullable
-    public Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+    Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
         try {
             if (expression == null) {
                 return args[parameter];

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
 
 /**
- * One limit on one method: the limit, and how the key, the weight, the condition and the tier of a call are found.
+ * One limit as a method or a route uses it: evaluates the key, the permits, the condition and the tier of a call.
  * Immutable.
  */
 public final class LimitUse {

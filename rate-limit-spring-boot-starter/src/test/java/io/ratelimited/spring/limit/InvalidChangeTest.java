@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -7,6 +7,12 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Set;
@@ -38,7 +44,7 @@ class InvalidChangeTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "burst=4 | permits = 5 (@RateLimited on io.ratelimited.spring.InvalidChangeTest$Weighed.call(String))",
+                "burst=4 | permits = 5 (@RateLimited on io.ratelimited.spring.limit.InvalidChangeTest$Weighed.call(String))",
                 "rate=4/s | can never be had: at most 4 go at once",
                 "algorithm=fixed-window;rate=4/d | can never be had: at most 4 go at once",
                 "tiers.gold.rate=4/s | can never be had: at most 4 go at once",

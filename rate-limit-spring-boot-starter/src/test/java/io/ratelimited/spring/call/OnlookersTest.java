@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.call;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Policy.SHADOW;
@@ -9,6 +9,12 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.List;

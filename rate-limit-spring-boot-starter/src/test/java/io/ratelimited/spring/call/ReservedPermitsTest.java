@@ -1,10 +1,14 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Applications;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;

@@ -1,9 +1,14 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Applications;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimited;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;

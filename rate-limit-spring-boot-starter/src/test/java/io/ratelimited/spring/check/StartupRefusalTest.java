@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.check;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
@@ -10,6 +10,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitExempt;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import java.util.concurrent.Semaphore;
 import java.util.stream.Stream;

@@ -1,7 +1,9 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;

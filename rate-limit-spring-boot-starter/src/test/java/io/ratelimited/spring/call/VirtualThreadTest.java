@@ -1,8 +1,10 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.Applications;
+import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.util.ArrayList;

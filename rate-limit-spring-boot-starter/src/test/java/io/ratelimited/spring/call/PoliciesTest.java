@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.call;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Algorithm.LEAKY_BUCKET;
@@ -10,6 +10,10 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimited;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

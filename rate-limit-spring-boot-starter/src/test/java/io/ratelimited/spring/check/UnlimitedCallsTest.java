@@ -1,8 +1,13 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.RateLimitExempt;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
@@ -7,7 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.call.CallExpression;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
 import java.lang.management.ManagementFactory;
 import java.nio.CharBuffer;
 import java.security.Principal;
@@ -326,7 +327,7 @@ class KeysTest {
 
     static class Keyed {
 
-        @RateLimited(rate = "1/h", key = "T(io.ratelimited.spring.KeysTest).lower(#user)")
+        @RateLimited(rate = "1/h", key = "T(io.ratelimited.spring.call.KeysTest).lower(#user)")
         public void typed(String user) {}
 
         private int calls;

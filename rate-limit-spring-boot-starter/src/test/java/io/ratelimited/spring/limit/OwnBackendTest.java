@@ -1,7 +1,9 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimits;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -93,7 +95,7 @@ class OwnBackendTest {
         Matcher snippet =
                 Pattern.compile("(?s)```java\n(.*?)```").matcher(Files.readString(Path.of("../docs/own-backend.md")));
         assertThat(snippet.find()).isTrue();
-        assertThat(Files.readString(Path.of("src/test/java/io/ratelimited/spring/SharedMemoryBackend.java")))
+        assertThat(Files.readString(Path.of("src/test/java/io/ratelimited/spring/limit/SharedMemoryBackend.java")))
                 .contains(snippet.group(1));
     }
 }

@@ -1,4 +1,4 @@
-package io.ratelimited.spring;
+package io.ratelimited.spring.limit;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
@@ -15,6 +15,12 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import java.util.function.Function;
 import java.util.stream.Stream;
