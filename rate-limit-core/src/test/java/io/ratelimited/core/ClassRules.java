@@ -66,6 +66,11 @@ public final class ClassRules {
         return this;
     }
 
+    /** The top-level classes, each with those that it uses. */
+    public Map<String, Set<String>> arrows() {
+        return arrows;
+    }
+
     /** The knots that are too large. */
     public List<String> knots() {
         return knots(LARGEST_KNOT);

@@ -14,7 +14,6 @@ import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.Threads;
-import io.ratelimited.redis.limiter.CallersExecutor;
 import io.ratelimited.redis.limiter.LimiterContext;
 import io.ratelimited.redis.limiter.LimiterOptions;
 import io.ratelimited.redis.limiter.RedisConcurrencyLimiter;

@@ -1,4 +1,4 @@
-package io.ratelimited.redis.limiter;
+package io.ratelimited.redis;
 
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
@@ -11,7 +11,7 @@ import java.util.concurrent.TimeUnit;
  * the threads of the connection: only a fork-join pool is given tasks by them, any other executor by threads of its own.
  * What an executor rejects runs in the common pool, so that every caller is answered.
  */
-public final class CallersExecutor {
+final class CallersExecutor {
 
     private static final int MOST_THREADS = 16;
 
@@ -21,7 +21,7 @@ public final class CallersExecutor {
      * Futures of JDK 17 that are given a common pool of one thread, as machines of two processors have, start a thread for
      * each task instead; so it is hidden from them. They need that where a property leaves the pool no thread.
      */
-    public static Executor of(Executor executor) {
+    static Executor of(Executor executor) {
         if (!(executor instanceof ForkJoinPool)) {
             ThreadPoolExecutor threads = new ThreadPoolExecutor(
                     MOST_THREADS, MOST_THREADS, 1, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), task -> {
