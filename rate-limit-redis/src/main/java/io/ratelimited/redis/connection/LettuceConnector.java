@@ -72,16 +72,29 @@ public final class LettuceConnector implements RedisConnector {
         ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
-                // Primaries are looked for here. A search of the client's own could hide one meanwhile.
-                .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
-                        .disableAllAdaptiveRefreshTriggers()
-                        .build())
+                .topologyRefreshOptions(new NoRefresh())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
                         .connectTimeout(DISCOVERY)
                         .build())
                 .build());
         return new LettuceConnector(client(given, seeds.get(0)), cluster, seeds.get(0));
+    }
+
+    /**
+     * Primaries are looked for here. A search of the client's own could hide one meanwhile. Adaptive refresh is on by
+     * default from Lettuce 7 on, and only there the builder can turn it off.
+     */
+    private static final class NoRefresh extends ClusterTopologyRefreshOptions {
+
+        private NoRefresh() {
+            super(ClusterTopologyRefreshOptions.create());
+        }
+
+        @Override
+        public Set<RefreshTrigger> getAdaptiveRefreshTriggers() {
+            return Set.of();
+        }
     }
 
     /** For tests. */
