@@ -12,7 +12,7 @@ import java.util.concurrent.ForkJoinPool;
  * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a question is never repeated
  * @param expectedNodes nodes of the cluster, among whom a limit is divided while Redis is away; 0 to count them
  * @param ticker time, and waiting for it
- * @param timeSource whose time scripts are told
+ * @param timeSource where scripts get their time from
  * @param executor runs what callers have attached to asynchronous decisions, so that it does not run on Lettuce's
  *     threads
  */
@@ -24,7 +24,7 @@ public record RedisBackendOptions(
         Ticker ticker,
         Executor executor) {
 
-    /** Whose time scripts are told. All nodes that share limits must have the same. */
+    /** Where scripts get their time from. All nodes that share limits must have the same. */
     public enum TimeSource {
         /** That of Redis, asked by each script; as {@link #NODE} from the moment at which a script is refused it. */
         AUTO,

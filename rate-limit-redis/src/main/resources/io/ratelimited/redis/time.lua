@@ -12,9 +12,9 @@ local now, slack, padding = tonumber(ARGV[1]), 1000000, 1000
 if not now then
   slack, padding = 0, 0
   if ARGV[1] == '' then
-    local told, time = pcall(redis.call, 'TIME')
-    if not told then
-      -- Redis 6.2 says it in two lines, and the second would be read as another reply.
+    local answered, time = pcall(redis.call, 'TIME')
+    if not answered then
+      -- Redis 6.2 answers in two lines, and the second would be read as another reply.
       local why = string.gsub(tostring(type(time) == 'table' and time.err or time), '%c+', ' ')
       return redis.error_reply('NOTIME ' .. why)
     end

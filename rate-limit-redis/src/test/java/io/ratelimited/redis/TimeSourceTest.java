@@ -225,11 +225,11 @@ class TimeSourceTest {
         awaitUp(backend);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
         // Written by a thread that nobody waits for.
-        until(() -> log.stream().anyMatch(line -> line.contains("Redis tells the time")), "reported", PATIENCE);
+        until(() -> log.stream().anyMatch(line -> line.contains("Redis returns the time")), "reported", PATIENCE);
         assertThat(log)
-                .filteredOn(line -> line.contains("does not tell the time"))
+                .filteredOn(line -> line.contains("does not return the time"))
                 .hasSize(1);
-        assertThat(log).last().asString().contains("Redis tells the time");
+        assertThat(log).last().asString().contains("Redis returns the time");
     }
 
     @Test

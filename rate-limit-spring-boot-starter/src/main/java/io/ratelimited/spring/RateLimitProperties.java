@@ -52,7 +52,7 @@ public record RateLimitProperties(
      *
      * @param headers Which rate limit headers responses have.
      * @param status Status of a refused request.
-     * @param ipv6PrefixLength Bits of an IPv6 address that tell clients apart.
+     * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
      */
     public record Http(
             @DefaultValue("standard") Headers headers,
@@ -101,7 +101,7 @@ public record RateLimitProperties(
      * @param onFailure What decides when Redis does not answer.
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
      * @param keyPrefix Prefix of all keys in Redis.
-     * @param timeSource Whose time scripts are told; the same on all instances.
+     * @param timeSource Where scripts get their time from; the same on all instances.
      */
     public record Redis(
             @Nullable String url,
@@ -111,7 +111,7 @@ public record RateLimitProperties(
             @DefaultValue("rl") String keyPrefix,
             @DefaultValue("auto") TimeSource timeSource) {
 
-        /** Whose time scripts are told. */
+        /** Where scripts get their time from. */
         public enum TimeSource {
             /** That of Redis, asked by each script; as {@link #NODE} where scripts are refused it. */
             AUTO,

@@ -165,7 +165,7 @@ public final class GuardedConnection implements AutoCloseable {
         if (server.isAway()) {
             return "not asked, because it has just failed";
         }
-        return time.isKnown() ? null : "Redis does not tell the time";
+        return time.isKnown() ? null : "Redis does not return the time";
     }
 
     /** The server that decides about a key; null while none does. */

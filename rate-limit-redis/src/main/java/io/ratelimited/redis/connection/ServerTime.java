@@ -86,7 +86,7 @@ final class ServerTime {
         if (turnsToNode()) {
             String reason = message.substring(REFUSED.length()).strip();
             threads.warn(() -> "Redis refuses TIME to scripts (" + reason
-                    + "); they are told the time by this node's clock, set by plain TIME commands");
+                    + "); they get the time from this node's clock, set by plain TIME commands");
             ask();
         }
         return true;
@@ -147,13 +147,13 @@ final class ServerTime {
         if (found != null) {
             offset = found;
             if (failure != null) {
-                threads.warn(() -> "Redis tells the time");
+                threads.warn(() -> "Redis returns the time");
             }
             failure = null;
             firstKnown.complete(null);
         } else if (offset == null) {
             if (failure == null) {
-                threads.warn(() -> "Redis does not tell the time (" + failed
+                threads.warn(() -> "Redis does not return the time (" + failed
                         + "); limits decide as their on-failure says. If TIME is refused, allow it to the user of the"
                         + " limits, at least outside scripts");
             }

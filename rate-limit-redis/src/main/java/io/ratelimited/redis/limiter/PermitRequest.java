@@ -34,7 +34,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return maxWaitMicros;
     }
 
-    /** Whether another call asks the same, so that a script is told once. */
+    /** Whether another call asks the same, so that the script gets one question for both. */
     boolean asksAs(PermitRequest other) {
         return refunded == null
                 && other.refunded == null
@@ -42,7 +42,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
                 && maxWaitMicros == other.maxWaitMicros;
     }
 
-    /** What the script is told of the wait; see {@code decide.lua}. */
+    /** The wait as the script reads it; see {@code decide.lua}. */
     String waitArgument() {
         return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
     }

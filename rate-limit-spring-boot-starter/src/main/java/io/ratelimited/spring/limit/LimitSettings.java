@@ -61,8 +61,8 @@ public final class LimitSettings {
      *
      * @throws InvalidRateLimitException when it sets a property of the limit as a whole
      */
-    static LimitProperties tierProperties(String name, String place, LimitProperties said, LimitProperties base) {
-        String foreign = LimitMerge.foreignToTier(said);
+    static LimitProperties tierProperties(String name, String place, LimitProperties stated, LimitProperties base) {
+        String foreign = LimitMerge.foreignToTier(stated);
         if (foreign != null) {
             throw new InvalidRateLimitException(
                     name,
@@ -70,10 +70,10 @@ public final class LimitSettings {
                     "a tier cannot set " + foreign,
                     "Set it for the limit as a whole, under " + property(name) + ".");
         }
-        boolean exempt = said.algorithm() == null
-                && said.rate() != null
-                && said.rate().strip().equalsIgnoreCase("unlimited");
-        LimitProperties own = exempt ? LimitMerge.over(EXEMPT, said) : said;
+        boolean exempt = stated.algorithm() == null
+                && stated.rate() != null
+                && stated.rate().strip().equalsIgnoreCase("unlimited");
+        LimitProperties own = exempt ? LimitMerge.over(EXEMPT, stated) : stated;
         LimitProperties inherited = LimitMerge.asBaseOf(base, own);
         return LimitMerge.over(
                 own, own.algorithm() == null ? inherited : LimitMerge.suitedTo(inherited, own.algorithm()));
@@ -132,8 +132,8 @@ public final class LimitSettings {
     }
 
     /** Checks that a longest wait that one place states for the limit has a meaning. */
-    static void checkMaxWait(String name, String place, LimitProperties said, LimitProperties... effective) {
-        if (said.maxWait() == null) {
+    static void checkMaxWait(String name, String place, LimitProperties stated, LimitProperties... effective) {
+        if (stated.maxWait() == null) {
             return;
         }
         Policy policy = Policy.REJECT;
@@ -146,7 +146,7 @@ public final class LimitSettings {
         throw new InvalidRateLimitException(
                 name,
                 place,
-                "maxWait has no meaning under policy " + policy + ": " + said.maxWait(),
+                "maxWait has no meaning under policy " + policy + ": " + stated.maxWait(),
                 "Set the policy to WAIT, or remove maxWait.");
     }
 

@@ -38,11 +38,11 @@ public final class LimitUpdate {
         this.target = adjusted != null ? adjusted : LimitSettings.limit(limit.name(), attribute -> place(limit), next);
         checkKind(limit.limiter(), target);
         check();
-        tiers(next).forEach((tier, said) -> {
+        tiers(next).forEach((tier, stated) -> {
             RateLimiter limiter = limit.tiers().get(tier);
             if (limiter != null) {
                 String tierPlace = place(limit) + ", tier '" + tier + "'";
-                LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), tierPlace, said, next);
+                LimitProperties ofTier = LimitSettings.tierProperties(limit.name(), tierPlace, stated, next);
                 Limit tierTarget = LimitSettings.limit(limit.name(), attribute -> tierPlace, ofTier);
                 checkKind(limiter, tierTarget);
                 limit.requireRoom(tierTarget, " of tier '" + tier + "'", place(limit), CORRECT);
@@ -63,11 +63,11 @@ public final class LimitUpdate {
         }
         Map<String, LimitProperties> tiers = new TreeMap<>(tiers(limit.properties()));
         tiers(changes).forEach((tier, change) -> {
-            LimitProperties said = tiers.get(tier);
-            if (said == null) {
+            LimitProperties stated = tiers.get(tier);
+            if (stated == null) {
                 throw invalid(limit, "there is no tier '" + tier + "'; there are " + tiers.keySet(), RESTART);
             }
-            tiers.put(tier, LimitMerge.over(change, said));
+            tiers.put(tier, LimitMerge.over(change, stated));
         });
         Algorithm other = changes.algorithm();
         LimitProperties now = other == null ? limit.properties() : LimitMerge.suitedTo(limit.properties(), other);

@@ -74,13 +74,13 @@ final class NamedLimitFactory {
         RateLimiter limiter = limiter(factory, places.of("backend"), LimitSettings.limit(name, places, all), "", all);
         Map<String, RateLimiter> tiers = new TreeMap<>();
         if (all.tiers() != null) {
-            all.tiers().forEach((tier, said) -> {
+            all.tiers().forEach((tier, stated) -> {
                 String tierPlace = place + ", tier '" + tier + "'";
-                LimitSettings.Places ofTierPlaces = attribute -> said.values().containsKey(attribute)
+                LimitSettings.Places ofTierPlaces = attribute -> stated.values().containsKey(attribute)
                         ? LimitSettings.property(name) + ".tiers" + LimitSettings.element(tier) + "."
                                 + DataObjectPropertyName.toDashedForm(attribute)
                         : tierPlace;
-                LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, said, all);
+                LimitProperties ofTier = LimitSettings.tierProperties(name, tierPlace, stated, all);
                 LimitSettings.check(name, ofTierPlaces, ofTier);
                 tiers.put(
                         tier,

@@ -12,7 +12,7 @@ import org.springframework.web.context.request.RequestAttributes;
 import org.springframework.web.context.request.RequestContextHolder;
 
 /**
- * What was decided about the request of this thread. Any bean of type {@link DecisionObserver} is told of every
+ * What was decided about the request of this thread. Any bean of type {@link DecisionObserver} receives every
  * decision; this one keeps it with the request for the answer.
  */
 @Component

@@ -39,7 +39,7 @@ final class ServletCurrentRequest implements CurrentRequest {
     private final @Nullable HttpServletResponse response;
     private final ClientAddress clients;
     private final Headers style;
-    private final Told told;
+    private final RequestState state;
 
     /** @param response null if nobody knows it, so that no fields can be set */
     ServletCurrentRequest(
@@ -48,7 +48,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         this.response = response;
         this.clients = clients;
         this.style = style;
-        this.told = Told.of(request);
+        this.state = RequestState.of(request);
     }
 
     @Override
@@ -75,42 +75,42 @@ final class ServletCurrentRequest implements CurrentRequest {
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
         if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
-            told.fields.decided(applied, decision.get());
+            state.fields.decided(applied, decision.get());
             write();
         }
     }
 
     /** The refusal of this request is being answered, perhaps behind its filters. */
     void refused(Limit limit, Decision refusal) {
-        told.fields.decided(limit, refusal);
+        state.fields.decided(limit, refusal);
         if (response != null) {
-            told.fields.write(style, response::setHeader);
+            state.fields.write(style, response::setHeader);
         }
     }
 
     @Override
     public void applies(NamedLimit limit, Limit applied) {
-        told.fields.applies(applied);
+        state.fields.applies(applied);
         write();
     }
 
     boolean knows(String limit) {
-        return told.fields.knows(limit);
+        return state.fields.knows(limit);
     }
 
     @Override
     public void charged(String use) {
-        told.charge(use);
+        state.charge(use);
     }
 
     @Override
     public boolean isCharged(String use) {
-        return told.isCharged(use);
+        return state.isCharged(use);
     }
 
     @Override
     public boolean endsWith(Object result, Runnable action) {
-        return isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) && told.atEnd(action);
+        return isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) && state.atEnd(action);
     }
 
     /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
@@ -124,36 +124,36 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     /** The caller will {@link #end} the request. */
     void begin() {
-        told.begin();
+        state.begin();
     }
 
     /** Runs an action when the request ends; only after {@link #begin}. */
     void atEnd(Runnable action) {
-        told.atEnd(action);
+        state.atEnd(action);
     }
 
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
-        told.end();
+        state.end();
     }
 
     /** Ends a request on which a limit has decided. */
     static void end(ServletRequest request) {
-        if (request.getAttribute(ATTRIBUTE) instanceof Told told) {
-            told.end();
+        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
+            state.end();
         }
     }
 
     private void write() {
-        synchronized (told) {
-            if (response != null && !told.ended && !response.isCommitted()) {
-                told.fields.write(style, response::setHeader);
+        synchronized (state) {
+            if (response != null && !state.ended && !response.isCommitted()) {
+                state.fields.write(style, response::setHeader);
             }
         }
     }
 
     /** What is known of the request, kept with it through all its dispatches. */
-    private static final class Told {
+    private static final class RequestState {
 
         private final LimitFields fields = new LimitFields();
         private Set<String> charged = Set.of();
@@ -161,13 +161,13 @@ final class ServletCurrentRequest implements CurrentRequest {
         private boolean followed;
         private boolean ended;
 
-        private static Told of(HttpServletRequest request) {
-            if (request.getAttribute(ATTRIBUTE) instanceof Told told) {
-                return told;
+        private static RequestState of(HttpServletRequest request) {
+            if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
+                return state;
             }
-            Told told = new Told();
-            request.setAttribute(ATTRIBUTE, told);
-            return told;
+            RequestState state = new RequestState();
+            request.setAttribute(ATTRIBUTE, state);
+            return state;
         }
 
         private synchronized void charge(String use) {
