@@ -119,8 +119,7 @@ final class NamedLimitFactory {
         String backend = String.valueOf(all.backend());
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
-            throw new InvalidRateLimitException(
-                    name, place, "backend " + missing(backend), remedy(backend));
+            throw new InvalidRateLimitException(name, place, "backend " + missing(backend), remedy(backend));
         }
         return factory;
     }
@@ -142,8 +141,7 @@ final class NamedLimitFactory {
      */
     void requireBackend(String backend) {
         if (!factories.containsKey(backend)) {
-            throw new InvalidRateLimitException(
-                    "Property rate-limit.backend " + missing(backend), remedy(backend));
+            throw new InvalidRateLimitException("Property rate-limit.backend " + missing(backend), remedy(backend));
         }
     }
 
