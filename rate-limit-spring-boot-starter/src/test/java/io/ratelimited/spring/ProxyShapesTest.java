@@ -6,8 +6,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
+import org.aopalliance.intercept.MethodInterceptor;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -18,6 +20,8 @@ import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -38,6 +42,7 @@ import org.springframework.web.client.support.RestClientHttpServiceGroupConfigur
 import org.springframework.web.service.annotation.GetExchange;
 import org.springframework.web.service.invoker.HttpServiceProxyFactory;
 import org.springframework.web.service.registry.ImportHttpServices;
+import reactor.core.publisher.Mono;
 
 /**
  * Whatever makes the object that is called, and whenever: a call of it counts once, or the start says that no limit sees
@@ -64,6 +69,8 @@ final class ProxyShapesTest {
                         HandMadeOfInterface.class,
                         HandMadeByClass.class,
                         AroundLimitedBean.class,
+                        AroundBeanOfLimitedInterface.class,
+                        RepositoryWithFragment.class,
                         SameBeanAgain.class,
                         ScopedByClass.class,
                         ScopedByInterface.class)
@@ -82,6 +89,48 @@ final class ProxyShapesTest {
             assertThat(limits.peek("once", null).remaining()).isEqualTo(9);
             assertThat(output).doesNotContain("is not limited");
         });
+    }
+
+    @Test
+    void fragmentThatIsCalledDirectlyCountsToo() {
+        runner.withUserConfiguration(RepositoryWithFragment.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            context.getBean(Contacts.class).findByName("Ada");
+            context.getBean("fragment", Contacts.class).findByName("Ada");
+            assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
+        });
+    }
+
+    @Test
+    void proxyThatCallsItsBeanAgainCountsAgain() {
+        runner.withUserConfiguration(Retrying.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            context.getBean(Contacts.class).findByName("Ada");
+            assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
+        });
+    }
+
+    @Test
+    void classThatCallsAnotherBeanOfItsInterfaceCountsAsBoth() {
+        runner.withUserConfiguration(Decorated.class).run(context -> {
+            RateLimits limits = context.getBean(RateLimits.class);
+            context.getBean(Contacts.class).findByName("Ada");
+            assertThat(limits.peek("once", null).remaining()).isEqualTo(8);
+        });
+    }
+
+    @Test
+    void laterResultOfFragmentCountsOnce() {
+        runner.withBean("fragment", LaterFragment.class, LaterFragment::new)
+                .withUserConfiguration(LaterRepository.class)
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    LaterContacts contacts = context.getBean(LaterContacts.class);
+                    assertThat(contacts.future()).isCompletedWithValue("found");
+                    assertThat(contacts.mono().block()).isEqualTo("found");
+                    assertThat(limits.peek("future", null).remaining()).isEqualTo(9);
+                    assertThat(limits.peek("mono", null).remaining()).isEqualTo(9);
+                });
     }
 
     static Stream<Arguments> unlimitedShapes() {
@@ -273,6 +322,135 @@ final class ProxyShapesTest {
         @Primary
         Contacts contacts(AnnotatedContacts inner) {
             return jdkProxy(Contacts.class, (proxy, method, args) -> method.invoke(inner, args));
+        }
+    }
+
+    static class Fragment implements LimitedContacts {
+        @Override
+        public Object findByName(String name) {
+            return name;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class AroundBeanOfLimitedInterface {
+        @Bean
+        LimitedContacts fragment() {
+            return new Fragment();
+        }
+
+        @Bean
+        @Primary
+        LimitedContacts contacts(@Qualifier("fragment") LimitedContacts inner) {
+            return jdkProxy(LimitedContacts.class, (proxy, method, args) -> method.invoke(inner, args));
+        }
+    }
+
+    interface Repository extends LimitedContacts {}
+
+    /** As Spring Data makes repositories: methods of a fragment are those of a bean. */
+    @Configuration(proxyBeanMethods = false)
+    static class RepositoryWithFragment {
+        @Bean
+        Fragment fragment() {
+            return new Fragment();
+        }
+
+        @Bean
+        @Primary
+        static FactoryBean<Repository> contacts(@Qualifier("fragment") ObjectProvider<LimitedContacts> fragment) {
+            return new RepositoryFactory(fragment);
+        }
+    }
+
+    record RepositoryFactory(ObjectProvider<LimitedContacts> fragment) implements FactoryBean<Repository> {
+
+        @Override
+        public Repository getObject() {
+            ProxyFactory factory = new ProxyFactory(new Object());
+            factory.setInterfaces(Repository.class);
+            LimitedContacts inner = fragment.getObject();
+            factory.addAdvice((MethodInterceptor) call -> call.getMethod().invoke(inner, call.getArguments()));
+            return (Repository) factory.getProxy();
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return Repository.class;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Retrying {
+        @Bean
+        LimitedContacts fragment() {
+            return new Fragment();
+        }
+
+        @Bean
+        @Primary
+        LimitedContacts contacts(@Qualifier("fragment") LimitedContacts inner) {
+            return jdkProxy(LimitedContacts.class, (proxy, method, args) -> {
+                method.invoke(inner, args);
+                return method.invoke(inner, args);
+            });
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Decorated {
+        @Bean
+        Fragment fragment() {
+            return new Fragment();
+        }
+
+        @Bean
+        @Primary
+        Decorator contacts(@Qualifier("fragment") LimitedContacts inner) {
+            return new Decorator(inner);
+        }
+    }
+
+    static class Decorator implements LimitedContacts {
+
+        private final LimitedContacts inner;
+
+        Decorator(LimitedContacts inner) {
+            this.inner = inner;
+        }
+
+        @Override
+        public @Nullable Object findByName(String name) {
+            return inner.findByName(name);
+        }
+    }
+
+    interface LaterContacts {
+        @RateLimited(name = "future", rate = "10/s")
+        CompletableFuture<String> future();
+
+        @RateLimited(name = "mono", rate = "10/s")
+        Mono<String> mono();
+    }
+
+    static class LaterFragment implements LaterContacts {
+        @Override
+        public CompletableFuture<String> future() {
+            return CompletableFuture.completedFuture("found");
+        }
+
+        @Override
+        public Mono<String> mono() {
+            return Mono.just("found");
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class LaterRepository {
+        @Bean
+        @Primary
+        LaterContacts contacts(@Qualifier("fragment") LaterContacts inner) {
+            return jdkProxy(LaterContacts.class, (proxy, method, args) -> method.invoke(inner, args));
         }
     }
 

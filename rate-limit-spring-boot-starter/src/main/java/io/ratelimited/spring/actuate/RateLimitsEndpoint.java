@@ -7,15 +7,14 @@ import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
-import org.springframework.boot.actuate.endpoint.annotation.DeleteOperation;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
-import org.springframework.boot.actuate.endpoint.annotation.Selector;
-import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
 
 /**
- * Shows limits, changes them, and shows and forgets what keys have used. Thread-safe. Every operation throws {@link
+ * Shows limits, changes them, and shows and forgets what keys have used. Thread-safe. Every method throws {@link
  * IllegalArgumentException} for a limit that there is not.
+ *
+ * <p>What needs the name of a limit is an operation of the extensions: JMX and HTTP give the name in different ways.
  */
 @Endpoint(id = "ratelimits")
 public final class RateLimitsEndpoint {
@@ -43,8 +42,7 @@ public final class RateLimitsEndpoint {
      *
      * @param key text or mask of the key; null for the limit itself, with the budget of calls without a key
      */
-    @ReadOperation
-    public Map<String, Object> limit(@Selector String name, @Nullable String key) {
+    public Map<String, Object> limit(String name, @Nullable String key) {
         NamedLimit limit = rateLimits.get(name);
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("name", limit.name());
@@ -67,9 +65,8 @@ public final class RateLimitsEndpoint {
      * @throws IllegalArgumentException when a value cannot be meant; nothing has changed
      * @throws io.ratelimited.spring.InvalidRateLimitException when the new limit is not a valid one; nothing has changed
      */
-    @WriteOperation
     public Map<String, Object> update(
-            @Selector String name,
+            String name,
             @Nullable String tier,
             @Nullable String rate,
             @Nullable String burst,
@@ -106,16 +103,13 @@ public final class RateLimitsEndpoint {
      * Forgets what a key has used.
      *
      * @param key text or mask of the key; null for the budget of calls without a key
-     * @return null, of a type: without one Spring Boot would not have the extension's operation in the place of this one
      */
-    @DeleteOperation
-    public @Nullable Map<String, Object> forget(@Selector String name, @Nullable String key) {
+    public void forget(String name, @Nullable String key) {
         NamedLimit limit = rateLimits.get(name);
         if (key == null) {
             rateLimits.reset(name, null);
         } else {
             keys.find(limit, key).forEach(found -> rateLimits.reset(name, found));
         }
-        return null;
     }
 }

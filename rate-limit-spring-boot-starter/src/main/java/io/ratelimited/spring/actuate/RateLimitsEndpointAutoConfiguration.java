@@ -9,8 +9,6 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.web.context.reactive.ReactiveWebApplicationContext;
-import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 
 /** Wires the actuator endpoint {@code ratelimits}, where it is exposed. */
@@ -39,9 +37,13 @@ public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimitsEndpointWebExtension rateLimitsEndpointWebExtension(
-            RateLimitsEndpoint endpoint, RateLimits rateLimits, ApplicationContext context) {
-        boolean reactive = context instanceof ReactiveWebApplicationContext;
-        return new RateLimitsEndpointWebExtension(endpoint, rateLimits, reactive);
+    RateLimitsEndpointJmxExtension rateLimitsEndpointJmxExtension(RateLimitsEndpoint endpoint) {
+        return new RateLimitsEndpointJmxExtension(endpoint);
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    RateLimitsEndpointWebExtension rateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits) {
+        return new RateLimitsEndpointWebExtension(endpoint, rateLimits);
     }
 }

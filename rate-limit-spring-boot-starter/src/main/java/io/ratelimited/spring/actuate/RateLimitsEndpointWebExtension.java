@@ -18,39 +18,33 @@ import org.springframework.boot.actuate.endpoint.web.annotation.EndpointWebExten
  * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse
  * or drop, is given as {@code ?key=}.
  *
- * <p>Spring Boot has members of a body and parameters of a query in the place of path variables of the same name: {@code
- * {"name": …}} would change another limit than the path names. Therefore path variables have names of their own.
+ * <p>Spring Boot has members of a body and parameters of a query in the place of path variables of the same name, so that
+ * a request could change another limit than its path names. Therefore each operation takes the whole rest of the path as
+ * an array, which no member or parameter can be: {@link UnknownMembers} refuses what is none.
  */
 @EndpointWebExtension(endpoint = RateLimitsEndpoint.class)
 public final class RateLimitsEndpointWebExtension {
 
     private final RateLimitsEndpoint endpoint;
     private final RateLimits rateLimits;
-    private final boolean reactive;
 
-    RateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits, boolean reactive) {
+    RateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits) {
         this.endpoint = endpoint;
         this.rateLimits = rateLimits;
-        this.reactive = reactive;
     }
 
-    /** {@code GET /{name}} and {@code GET /{name}?key=…}. */
+    /** {@code GET /{name}}, {@code GET /{name}?key=…} and {@code GET /{name}/{key}}. */
     @ReadOperation
-    public WebEndpointResponse<Map<String, Object>> limit(@Selector String nameInPath, @Nullable String key) {
-        return answer(nameInPath, () -> endpoint.limit(nameInPath, key));
-    }
-
-    /** {@code GET /{name}/{key}}. */
-    @ReadOperation
-    public WebEndpointResponse<Map<String, Object>> key(
-            @Selector String nameInPath, @Selector(match = Selector.Match.ALL_REMAINING) String... keyInPath) {
-        return answer(nameInPath, () -> endpoint.limit(nameInPath, joined(nameInPath, keyInPath)));
+    public WebEndpointResponse<Map<String, Object>> limit(
+            @Selector(match = Selector.Match.ALL_REMAINING) String[] path, @Nullable String key) {
+        String name = name(path);
+        return answer(name, () -> endpoint.limit(name, key(path, key)));
     }
 
     /** {@code POST /{name}}. */
     @WriteOperation
     public WebEndpointResponse<Map<String, Object>> update(
-            @Selector String nameInPath,
+            @Selector(match = Selector.Match.ALL_REMAINING) String[] path,
             @Nullable String tier,
             @Nullable String rate,
             @Nullable String burst,
@@ -64,10 +58,11 @@ public final class RateLimitsEndpointWebExtension {
             @Nullable String maxWait,
             @Nullable String maxWaiting,
             @Nullable String missingKey) {
+        String name = String.join("/", path);
         return answer(
-                nameInPath,
+                name,
                 () -> endpoint.update(
-                        nameInPath,
+                        name,
                         tier,
                         rate,
                         burst,
@@ -83,11 +78,16 @@ public final class RateLimitsEndpointWebExtension {
                         missingKey));
     }
 
-    /** {@code DELETE /{name}} and {@code DELETE /{name}?key=…}. */
+    /** {@code DELETE /{name}}, {@code DELETE /{name}?key=…} and {@code DELETE /{name}/{key}}. */
     @DeleteOperation
-    public WebEndpointResponse<Map<String, Object>> forget(@Selector String nameInPath, @Nullable String key) {
+    public WebEndpointResponse<Map<String, Object>> forget(
+            @Selector(match = Selector.Match.ALL_REMAINING) String[] path, @Nullable String key) {
+        String name = name(path);
         try {
-            return answer(nameInPath, () -> endpoint.forget(nameInPath, key));
+            return answer(name, () -> {
+                endpoint.forget(name, key(path, key));
+                return null;
+            });
         } catch (RuntimeException ex) {
             // Whatever backend it is, its exception is not known here.
             return failure(
@@ -96,17 +96,13 @@ public final class RateLimitsEndpointWebExtension {
         }
     }
 
-    /** {@code DELETE /{name}/{key}}. */
-    @DeleteOperation
-    public WebEndpointResponse<Map<String, Object>> forgetKey(
-            @Selector String nameInPath, @Selector(match = Selector.Match.ALL_REMAINING) String... keyInPath) {
-        return forget(nameInPath, joined(nameInPath, keyInPath));
+    private static String name(String[] path) {
+        return path.length == 0 ? "" : path[0];
     }
 
-    /** On WebFlux, Spring Boot has every variable of the path in the remaining segments, not only those behind it. */
-    private String joined(String name, String[] segments) {
-        boolean named = reactive && segments.length > 1 && segments[0].equals(name);
-        return String.join("/", named ? Arrays.copyOfRange(segments, 1, segments.length) : segments);
+    /** The key in the path, or else the one of the query. */
+    private static @Nullable String key(String[] path, @Nullable String key) {
+        return path.length > 1 ? String.join("/", Arrays.copyOfRange(path, 1, path.length)) : key;
     }
 
     private WebEndpointResponse<Map<String, Object>> answer(

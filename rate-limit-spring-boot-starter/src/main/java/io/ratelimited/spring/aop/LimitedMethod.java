@@ -34,14 +34,17 @@ public final class LimitedMethod {
     private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
     private final @Nullable UnattendedCalls unattended;
+    private final boolean behindProxies;
 
+    /** @param behindProxies whether a proxy may hand its calls on to this method, having counted them */
     LimitedMethod(
             Method method,
             List<LimitUse> limits,
             @Nullable Method fallback,
             LimitEnforcer enforcer,
             Kind kind,
-            CurrentRequest.@Nullable Source source) {
+            CurrentRequest.@Nullable Source source,
+            boolean behindProxies) {
         this.method = method;
         this.limits = List.copyOf(limits);
         this.only = limits.size() == 1 ? limits.get(0) : null;
@@ -51,6 +54,7 @@ public final class LimitedMethod {
         this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
         this.unattended = UnattendedCalls.of(method, enforcer.ticker());
+        this.behindProxies = behindProxies;
     }
 
     public Method method() {
@@ -75,10 +79,14 @@ public final class LimitedMethod {
 
     /**
      * Takes the permits of a call without key, expression and request if that needs no reservation. Allocates nothing.
+     * Takes none for a call that a proxy hands on and has counted.
      *
      * @return true if the call is admitted and may proceed; false if {@link #invoke} has to decide
      */
     public boolean isAdmittedAtOnce() {
+        if (behindProxies && ProxiedCalls.isCounted(this, null)) {
+            return true;
+        }
         LimitUse limit = only;
         if (limit == null
                 || kind != Kind.BLOCKING
@@ -138,7 +146,7 @@ public final class LimitedMethod {
         if (request.denied() || !mayTry(request.limit())) {
             return false;
         }
-        boolean tried = only != null && only.isPlain();
+        boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
         if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
             if (!enforcer.isUnobserved()) {
                 enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peek);

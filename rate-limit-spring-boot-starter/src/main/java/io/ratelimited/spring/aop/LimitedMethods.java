@@ -12,6 +12,7 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitMerge;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -25,6 +26,7 @@ import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.core.ParameterNameDiscoverer;
+import org.springframework.util.ClassUtils;
 import org.springframework.util.StringValueResolver;
 
 /**
@@ -154,7 +156,12 @@ public final class LimitedMethods {
             requests.prepareBlocking(
                     specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
         }
-        return new LimitedMethod(specific, limits, fallback, enforcer, kind, requests);
+        boolean proxy = Proxy.isProxyClass(targetClass);
+        boolean behindProxies = !proxy
+                && ClassUtils.getAllInterfacesForClassAsSet(targetClass).stream()
+                        .anyMatch(LimitedTypes::contains);
+        return new LimitedMethod(
+                specific, limits, fallback, enforcer, proxy ? new ProxiedCalls(kind) : kind, requests, behindProxies);
     }
 
     /** Makes and checks the expressions of one limit on one method. */

@@ -284,7 +284,7 @@ class RateLimitsEndpointWebTest {
         limits.tryAcquire("search", "alice", 200);
         limits.tryAcquire("search", "bob", 200);
 
-        for (String other : List.of("name", "key")) {
+        for (String other : List.of("name", "key", "nameInPath", "keyInPath", "path")) {
             HttpResponse<String> answer = post("/search", "{\"" + other + "\": \"mail\", \"rate\": \"1/s\"}");
             assertThat(answer.statusCode()).isEqualTo(400);
             assertThat(answer.body()).contains("a limit has no [" + other + "]");
@@ -298,6 +298,25 @@ class RateLimitsEndpointWebTest {
         assertThat(delete("/search/alice?name=mail&key=bob").statusCode()).isEqualTo(204);
         assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
         assertThat(limits.peek("search", "bob").remaining()).isZero();
+
+        for (String other : List.of("nameInPath", "keyInPath", "path")) {
+            requireNothingElse(get("/search?" + other + "=mail"), other);
+            requireNothingElse(get("/search/alice?" + other + "=bob&" + other + "=mail"), other);
+            requireNothingElse(delete("/mail?" + other + "=search"), other);
+            requireNothingElse(delete("/search/alice?" + other + "=bob"), other);
+            requireNothingElse(delete("/search/alice?" + other + "=search/bob"), other);
+        }
+        assertThat(limits.peek("search", "bob").remaining()).isZero();
+    }
+
+    /** A parameter in the place of the path is refused by its name; any other is not looked at. */
+    private static void requireNothingElse(HttpResponse<String> answer, String other) {
+        if (answer.statusCode() == 400) {
+            assertThat(answer.body()).contains("[" + other + "]");
+        } else {
+            assertThat(answer.statusCode()).isIn(200, 204);
+            assertThat(answer.body()).doesNotContain("mail", "bob");
+        }
     }
 
     @ParameterizedTest

@@ -34,8 +34,11 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.security.config.Customizer;
 import org.springframework.security.config.annotation.web.builders.HttpSecurity;
+import org.springframework.security.config.web.server.SecurityWebFiltersOrder;
+import org.springframework.security.config.web.server.ServerHttpSecurity;
 import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.security.web.authentication.UsernamePasswordAuthenticationFilter;
+import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.filter.OncePerRequestFilter;
@@ -120,6 +123,24 @@ class RefusalPageTest {
     }
 
     @Test
+    void aRefusalInAWebFilterOfSpringSecurityIsAnsweredAlike(CapturedOutput output) {
+        try (RunningServer server = Kind.REACTOR_NETTY.startSecured(
+                List.of(App.class, SecuredReactive.class), "rate-limit.limits.logins.rate=1/m")) {
+            assertThat(server.get("/one").statusCode()).isEqualTo(401);
+
+            HttpResponse<String> refused = server.get("/one");
+            assertThat(refused.statusCode()).isEqualTo(429);
+            assertThat(refused.body()).contains("\"violated-policies\":[\"logins\"]");
+            assertThat(refused.headers().allValues("Retry-After")).containsExactly("60");
+            assertThat(states(refused)).isEqualTo(Map.of("logins", Map.of("r", 0L, "t", 60L)));
+            HttpResponse<String> page = server.get("/one", "Accept", BROWSER);
+            assertThat(page.statusCode()).isEqualTo(429);
+            assertThat(page.body()).contains("Whitelabel");
+            assertThat(output).doesNotContain("ERROR");
+        }
+    }
+
+    @Test
     void aResponseThatIsUnderWayIsLeftAlone() throws Exception {
         try (RunningServer server =
                         Kind.TOMCAT.start(List.of(App.class, Late.class), "rate-limit.limits.all.rate=0/s");
@@ -168,6 +189,23 @@ class RefusalPageTest {
                             .authenticated())
                     .formLogin(Customizer.withDefaults())
                     .addFilterBefore(new Logins(limits), UsernamePasswordAuthenticationFilter.class)
+                    .build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class SecuredReactive {
+
+        @Bean
+        SecurityWebFilterChain everybody(ServerHttpSecurity http, RateLimits limits) {
+            return http.authorizeExchange(exchanges -> exchanges.anyExchange().authenticated())
+                    .httpBasic(Customizer.withDefaults())
+                    .addFilterBefore(
+                            (exchange, chain) -> {
+                                limits.execute("logins", null, () -> "admitted");
+                                return chain.filter(exchange);
+                            },
+                            SecurityWebFiltersOrder.AUTHENTICATION)
                     .build();
         }
     }
