@@ -1,0 +1,114 @@
+package io.ratelimited.redis.simulation;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.PriorityQueue;
+
+/** Virtual time: whatever happens is an event, and one thread runs all of them in order. Nothing takes time by itself. */
+final class World {
+
+    private final PriorityQueue<Event> events = new PriorityQueue<>();
+    private final List<Throwable> failures = new ArrayList<>();
+    private long now;
+    private long sequence;
+
+    /** Whoever runs events: a process that may be paused or killed. */
+    static class Process {
+
+        /** Nothing runs before this time. */
+        private long pausedUntil;
+
+        private boolean dead;
+
+        final void pauseUntil(long time) {
+            pausedUntil = Math.max(pausedUntil, time);
+        }
+
+        final long pausedUntil() {
+            return pausedUntil;
+        }
+
+        final void kill() {
+            dead = true;
+        }
+
+        final boolean isDead() {
+            return dead;
+        }
+    }
+
+    /** Those who are never paused: the network and whoever injects faults. */
+    private static final Process NOBODY = new Process();
+
+    private static final class Event implements Comparable<Event> {
+
+        private final Process process;
+        private final long sequence;
+        private long time;
+        private final Runnable task;
+        private boolean cancelled;
+
+        private Event(Process process, long time, long sequence, Runnable task) {
+            this.process = process;
+            this.time = time;
+            this.sequence = sequence;
+            this.task = task;
+        }
+
+        @Override
+        public int compareTo(Event other) {
+            int order = Long.compare(time, other.time);
+            return order != 0 ? order : Long.compare(sequence, other.sequence);
+        }
+    }
+
+    /** Nanoseconds since the beginning. */
+    long now() {
+        return now;
+    }
+
+    Runnable at(long time, Runnable task) {
+        return at(NOBODY, time, task);
+    }
+
+    /** @return cancels the task if it has not begun */
+    Runnable at(Process process, long time, Runnable task) {
+        Event event = new Event(process, Math.max(now, time), sequence++, task);
+        events.add(event);
+        return () -> {
+            if (!event.cancelled) {
+                event.cancelled = true;
+                // Most timers of the connection never run; those far ahead would fill the queue.
+                events.remove(event);
+            }
+        };
+    }
+
+    /** Runs what happens until a time, and stops there. */
+    void runUntil(long end) {
+        for (Event next = events.peek(); next != null && next.time <= end; next = events.peek()) {
+            events.poll();
+            if (next.cancelled || next.process.dead) {
+                continue;
+            }
+            if (next.process.pausedUntil > next.time) {
+                next.time = next.process.pausedUntil;
+                events.add(next);
+                continue;
+            }
+            now = next.time;
+            next.cancelled = true;
+            try {
+                next.task.run();
+            } catch (RuntimeException | Error ex) {
+                failures.add(ex);
+            }
+        }
+        now = end;
+    }
+
+    /** What events have thrown: on a thread of their own each would have ended it. */
+    List<Throwable> failures() {
+        return failures;
+    }
+}
