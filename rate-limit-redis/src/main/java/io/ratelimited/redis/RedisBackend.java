@@ -13,6 +13,7 @@ import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.Threads;
 import io.ratelimited.redis.limiter.CallersExecutor;
 import io.ratelimited.redis.limiter.FailureMode;
 import io.ratelimited.redis.limiter.LimiterContext;
@@ -22,6 +23,7 @@ import io.ratelimited.redis.limiter.RedisRateLimiter;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
@@ -44,8 +46,10 @@ public final class RedisBackend implements AutoCloseable {
     private final RedisBackendOptions options;
     private final GuardedConnection connection;
     private final LimiterContext context;
-    private final String node = UUID.randomUUID().toString();
+    private final String node;
     private final String nodesKey;
+    /** Completes when limits are decided by Redis for the first time. */
+    private final CompletableFuture<?> begun;
 
     private volatile int countedNodes;
 
@@ -55,8 +59,15 @@ public final class RedisBackend implements AutoCloseable {
 
     private volatile boolean closed;
 
-    private RedisBackend(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
+    private RedisBackend(
+            RedisConnector connector,
+            RedisBackendOptions options,
+            UnaryOperator<String> testTime,
+            Threads threads,
+            Executor callers,
+            String node) {
         this.options = options;
+        this.node = node;
         KeyNames keys = new KeyNames(options.keyPrefix());
         this.nodesKey = keys.internal("nodes");
         this.connection = new GuardedConnection(
@@ -64,29 +75,29 @@ public final class RedisBackend implements AutoCloseable {
                 keys,
                 options.timeout().toNanos(),
                 options.ticker(),
+                threads,
                 options.timeSource() == TimeSource.NODE,
                 testTime);
         this.context = new LimiterContext(
                 connection,
                 keys,
                 options.ticker(),
-                CallersExecutor.of(options.executor()),
+                callers,
                 node,
                 this::nodes,
                 () -> origin,
                 RedisUnavailableException::new);
-        begin();
+        this.begun = connection
+                .connected()
+                // Finds out whether scripts may ask for the time, so that no caller has to.
+                .thenCompose(connected -> heartbeat())
+                .handle((counted, failure) -> counted)
+                .thenCompose(counted -> connection.connected());
         connection.every(HEARTBEAT_MILLIS, this::heartbeat);
         connection.onRecovery(() -> connection.later(0, this::heartbeat));
     }
 
-    /** Connects. The first heartbeat finds out whether scripts may ask for the time, rather than a caller. */
-    private void begin() {
-        CompletableFuture<?> begun = connection
-                .connected()
-                .thenCompose(connected -> heartbeat())
-                .handle((counted, failure) -> counted)
-                .thenCompose(counted -> connection.connected());
+    private RedisBackend awaitBegin() {
         try {
             begun.get(FIRST_CONNECT_MILLIS, TimeUnit.MILLISECONDS);
         } catch (InterruptedException ex) {
@@ -94,6 +105,7 @@ public final class RedisBackend implements AutoCloseable {
         } catch (ExecutionException | TimeoutException ex) {
             connection.reportLate(FIRST_CONNECT_MILLIS);
         }
+        return this;
     }
 
     /**
@@ -101,7 +113,7 @@ public final class RedisBackend implements AutoCloseable {
      * the resources stay the caller's, to be shut down after this.
      */
     public static RedisBackend of(RedisClient client, RedisBackendOptions options) {
-        return new RedisBackend(LettuceConnector.like(client), options, UnaryOperator.identity());
+        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
     }
 
     /**
@@ -109,12 +121,26 @@ public final class RedisBackend implements AutoCloseable {
      * caller's, to be shut down after this.
      */
     public static RedisBackend of(RedisClusterClient client, RedisBackendOptions options) {
-        return new RedisBackend(LettuceConnector.like(client), options, UnaryOperator.identity());
+        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
     }
 
     /** @param testTime replaces the time argument of scripts; see {@code time.lua} */
     static RedisBackend of(RedisConnector connector, RedisBackendOptions options, UnaryOperator<String> testTime) {
-        return new RedisBackend(connector, options, testTime);
+        Executor callers = CallersExecutor.of(options.executor());
+        String node = UUID.randomUUID().toString();
+        return new RedisBackend(connector, options, testTime, Threads.real(), callers, node).awaitBegin();
+    }
+
+    /**
+     * A backend that takes everything from outside and waits for nothing, so that it can run in a single thread.
+     *
+     * @param threads the time and the threads of the connection
+     * @param callers runs what callers have attached to asynchronous decisions
+     * @param node the name of this process, unique in the cluster
+     */
+    static RedisBackend of(
+            RedisConnector connector, RedisBackendOptions options, Threads threads, Executor callers, String node) {
+        return new RedisBackend(connector, options, UnaryOperator.identity(), threads, callers, node);
     }
 
     /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */

@@ -3,48 +3,89 @@ package io.ratelimited.redis.connection;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Ends what Redis has not answered in time. All replies have the same time, so that a queue in order of arrival is enough
- * and nothing is scheduled. One thread looks at the queue at least four times as often as the timeout is long, so that
- * what is done is not kept, and sleeps while the queue is empty. Whatever an entry throws, the thread goes on.
+ * and nothing is scheduled for each. The timer looks at the queue at least four times as often as the timeout is long, so
+ * that what is done is not kept, and rests while the queue is empty. Thread-safe.
  */
-public final class Deadlines implements Runnable, AutoCloseable {
+public final class Deadlines {
 
-    private static final int ROUNDS_BEFORE_SLEEP = 100;
+    private static final int ROUNDS_BEFORE_REST = 10;
 
     private static final long LONGEST_PAUSE = TimeUnit.MILLISECONDS.toNanos(12);
 
     private final Queue<Timed> queue = new ConcurrentLinkedQueue<>();
+    private final Threads threads;
+    private final long timeoutNanos;
     private final long pause;
-    private final Thread thread;
-    private volatile boolean asleep;
-    private volatile boolean closed;
+    /** The timer is going to look. */
+    private final AtomicBoolean watched = new AtomicBoolean();
+    /** Looks in a row that found nothing. Only the timer uses it. */
+    private int quiet;
 
     /** Something that has to end in time. */
     public interface Timed {
 
         boolean isDone();
 
-        /** A value of {@link System#nanoTime}. */
+        /** A value of {@link Deadlines#next}. */
         long deadline();
 
         /** Fails it, unless it is done. */
         void expire();
     }
 
-    Deadlines(long timeoutNanos) {
+    Deadlines(Threads threads, long timeoutNanos) {
+        this.threads = threads;
+        this.timeoutNanos = timeoutNanos;
         this.pause = Math.max(100_000, Math.min(LONGEST_PAUSE, timeoutNanos / 4));
-        this.thread = new Thread(this, "rate-limit-redis-deadlines");
-        this.thread.setDaemon(true);
-        this.thread.start();
+    }
+
+    /** The deadline of what begins now. */
+    public long next() {
+        return threads.nanos() + timeoutNanos;
     }
 
     public void add(Timed timed) {
         queue.add(timed);
-        if (asleep) {
-            LockSupport.unpark(thread);
+        watch();
+    }
+
+    private void watch() {
+        if (!watched.get() && !watched.getAndSet(true)) {
+            threads.at(threads.nanos() + pause, this::look);
+        }
+    }
+
+    private void look() {
+        long now = threads.nanos();
+        Timed head = queue.peek();
+        quiet = head == null ? quiet + 1 : 0;
+        while (head != null && (head.isDone() || head.deadline() - now <= 0)) {
+            queue.remove();
+            expire(head);
+            head = queue.peek();
+        }
+        if (quiet <= ROUNDS_BEFORE_REST) {
+            long left = head == null ? pause : head.deadline() - now;
+            threads.at(now + Math.min(pause, left), this::look);
+            return;
+        }
+        quiet = 0;
+        watched.set(false);
+        if (!queue.isEmpty()) {
+            watch();
+        }
+    }
+
+    /** Callbacks of callers may run here. The next caller waits for its own deadline, whatever they throw. */
+    private static void expire(Timed timed) {
+        try {
+            timed.expire();
+        } catch (RuntimeException | Error ex) {
+            // A failure of the caller's own.
         }
     }
 
@@ -52,56 +93,12 @@ public final class Deadlines implements Runnable, AutoCloseable {
     void giveUp(Server server, Throwable reason) {
         for (Timed timed : queue) {
             if (timed instanceof PendingReply<?> reply && reply.server() == server) {
-                quietly(() -> reply.giveUp(reason));
+                try {
+                    reply.giveUp(reason);
+                } catch (RuntimeException | Error ex) {
+                    // A failure of the caller's own.
+                }
             }
         }
-    }
-
-    @Override
-    public void run() {
-        int quiet = 0;
-        while (!closed) {
-            Timed head = queue.peek();
-            if (head == null) {
-                sleep(++quiet > ROUNDS_BEFORE_SLEEP);
-                continue;
-            }
-            quiet = 0;
-            long left = head.deadline() - System.nanoTime();
-            if (head.isDone() || left <= 0) {
-                queue.remove();
-                quietly(head::expire);
-            } else {
-                LockSupport.parkNanos(this, Math.min(pause, left));
-            }
-        }
-    }
-
-    /** Callbacks of callers may run here. */
-    @SuppressWarnings("CatchAndPrintStackTrace")
-    private static void quietly(Runnable task) {
-        try {
-            task.run();
-        } catch (RuntimeException | Error ex) {
-            // The next caller waits for its own deadline.
-        }
-    }
-
-    private void sleep(boolean forLong) {
-        if (!forLong) {
-            LockSupport.parkNanos(this, pause);
-            return;
-        }
-        asleep = true;
-        if (queue.isEmpty() && !closed) {
-            LockSupport.park(this);
-        }
-        asleep = false;
-    }
-
-    @Override
-    public void close() {
-        closed = true;
-        LockSupport.unpark(thread);
     }
 }

@@ -49,8 +49,8 @@ public final class GuardedConnection implements AutoCloseable {
     private final KeyNames keys;
     private final long timeoutNanos;
     private final UnaryOperator<String> testTime;
-    private final EventLog log = new EventLog();
-    private final Threads threads = new Threads(log);
+    private final Threads threads;
+    private final EventLog log;
     private final Deadlines deadlines;
     private final ServerTime time;
     private final Deliveries deliveries = new Deliveries();
@@ -68,7 +68,7 @@ public final class GuardedConnection implements AutoCloseable {
     /** How many outages have ended. */
     private final AtomicInteger recoveries = new AtomicInteger();
 
-    private volatile Instant since = Instant.now();
+    private volatile Instant since;
     private volatile @Nullable Throwable lastFailure;
     /** The log says that Redis does not decide. Guarded by this. */
     private boolean reportedAway;
@@ -84,6 +84,8 @@ public final class GuardedConnection implements AutoCloseable {
     }
 
     /**
+     * @param ticker the time that a node tells to scripts
+     * @param threads time and timer of the connection itself, which a test may leave as they are when it moves the ticker by hand
      * @param timeOfNode scripts are given the time by this node from the start
      * @param testTime replaces the time argument of scripts in tests; see {@code time.lua}
      */
@@ -92,15 +94,19 @@ public final class GuardedConnection implements AutoCloseable {
             KeyNames keys,
             long timeoutNanos,
             Ticker ticker,
+            Threads threads,
             boolean timeOfNode,
             UnaryOperator<String> testTime) {
         this.connector = connector;
         this.keys = keys;
         this.timeoutNanos = timeoutNanos;
         this.testTime = testTime;
-        this.discoveredAt = new AtomicLong(System.nanoTime() - DISCOVERY_PAUSE_NANOS);
-        this.deadlines = new Deadlines(timeoutNanos);
-        this.time = new ServerTime(ticker, timeoutNanos, timeOfNode, this::plainTime, threads, log);
+        this.threads = threads;
+        this.log = threads.log();
+        this.since = threads.now();
+        this.discoveredAt = new AtomicLong(threads.nanos() - DISCOVERY_PAUSE_NANOS);
+        this.deadlines = new Deadlines(threads, timeoutNanos);
+        this.time = new ServerTime(ticker, timeoutNanos, timeOfNode, this::plainTime, threads);
         connected.thenRun(time::ask);
         rehearse();
         discover();
@@ -127,7 +133,7 @@ public final class GuardedConnection implements AutoCloseable {
             @Override
             public void back(Server server) {}
         });
-        long now = System.nanoTime();
+        long now = threads.nanos();
         PendingReply<Object> reply = new PendingReply<>(silent, now, () -> silent.timedOut(now, "", timeout()));
         deadlines.add(reply);
         silent.retire();
@@ -304,7 +310,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     private <T> CompletableFuture<T> send(Server server, String key, Command<T> command) {
         calls.increment();
-        long sentAt = System.nanoTime();
+        long sentAt = threads.nanos();
         PendingReply<T> reply = new PendingReply<>(server, sentAt + timeoutNanos, () -> {
             timeouts.increment();
             server.timedOut(sentAt, key, timeout());
@@ -398,7 +404,7 @@ public final class GuardedConnection implements AutoCloseable {
     /** Looks for the primaries, unless that has just begun. */
     private void discover() {
         long last = discoveredAt.get();
-        long now = System.nanoTime();
+        long now = threads.nanos();
         if (closed
                 || now - last < DISCOVERY_PAUSE_NANOS
                 || discoveries.get() >= MOST_DISCOVERIES
@@ -436,7 +442,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     private void firstConnected() {
         if (connected.complete(null)) {
-            since = Instant.now();
+            since = threads.now();
             reportBack();
         }
     }
@@ -445,7 +451,7 @@ public final class GuardedConnection implements AutoCloseable {
         if (!reportedAway && !closed) {
             reportedAway = true;
             if (connected.isDone()) {
-                since = Instant.now();
+                since = threads.now();
                 log.warn(
                         "Redis does not decide (" + Replies.text(reason) + "); limits decide as their on-failure says");
             } else {
@@ -459,7 +465,7 @@ public final class GuardedConnection implements AutoCloseable {
         if (reportedAway && connected.isDone() && servers.values().stream().noneMatch(Server::isAway)) {
             reportedAway = false;
             log.warn(everConnected ? "Redis decides again" : "Redis decides: connected");
-            since = Instant.now();
+            since = threads.now();
         }
         everConnected |= connected.isDone();
     }
@@ -563,10 +569,8 @@ public final class GuardedConnection implements AutoCloseable {
         closed = true;
         servers.values().forEach(Server::retire);
         threads.close();
-        deadlines.close();
         // Closes all connections, too.
         connector.close();
-        log.close();
     }
 
     /**

@@ -13,7 +13,7 @@ final class PendingReply<T> extends CompletableFuture<T> implements Deadlines.Ti
     private volatile @Nullable CompletableFuture<?> command;
 
     /**
-     * @param deadline a value of {@link System#nanoTime}
+     * @param deadline a value of {@link Threads#nanos}
      * @param onTimeout runs before the failure is reported
      */
     PendingReply(Server server, long deadline, Runnable onTimeout) {

@@ -4,8 +4,6 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Future;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -56,8 +54,8 @@ final class Server {
     private volatile @Nullable RedisLink link;
     /** Completes with {@link #link}, or fails when the server cannot be connected to. */
     private volatile CompletableFuture<RedisLink> ready = new CompletableFuture<>();
-    /** When the server last answered: {@link System#nanoTime}. */
-    private volatile long heardAt = System.nanoTime();
+    /** When the server last answered: {@link Threads#nanos}. */
+    private volatile long heardAt;
 
     private volatile @Nullable Throwable lastFailure;
     /** A key that the server holds, for the probe. */
@@ -67,7 +65,7 @@ final class Server {
     private volatile boolean retired;
     private volatile long pause = FIRST_PAUSE_MILLIS;
     /** The next look at a server that is away. Guarded by this. */
-    private @Nullable Future<?> next;
+    private @Nullable Runnable cancelNext;
     /** Connections whose probe has not been answered. Guarded by this. */
     private final Set<RedisLink> probed = new HashSet<>(2);
 
@@ -85,6 +83,7 @@ final class Server {
         this.timeoutNanos = timeoutNanos;
         this.threads = threads;
         this.listener = listener;
+        this.heardAt = threads.nanos();
     }
 
     String address() {
@@ -174,13 +173,13 @@ final class Server {
 
     /** The server has answered as it should. */
     void answered() {
-        heardAt = System.nanoTime();
+        heardAt = threads.nanos();
         breaker.succeeded();
     }
 
     /** The server has answered when nobody waited any more: it may be back. */
     void answeredLate() {
-        heardAt = System.nanoTime();
+        heardAt = threads.nanos();
         RedisLink current = link;
         if (breaker.isOpen() && current != null) {
             probe(current);
@@ -189,7 +188,7 @@ final class Server {
 
     /** The server has answered with an error, or a command could not be sent. */
     void failed(Throwable reason, String failedKey) {
-        heardAt = System.nanoTime();
+        heardAt = threads.nanos();
         key = failedKey;
         lastFailure = reason;
         if (breaker.failed()) {
@@ -219,12 +218,12 @@ final class Server {
     private synchronized void later() {
         long current = pause;
         pause = Math.min(LONGEST_PAUSE_MILLIS, 2 * current);
-        long jitter = ThreadLocalRandom.current().nextLong(-current / 5, current / 5);
-        Future<?> before = next;
-        next = threads.later(current + jitter, this::lookAgain);
-        if (before != null) {
-            before.cancel(false);
+        // Nodes that begin together must not ask together.
+        long jitter = Math.floorMod(threads.nanos(), 2 * current / 5) - current / 5;
+        if (cancelNext != null) {
+            cancelNext.run();
         }
+        cancelNext = threads.later(current + jitter, this::lookAgain);
     }
 
     private void lookAgain() {
@@ -258,7 +257,7 @@ final class Server {
                 return;
             }
         }
-        long sentAt = System.nanoTime();
+        long sentAt = threads.nanos();
         CompletionStage<?> sent;
         try {
             sent = probe.apply(asked, key);
@@ -280,7 +279,7 @@ final class Server {
                 }
                 listener.refused(reason);
                 closeUnused(asked);
-            } else if (System.nanoTime() - sentAt <= timeoutNanos) {
+            } else if (threads.nanos() - sentAt <= timeoutNanos) {
                 recovered(asked);
             } else if (asked == link && breaker.isOpen()) {
                 // Late, as after a freeze: it may be in time now.
@@ -307,7 +306,7 @@ final class Server {
             if (good != link) {
                 use(good);
             }
-            heardAt = System.nanoTime();
+            heardAt = threads.nanos();
             try {
                 listener.recovering(this);
             } finally {

@@ -4,8 +4,7 @@ import io.ratelimited.core.Ticker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.Future;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -39,7 +38,7 @@ final class ServerTime {
     /** Samples are being taken. Guarded by this. */
     private boolean sampling;
     /** Guarded by this. */
-    private @Nullable Future<?> next;
+    private @Nullable Runnable cancelNext;
 
     /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */
     ServerTime(
@@ -47,13 +46,12 @@ final class ServerTime {
             long timeoutNanos,
             boolean ofNode,
             Supplier<CompletionStage<List<Object>>> plainTime,
-            Threads threads,
-            EventLog log) {
+            Threads threads) {
         this.ticker = ticker;
         this.timeoutNanos = timeoutNanos;
         this.plainTime = plainTime;
         this.threads = threads;
-        this.log = log;
+        this.log = threads.log();
         this.ofNode = ofNode;
     }
 
@@ -106,8 +104,8 @@ final class ServerTime {
                 return;
             }
             sampling = true;
-            if (next != null) {
-                next.cancel(false);
+            if (cancelNext != null) {
+                cancelNext.run();
             }
         }
         sample(SAMPLES, Long.MAX_VALUE, 0, null);
@@ -134,11 +132,12 @@ final class ServerTime {
     /** In nanoseconds since 1970. */
     private CompletableFuture<Long> time() {
         try {
-            return plainTime
-                    .get()
-                    .toCompletableFuture()
-                    .orTimeout(timeoutNanos, TimeUnit.NANOSECONDS)
-                    .thenApply(ServerTime::nanos);
+            CompletableFuture<List<Object>> reply =
+                    plainTime.get().toCompletableFuture().copy();
+            Runnable cancel = threads.at(
+                    threads.nanos() + timeoutNanos,
+                    () -> reply.completeExceptionally(new TimeoutException("Redis did not answer in time")));
+            return reply.whenComplete((time, failure) -> cancel.run()).thenApply(ServerTime::nanos);
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
@@ -168,7 +167,7 @@ final class ServerTime {
         }
         synchronized (this) {
             sampling = false;
-            next = threads.later(found == null ? AGAIN_AFTER_FAILURE_MILLIS : AGAIN_MILLIS, this::ask);
+            cancelNext = threads.later(found == null ? AGAIN_AFTER_FAILURE_MILLIS : AGAIN_MILLIS, this::ask);
         }
     }
 }

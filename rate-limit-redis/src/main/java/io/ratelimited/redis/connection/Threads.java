@@ -1,11 +1,15 @@
 package io.ratelimited.redis.connection;
 
+import io.ratelimited.core.Ticker;
+import java.time.Instant;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
-import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
-import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
@@ -15,22 +19,57 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * The threads of a connection: a timer, whose tasks never block, and a few threads for what may block, such as looking up
- * a name before connecting. Whatever a task throws, the threads go on.
+ * What a connection has from outside: the time, a timer, and threads. Nothing else in this package reads a clock, starts a
+ * thread or draws a random number, so that a test can run a connection in one thread and on a time of its own. Whatever a
+ * task throws, the threads go on.
  */
-final class Threads implements AutoCloseable {
+public final class Threads implements AutoCloseable {
 
     private static final int MOST_BLOCKED = 8;
+    private static final int MOST_LOG_ENTRIES = 64;
 
+    private final Ticker clock;
+    private final Executor blocking;
     private final EventLog log;
-    private final ScheduledThreadPoolExecutor timer =
-            new ScheduledThreadPoolExecutor(1, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
-    private final ThreadPoolExecutor blocking = new ThreadPoolExecutor(
-            0, MOST_BLOCKED, 1, TimeUnit.SECONDS, new SynchronousQueue<>(), named("rate-limit-redis-connecting"));
+    private final Runnable onClose;
+    private volatile boolean closed;
 
-    Threads(EventLog log) {
-        this.log = log;
+    /**
+     * @param clock the time, and the timer; its tasks do not block
+     * @param blocking runs what may block, such as looking up a name before connecting
+     * @param log writes the log
+     */
+    public Threads(Ticker clock, Executor blocking, Executor log) {
+        this(clock, blocking, log, () -> {});
+    }
+
+    private Threads(Ticker clock, Executor blocking, Executor log, Runnable onClose) {
+        this.clock = clock;
+        this.blocking = blocking;
+        this.log = new EventLog(log);
+        this.onClose = onClose;
+    }
+
+    /** The system's clock, two threads of a timer, up to eight for what may block, and one for the log. */
+    public static Threads real() {
+        ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(
+                2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
         timer.setRemoveOnCancelPolicy(true);
+        ThreadPoolExecutor blocking = pool(MOST_BLOCKED, new LinkedBlockingQueue<>(), "rate-limit-redis-connecting");
+        ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MOST_LOG_ENTRIES), "rate-limit-redis-log");
+        return new Threads(new Timer(timer), blocking, log, () -> {
+            timer.shutdownNow();
+            blocking.shutdownNow();
+            // Writes what waits, and ends.
+            log.shutdown();
+        });
+    }
+
+    private static ThreadPoolExecutor pool(int threads, BlockingQueue<Runnable> queue, String name) {
+        ThreadPoolExecutor pool = new ThreadPoolExecutor(
+                threads, threads, 1, TimeUnit.SECONDS, queue, named(name), new ThreadPoolExecutor.DiscardPolicy());
+        pool.allowCoreThreadTimeOut(true);
+        return pool;
     }
 
     private static ThreadFactory named(String name) {
@@ -41,32 +80,96 @@ final class Threads implements AutoCloseable {
         };
     }
 
-    /** Runs a task that does not block. */
-    Future<?> later(long millis, Runnable task) {
-        return timer.schedule(guarded(task), millis, TimeUnit.MILLISECONDS);
+    /** The system's clock with a timer of our own: that of the JVM runs its tasks in the common pool, which may be busy. */
+    private record Timer(ScheduledThreadPoolExecutor timer) implements Ticker {
+
+        @Override
+        public long nanos() {
+            return Ticker.system().nanos();
+        }
+
+        @Override
+        public long epochNanos() {
+            return Ticker.system().epochNanos();
+        }
+
+        @Override
+        public void sleepUntil(long deadline) throws InterruptedException {
+            Ticker.system().sleepUntil(deadline);
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            Future<?> scheduled = timer.schedule(task, deadline - nanos(), TimeUnit.NANOSECONDS);
+            return () -> scheduled.cancel(false);
+        }
+    }
+
+    /** Monotonic time in nanoseconds. */
+    long nanos() {
+        return clock.nanos();
+    }
+
+    Instant now() {
+        long nanos = clock.epochNanos();
+        return Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
+    }
+
+    EventLog log() {
+        return log;
+    }
+
+    /**
+     * Runs a task that does not block.
+     *
+     * @return cancels the task if it has not begun
+     */
+    Runnable later(long millis, Runnable task) {
+        return at(clock.nanos() + TimeUnit.MILLISECONDS.toNanos(millis), task);
+    }
+
+    /** {@link #later}, at a value of {@link #nanos}. */
+    Runnable at(long deadline, Runnable task) {
+        return closed ? () -> {} : clock.schedule(deadline, () -> run(task));
     }
 
     /** Runs a task that does not block, again and again. */
     void every(long millis, Runnable task) {
-        timer.scheduleWithFixedDelay(guarded(task), millis, millis, TimeUnit.MILLISECONDS);
+        later(millis, () -> {
+            run(task);
+            every(millis, task);
+        });
+    }
+
+    private void run(Runnable task) {
+        if (!closed) {
+            try {
+                task.run();
+            } catch (RuntimeException | Error ex) {
+                log.debug("a task of the limits on Redis failed", ex);
+            }
+        }
     }
 
     /**
      * Calls what may block or throw.
      *
-     * @param boundMillis after which the result has failed
+     * @param boundMillis after which the result has failed, whether or not the task has begun
      * @param discard is given what arrives after that
      */
     <T> CompletableFuture<T> call(
             Supplier<? extends CompletionStage<T>> task, long boundMillis, Consumer<? super T> discard) {
         CompletableFuture<T> result = new CompletableFuture<>();
         AtomicBoolean over = new AtomicBoolean();
-        Future<?> bound = later(boundMillis, () -> {
+        Runnable cancelBound = later(boundMillis, () -> {
             if (!over.getAndSet(true)) {
                 result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms"));
             }
         });
-        Runnable run = () -> {
+        blocking.execute(() -> {
+            if (over.get()) {
+                return;
+            }
             CompletionStage<T> begun;
             try {
                 begun = task.get();
@@ -75,7 +178,7 @@ final class Threads implements AutoCloseable {
             }
             begun.whenComplete((value, failure) -> {
                 boolean late = over.getAndSet(true);
-                bound.cancel(false);
+                cancelBound.run();
                 if (failure != null) {
                     result.completeExceptionally(Replies.cause(failure));
                 } else if (late) {
@@ -84,31 +187,14 @@ final class Threads implements AutoCloseable {
                     result.complete(value);
                 }
             });
-        };
-        try {
-            blocking.execute(run);
-        } catch (RejectedExecutionException ex) {
-            over.set(true);
-            bound.cancel(false);
-            result.completeExceptionally(new TimeoutException("all threads that connect are blocked"));
-        }
+        });
         return result;
     }
 
-    /** A task whose failure does not end what runs it. */
-    private Runnable guarded(Runnable task) {
-        return () -> {
-            try {
-                task.run();
-            } catch (RuntimeException | Error ex) {
-                log.debug("a task of the limits on Redis failed", ex);
-            }
-        };
-    }
-
+    /** No task begins any more. */
     @Override
     public void close() {
-        timer.shutdownNow();
-        blocking.shutdownNow();
+        closed = true;
+        onClose.run();
     }
 }

@@ -12,7 +12,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> implements Dead
 
     private final long permits;
     private final long maxWaitMicros;
-    /** When whoever wants to know gives up: {@link System#nanoTime}. */
+    /** When whoever wants to know gives up: {@link Deadlines#next}. */
     private final long deadline;
 
     /** The mark of what is given back; null for a call that takes. */
@@ -67,8 +67,8 @@ final class PermitRequest extends CompletableFuture<ScriptReply> implements Dead
         }
     }
 
-    /** Blocks until decided, at the longest until the deadline. */
-    ScriptReply await() throws ExecutionException {
-        return Replies.await(this, deadline - System.nanoTime());
+    /** Blocks until decided, at the longest for the timeout. */
+    ScriptReply await(long timeoutNanos) throws ExecutionException {
+        return Replies.await(this, timeoutNanos);
     }
 }

@@ -66,7 +66,7 @@ public final class RedisRateLimiter implements RemoteLimiter {
         }
         PermitRequest request = decisions.submit(name, permits, 0);
         try {
-            return request.await().admitted();
+            return request.await(context.connection().timeoutNanos()).admitted();
         } catch (ExecutionException ex) {
             return !fallback.reserve(caller, permits, 0, Replies.cause(ex)).isRefused();
         }
@@ -84,7 +84,7 @@ public final class RedisRateLimiter implements RemoteLimiter {
         }
         PermitRequest request = decisions.submit(name, permits, maxWait);
         try {
-            return reservation(name, permits, request.await());
+            return reservation(name, permits, request.await(context.connection().timeoutNanos()));
         } catch (ExecutionException ex) {
             return fallback.reserve(caller, permits, maxWait, Replies.cause(ex));
         }

@@ -61,9 +61,9 @@ final class RemoteDecisions {
         return leases;
     }
 
-    /** When a caller that comes now gives up. */
+    /** When a caller that comes now gives up: a time of the connection, not of the ticker. */
     long deadline() {
-        return System.nanoTime() + connection.timeoutNanos();
+        return connection.deadlines().next();
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */

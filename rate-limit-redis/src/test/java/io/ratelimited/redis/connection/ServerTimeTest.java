@@ -20,13 +20,12 @@ class ServerTimeTest {
     private static final long LOST = -1;
 
     private final ManualTicker ticker = RedisServers.ticker();
-    private final EventLog log = new EventLog();
-    private final Threads threads = new Threads(log);
+    private final Threads threads = Threads.real();
     /** Round trips to come, in milliseconds. The way there takes all of it, which is the worst for the estimate. */
     private final Deque<Long> trips = new ArrayDeque<>();
 
     private final ServerTime time =
-            new ServerTime(ticker, Duration.ofMillis(50).toNanos(), true, this::answer, threads, log);
+            new ServerTime(ticker, Duration.ofMillis(50).toNanos(), true, this::answer, threads);
 
     private CompletionStage<List<Object>> answer() {
         Long trip = trips.poll();
@@ -40,7 +39,6 @@ class ServerTimeTest {
     @AfterEach
     void stop() {
         threads.close();
-        log.close();
     }
 
     /** Microseconds. */
