@@ -26,6 +26,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.UnaryOperator;
 
 /**
@@ -47,6 +48,7 @@ public final class RedisBackend implements AutoCloseable {
     private final GuardedConnection connection;
     private final LimiterContext context;
     private final String node;
+    private final AtomicLong calls = new AtomicLong();
     private final String nodesKey;
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
@@ -83,7 +85,7 @@ public final class RedisBackend implements AutoCloseable {
                 keys,
                 options.ticker(),
                 callers,
-                node,
+                () -> "call:" + node + ':' + calls.incrementAndGet(),
                 this::nodes,
                 () -> origin,
                 RedisUnavailableException::new);

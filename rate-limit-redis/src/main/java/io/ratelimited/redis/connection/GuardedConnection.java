@@ -148,8 +148,27 @@ public final class GuardedConnection implements AutoCloseable {
         return timeoutNanos;
     }
 
-    public Deadlines deadlines() {
-        return deadlines;
+    /** Fails a future that is not done within the timeout. */
+    public void limitTime(CompletableFuture<?> future) {
+        long deadline = deadlines.next();
+        deadlines.add(new Deadlines.Timed() {
+            @Override
+            public boolean isDone() {
+                return future.isDone();
+            }
+
+            @Override
+            public long deadline() {
+                return deadline;
+            }
+
+            @Override
+            public void expire() {
+                if (!future.isDone()) {
+                    future.completeExceptionally(new TimeoutException("Redis did not decide in time"));
+                }
+            }
+        });
     }
 
     public boolean isCluster() {

@@ -8,7 +8,6 @@ import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -17,8 +16,6 @@ import org.jspecify.annotations.Nullable;
  * that registering and ending it twice do no harm: both are repeated until Redis has them.
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
-
-    private static final AtomicLong NUMBER = new AtomicLong();
 
     /** Not admitted yet: asking, or in the {@link ConcurrencyQueue}. */
     private static final int WAITING = 0;
@@ -52,12 +49,13 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         this.key = key;
         this.permits = permits;
         this.maxWait = maxWait;
-        this.id = newId();
+        this.id = limiter.context().callIds().get();
         this.verdict = limiter.local(ScriptReply.UNKNOWN, key);
     }
 
-    private String newId() {
-        return "call:" + limiter.context().node() + ':' + NUMBER.incrementAndGet();
+    /** Of the attempt that was admitted. */
+    String id() {
+        return id;
     }
 
     String key() {
@@ -132,7 +130,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
                         // It may have been admitted all the same, or still be.
                         doubtful = true;
                         giveBack();
-                        id = newId();
+                        id = limiter.context().callIds().get();
                     }
                 });
     }

@@ -188,7 +188,7 @@ final class Leases {
             }
             calls.addAll(batch);
             if (size > 0) {
-                calls.add(new PermitRequest(size, 0, 0));
+                calls.add(new PermitRequest(size, 0));
             }
             return calls;
         }

@@ -7,6 +7,7 @@ import java.util.concurrent.Executor;
 import java.util.function.BiFunction;
 import java.util.function.IntSupplier;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 
 /**
  * What the limiters of a process have in common.
@@ -15,7 +16,7 @@ import java.util.function.LongSupplier;
  * @param keys names the keys in Redis
  * @param ticker time, and waiting for it
  * @param callers runs what callers have attached to asynchronous decisions
- * @param node the name of this process, unique in the cluster
+ * @param callIds a new name for a call in flight, unique in the cluster
  * @param nodes among how many nodes a limit is divided while Redis is away
  * @param origin when the cluster began, in microseconds since 1970
  * @param unavailable makes the exception for what could not be done, and why
@@ -25,7 +26,7 @@ public record LimiterContext(
         KeyNames keys,
         Ticker ticker,
         Executor callers,
-        String node,
+        Supplier<String> callIds,
         IntSupplier nodes,
         LongSupplier origin,
         BiFunction<String, Throwable, RuntimeException> unavailable) {}

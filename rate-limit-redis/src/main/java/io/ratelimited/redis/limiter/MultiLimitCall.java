@@ -141,7 +141,7 @@ final class MultiLimitCall {
                 refused = i;
             }
             if (verdict.hasRetry()) {
-                PermitRequest request = new PermitRequest(part.permits, part.maxWait, 0);
+                PermitRequest request = new PermitRequest(part.permits, part.maxWait);
                 part.limiter.decisions().denials().add(part.name, request, verdict, sentAt, 0);
             }
         }

@@ -1,37 +1,31 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.redis.connection.Deadlines;
 import io.ratelimited.redis.connection.Replies;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /** One call that wants permits; completes with what was decided, or with the reason why Redis did not. */
-final class PermitRequest extends CompletableFuture<ScriptReply> implements Deadlines.Timed {
+final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     private final long permits;
     private final long maxWaitMicros;
-    /** When whoever wants to know gives up: {@link Deadlines#next}. */
-    private final long deadline;
-
     /** The mark of what is given back; null for a call that takes. */
     private final @Nullable String refunded;
 
-    PermitRequest(long permits, long maxWaitNanos, long deadline) {
-        this(permits, maxWaitNanos, deadline, null);
+    PermitRequest(long permits, long maxWaitNanos) {
+        this(permits, maxWaitNanos, null);
     }
 
-    private PermitRequest(long permits, long maxWaitNanos, long deadline, @Nullable String refunded) {
+    private PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded) {
         this.refunded = refunded;
         this.permits = permits;
         this.maxWaitMicros = Math.min(LimitTerms.FAR, maxWaitNanos / 1000);
-        this.deadline = deadline;
     }
 
     /** Gives permits back on the way. */
     static PermitRequest refund(long permits, String mark) {
-        return new PermitRequest(permits, 0, 0, mark);
+        return new PermitRequest(permits, 0, mark);
     }
 
     long permits() {
@@ -53,18 +47,6 @@ final class PermitRequest extends CompletableFuture<ScriptReply> implements Dead
     /** What the script is told of the wait; see {@code decide.lua}. */
     String waitArgument() {
         return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
-    }
-
-    @Override
-    public long deadline() {
-        return deadline;
-    }
-
-    @Override
-    public void expire() {
-        if (!isDone()) {
-            completeExceptionally(new TimeoutException("Redis did not decide in time"));
-        }
     }
 
     /** Blocks until decided, at the longest for the timeout. */

@@ -10,7 +10,6 @@ import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -31,7 +30,8 @@ public final class RedisConcurrencyLimiter implements RemoteLimiter {
     private final LimitScripts scripts;
     private final WaitingRoom waitingRoom;
     private final ConcurrentHashMap<String, ConcurrencyQueue> queues = new ConcurrentHashMap<>();
-    private final Set<InFlightCall> live = ConcurrentHashMap.newKeySet();
+    /** Calls in flight on this node by their ids, so that tests find them in one order. */
+    private final ConcurrentHashMap<String, InFlightCall> live = new ConcurrentHashMap<>();
     /** Permits in flight on this node, for each key. */
     private final ConcurrentHashMap<String, Long> used = new ConcurrentHashMap<>();
 
@@ -40,8 +40,9 @@ public final class RedisConcurrencyLimiter implements RemoteLimiter {
         this.options = options;
         this.scripts = new LimitScripts(context, limit);
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
-        context.connection().onRecovery(() -> live.forEach(InFlightCall::register));
-        context.connection().every(LimitTerms.NODE_LEASE.toMillis() / 3, () -> live.forEach(InFlightCall::renew));
+        context.connection().onRecovery(() -> live.values().forEach(InFlightCall::register));
+        context.connection()
+                .every(LimitTerms.NODE_LEASE.toMillis() / 3, () -> live.values().forEach(InFlightCall::renew));
     }
 
     @Override
@@ -267,11 +268,11 @@ public final class RedisConcurrencyLimiter implements RemoteLimiter {
     /** A call counts on this node. */
     void begun(InFlightCall call) {
         used.merge(call.key(), call.permits(), Long::sum);
-        live.add(call);
+        live.put(call.id(), call);
     }
 
     void ended(InFlightCall call) {
-        if (live.remove(call)) {
+        if (live.remove(call.id(), call)) {
             free(call);
         }
     }

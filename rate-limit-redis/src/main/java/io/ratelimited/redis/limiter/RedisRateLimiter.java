@@ -145,7 +145,7 @@ public final class RedisRateLimiter implements RemoteLimiter {
                     RemoteDecisions.constant(current).decision());
         }
         boolean never = current.isNever(permits);
-        PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWaitNanos), decisions.deadline());
+        PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWaitNanos));
         return decisions
                 .eval(
                         current.script(),
@@ -166,7 +166,7 @@ public final class RedisRateLimiter implements RemoteLimiter {
             return CompletableFuture.completedFuture(reservation(name, permits, known));
         }
         PermitRequest request = decisions.submit(name, permits, maxWait);
-        context.connection().deadlines().add(request);
+        context.connection().limitTime(request);
         return request.thenApply(verdict -> reservation(name, permits, verdict));
     }
 

@@ -61,11 +61,6 @@ final class RemoteDecisions {
         return leases;
     }
 
-    /** When a caller that comes now gives up: a time of the connection, not of the ticker. */
-    long deadline() {
-        return connection.deadlines().next();
-    }
-
     /** What is decided without asking Redis; null when it has to be asked. */
     @Nullable
     ScriptReply known(String name, long permits, long maxWaitNanos) {
@@ -94,7 +89,7 @@ final class RemoteDecisions {
 
     /** Asks Redis, together with other callers of the key. */
     PermitRequest submit(String name, long permits, long maxWaitNanos) {
-        PermitRequest call = new PermitRequest(permits, maxWaitNanos, deadline());
+        PermitRequest call = new PermitRequest(permits, maxWaitNanos);
         LimitTerms current = terms();
         if (connection.isDown(name)) {
             call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
@@ -112,7 +107,7 @@ final class RemoteDecisions {
 
     /** Refused for good; Redis is asked only for what is left. */
     void never(PermitRequest call, String name, LimitTerms current) {
-        PermitRequest one = new PermitRequest(1, 0, call.deadline());
+        PermitRequest one = new PermitRequest(1, 0);
         eval(current.script(), name, arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
             if (failure != null) {
                 call.completeExceptionally(failure);
@@ -174,7 +169,7 @@ final class RemoteDecisions {
         connection.deliver(
                 terms().script(),
                 name,
-                () -> arguments("take", terms(), List.of(new PermitRequest(permits, Long.MAX_VALUE, 0))),
+                () -> arguments("take", terms(), List.of(new PermitRequest(permits, Long.MAX_VALUE))),
                 false);
         denials.forget(name);
     }

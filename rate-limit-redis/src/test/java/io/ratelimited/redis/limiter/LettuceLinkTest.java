@@ -191,14 +191,14 @@ class LettuceLinkTest {
     }
 
     private CompletableFuture<List<Object>> ask(String key, RemoteDecisions limit, int permits) {
-        PermitRequest call = new PermitRequest(permits, 0, limit.deadline());
+        PermitRequest call = new PermitRequest(permits, 0);
         return ask(key, limit.arguments("take", limit.terms(), List.of(call)));
     }
 
     /** Three an hour, of which so many are wanted, one a call. */
     private static ScriptArguments take(int calls) {
         RemoteDecisions limit = terms("3/h");
-        PermitRequest call = new PermitRequest(1, 0, limit.deadline());
+        PermitRequest call = new PermitRequest(1, 0);
         return limit.arguments("take", limit.terms(), Collections.nCopies(calls, call));
     }
 

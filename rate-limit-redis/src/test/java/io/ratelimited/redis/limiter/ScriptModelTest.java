@@ -230,8 +230,7 @@ class ScriptModelTest {
                 ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
             }
             boolean foreign = random.nextInt(8) == 0;
-            PermitRequest call = new PermitRequest(
-                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
+            PermitRequest call = new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
             ScriptArguments words =
                     decisions.arguments("take", decisions.terms(), Collections.nCopies(1 + step % 3, call));
             List<String> together = new ArrayList<>();
@@ -316,8 +315,7 @@ class ScriptModelTest {
         }
 
         private PermitRequest call(Random random, long period) {
-            return new PermitRequest(
-                    1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0), decisions.deadline());
+            return new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
         }
 
         private List<ScriptReply> ask(String where, List<PermitRequest> calls) {

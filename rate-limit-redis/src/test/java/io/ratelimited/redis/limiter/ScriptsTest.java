@@ -289,7 +289,7 @@ class ScriptsTest {
         RemoteDecisions decisions = new RemoteDecisions(
                 RedisServers.context(REDIS.backend(ticker)), limit(algorithm), LettuceLinkTest.OPTIONS);
         LimitTerms terms = decisions.terms();
-        PermitRequest all = new PermitRequest(10, 0, decisions.deadline());
+        PermitRequest all = new PermitRequest(10, 0);
         List<Object> reply = decisions
                 .eval(terms.script(), "rl:{k}", decisions.arguments("take", terms, List.of(all)))
                 .join();
