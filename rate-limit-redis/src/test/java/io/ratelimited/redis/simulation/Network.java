@@ -72,9 +72,12 @@ final class Network implements RedisConnector {
         }
     }
 
-    /** The connections that the server has. */
-    int connections() {
-        return links.size();
+    /** Commands that were sent before a time and have no reply. */
+    int underWay(long before) {
+        return (int) links.stream()
+                .flatMap(link -> link.underWay.stream())
+                .filter(sent -> sent.sentAt < before)
+                .count();
     }
 
     private long delay() {
@@ -150,6 +153,7 @@ final class Network implements RedisConnector {
         private static final class Sent<T> extends CompletableFuture<T> {
 
             private final Command<T> command;
+            private long sentAt;
 
             private Sent(Command<T> command) {
                 this.command = command;
@@ -219,6 +223,7 @@ final class Network implements RedisConnector {
         }
 
         private <T> void write(Sent<T> sent) {
+            sent.sentAt = world.now();
             underWay.add(sent);
             lastUp = Math.max(lastUp + 1, Math.max(world.now(), silentUpUntil) + delay());
             world.at(lastUp, () -> {

@@ -1,0 +1,145 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.simulation.Step.Kind;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.Collectors;
+
+/**
+ * A schedule: the same one for the same seed.
+ *
+ * @param nodes that are there from the beginning
+ * @param limit of the calls
+ * @param changed what the limit is changed to on one node
+ * @param expected how many nodes share the limit while Redis is away; 0 to count them
+ * @param delay the longest usual time of a message, in nanoseconds
+ */
+record Plan(
+        long seed,
+        int nodes,
+        Limit limit,
+        Limit changed,
+        OnFailure onFailure,
+        double overshoot,
+        int expected,
+        long delay,
+        List<Step> steps) {
+
+    private static final long MILLI = 1_000_000;
+    private static final List<Algorithm> ALGORITHMS = List.of(
+            Algorithm.TOKEN_BUCKET,
+            Algorithm.TOKEN_BUCKET,
+            Algorithm.GCRA,
+            Algorithm.FIXED_WINDOW,
+            Algorithm.SLIDING_WINDOW,
+            Algorithm.SLIDING_LOG,
+            Algorithm.SMOOTH_BURSTY,
+            Algorithm.LEAKY_BUCKET,
+            Algorithm.WARM_UP,
+            Algorithm.CONCURRENCY,
+            Algorithm.CONCURRENCY,
+            Algorithm.CONCURRENCY);
+    private static final List<Kind> CALLS = List.of(
+            Kind.CALL,
+            Kind.CALL,
+            Kind.CALL,
+            Kind.BURST,
+            Kind.BURST,
+            Kind.CALL_CANCELLED,
+            Kind.CALL_GIVEN_BACK,
+            Kind.CALL_OF_TWO,
+            Kind.CALL_THROWING);
+    private static final List<Kind> FAULTS =
+            List.of(Kind.values()).subList(Kind.RESET.ordinal(), Kind.values().length);
+
+    /** A small set-up: one to three nodes, one limit, some thirty calls, up to three faults. */
+    static Plan small(long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
+        Limit limit = limit(algorithm, random);
+        int nodes = 1 + random.nextInt(3);
+        OnFailure onFailure =
+                random.nextInt(3) > 0 ? OnFailure.LOCAL : OnFailure.values()[random.nextInt(OnFailure.values().length)];
+        long delay = random.nextInt(4) == 0 ? 8 * MILLI : 400_000;
+        List<Step> steps = new ArrayList<>();
+        long length = (500 + random.nextInt(1_500)) * MILLI;
+        int calls = 8 + random.nextInt(24);
+        for (int i = 0; i < calls; i++) {
+            steps.add(call(algorithm, nodes, 100 * MILLI + random.nextLong(length), random));
+        }
+        int faults = random.nextInt(4);
+        for (int i = 0; i < faults; i++) {
+            steps.add(fault(nodes, 100 * MILLI + random.nextLong(length), random));
+        }
+        steps.sort(Comparator.comparingLong(Step::at));
+        return new Plan(
+                seed,
+                nodes,
+                limit,
+                limit(algorithm, random),
+                onFailure,
+                random.nextInt(3) == 0 ? 0.05 : 0,
+                random.nextInt(4) > 0 ? nodes : 0,
+                delay,
+                List.copyOf(steps));
+    }
+
+    private static Limit limit(Algorithm algorithm, SplittableRandom random) {
+        Limit.Builder limit = Limit.of("limit", algorithm);
+        long permits = 2 + random.nextInt(10);
+        switch (algorithm) {
+            case CONCURRENCY -> limit.maxConcurrent(1 + random.nextInt(5));
+            case WARM_UP ->
+                limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
+            case TOKEN_BUCKET, GCRA, LEAKY_BUCKET, SMOOTH_BURSTY ->
+                limit.rate(permits + "/" + (random.nextBoolean() ? "100ms" : "s")).burst(1 + random.nextInt(9));
+            default -> limit.rate(permits + "/" + (random.nextBoolean() ? "200ms" : "s"));
+        }
+        return limit.build();
+    }
+
+    private static Step call(Algorithm algorithm, int nodes, long at, SplittableRandom random) {
+        Kind kind = CALLS.get(random.nextInt(CALLS.size()));
+        int amount = kind == Kind.BURST ? 2 + random.nextInt(8) : random.nextInt(4) == 0 ? 2 : 1;
+        // Calls in flight last for as long as they might wait elsewhere.
+        boolean waits = algorithm == Algorithm.CONCURRENCY || random.nextInt(3) == 0;
+        long nanos = waits ? random.nextLong(300 * MILLI) : 0;
+        return new Step(at, kind, random.nextInt(nodes + 1), random.nextInt(8) == 0 ? 1 : 0, amount, nanos);
+    }
+
+    private static Step fault(int nodes, long at, SplittableRandom random) {
+        Kind kind = FAULTS.get(random.nextInt(FAULTS.size()));
+        int node = random.nextInt(nodes);
+        long nanos = (random.nextInt(3) == 0 ? random.nextInt(1_000) : random.nextInt(120)) * MILLI;
+        int amount = switch (kind) {
+            case SLOW -> 1 + random.nextInt(120);
+            case FAILOVER -> random.nextInt(300);
+            case SERVER_CLOCK, NODE_CLOCK -> random.nextInt(4_000) - 2_000;
+            default -> 0;
+        };
+        return new Step(at, kind, node, 0, amount, nanos);
+    }
+
+    Plan with(List<Step> fewer) {
+        return new Plan(
+                seed, nodes, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+    }
+
+    boolean has(Kind kind) {
+        return steps.stream().anyMatch(step -> step.kind() == kind);
+    }
+
+    @Override
+    public String toString() {
+        return "seed " + seed + ": " + nodes + " nodes (" + (expected == 0 ? "counted" : "expected " + expected) + "), "
+                + limit + ", changed to " + changed + ", on-failure " + onFailure + ", max-overshoot " + overshoot
+                + ", messages take up to " + (delay + 100_000) / 1_000 + " us\n"
+                + steps.stream().map(step -> "  " + step + "\n").collect(Collectors.joining());
+    }
+}
