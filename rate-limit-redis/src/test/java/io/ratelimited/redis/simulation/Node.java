@@ -28,6 +28,7 @@ final class Node extends World.Process {
     private final RedisBackend backend;
     private final RateLimiter limiter;
     private final RateLimiter other;
+    private boolean alone;
 
     Node(World world, Server server, Plan plan, int number) {
         this.name = "n" + number;
@@ -63,6 +64,15 @@ final class Node extends World.Process {
     /** Of a limit that refuses nobody. */
     RateLimiter other() {
         return other;
+    }
+
+    /** Whether the node has joined when all others had died. */
+    boolean isNew() {
+        return alone;
+    }
+
+    void alone() {
+        alone = true;
     }
 
     void stepWallClock(long nanos) {

@@ -134,14 +134,18 @@ final class Simulation {
                 log.throwing(true);
                 world.at(end, () -> log.throwing(false));
             }
-            case RESET -> world.at(node, world.now(), () -> reset(node, step));
+            case RESET -> world.at(node, world.now(), () -> reset(step));
             default -> throw new IllegalArgumentException(step.toString());
         }
     }
 
     /** The reset of a limiter blocks, which the only thread must not. */
-    private void reset(Node node, Step step) {
-        server.delete(LuaString.valueOf("rl:{" + key(step) + "}:limit"));
+    private void reset(Step step) {
+        try {
+            server.delete(LuaString.valueOf("rl:{" + key(step) + "}:limit"));
+        } catch (RedisError ex) {
+            // Reported to whoever has asked for it.
+        }
     }
 
     private void kill(Node node) {
@@ -248,6 +252,11 @@ final class Simulation {
 
     /** Two seconds after the last fault Redis decides on every node. */
     private void recovered() {
+        if (plan.has(Kind.TIME_REFUSED)) {
+            // The first script of each node finds out.
+            alive().forEach(node -> node.other().reserveAsync("first", 1, 0));
+            world.runUntil(world.now() + 600 * MILLI);
+        }
         for (Node node : alive()) {
             if (node.backend().health().state() != RedisHealth.State.UP) {
                 violations.add(node + " is not UP two seconds after the last fault: " + node.backend().health());
@@ -275,7 +284,7 @@ final class Simulation {
     private long idle() {
         long idle = Judge.fullNanos(plan.limit()) * 3 + Judge.fullNanos(plan.changed()) * 3;
         if (plan.limit().algorithm() == Algorithm.CONCURRENCY) {
-            idle = plan.has(Kind.KILL) ? NODE_LEASE : 0;
+            idle = plan.has(Kind.KILL) || plan.has(Kind.FAILOVER) ? NODE_LEASE : 0;
         }
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SERVER_CLOCK) {
@@ -301,6 +310,9 @@ final class Simulation {
         }
         List<Node> alive = alive();
         Node node = alive.isEmpty() ? new Node(world, server, plan, nodes.size()) : alive.get(0);
+        if (alive.isEmpty()) {
+            node.alone();
+        }
         world.runUntil(Judge.atWindow(plan, world.now() + 200 * MILLI, serverMicros));
         List<Call> last = new ArrayList<>();
         long most = Judge.freshPermits(node.limiter().limit());

@@ -19,11 +19,13 @@ public final class SimulationMain {
             if (!o.violations().isEmpty()) {
                 bad++;
                 String v = o.violations().get(0).replaceAll("[0-9.]+", "#").replaceAll(":.*", "");
-                kinds.merge(v + " [" + o.plan().limit().algorithm() + "]", 1, Integer::sum);
-                if (bad <= Integer.parseInt(args.length > 2 ? args[2] : "3")) {
+                String faults = o.plan().steps().stream().filter(x -> x.kind().isFault()).map(x -> x.kind().name()).distinct().sorted().collect(java.util.stream.Collectors.joining(" "));
+                int seen = kinds.merge(v + " [" + o.plan().limit().algorithm() + "]", 1, Integer::sum);
+                System.out.println("BAD " + seed + " " + o.plan().limit().algorithm() + " " + v + " | " + faults);
+                if (count == 1) {
                     System.out.println(o.plan());
-                    o.violations().forEach(x -> System.out.println("  !! " + x));
                     s.calls().forEach(c -> System.out.println("    " + c));
+                    o.violations().forEach(x -> System.out.println("  !! " + x));
                 }
             }
         }
