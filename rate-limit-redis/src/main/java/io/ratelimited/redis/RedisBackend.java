@@ -7,6 +7,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
 import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.Health;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
@@ -105,7 +106,7 @@ public final class RedisBackend implements AutoCloseable {
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
         } catch (ExecutionException | TimeoutException ex) {
-            connection.reportLate(FIRST_CONNECT_MILLIS);
+            connection.health().late(FIRST_CONNECT_MILLIS);
         }
         return this;
     }
@@ -159,13 +160,16 @@ public final class RedisBackend implements AutoCloseable {
 
     /** How the backend is doing, as of now. Asks nobody. */
     public RedisHealth health() {
+        Health health = connection.health();
         return new RedisHealth(
-                RedisHealth.State.valueOf(connection.state().name()),
-                connection.since(),
+                connection.isUp()
+                        ? RedisHealth.State.UP
+                        : connection.isDown() ? RedisHealth.State.DOWN : RedisHealth.State.DEGRADED,
+                health.since(),
                 connection.lastError(),
-                connection.calls(),
-                connection.timeouts(),
-                connection.errors(),
+                health.calls(),
+                health.timeouts(),
+                health.errors(),
                 options.expectedNodes() > 0 ? options.expectedNodes() : countedNodes);
     }
 

@@ -1,8 +1,10 @@
 package io.ratelimited.redis.connection;
 
 import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
@@ -10,7 +12,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * and nothing is scheduled for each. The timer looks at the queue at least four times as often as the timeout is long, so
  * that what is done is not kept, and rests while the queue is empty. Thread-safe.
  */
-public final class Deadlines {
+final class Deadlines {
 
     private static final int ROUNDS_BEFORE_REST = 10;
 
@@ -26,7 +28,7 @@ public final class Deadlines {
     private int quiet;
 
     /** Something that has to end in time. */
-    public interface Timed {
+    interface Timed {
 
         boolean isDone();
 
@@ -37,6 +39,21 @@ public final class Deadlines {
         void expire();
     }
 
+    private record TimedFuture(CompletableFuture<?> future, long deadline) implements Timed {
+
+        @Override
+        public boolean isDone() {
+            return future.isDone();
+        }
+
+        @Override
+        public void expire() {
+            if (!future.isDone()) {
+                future.completeExceptionally(new TimeoutException("Redis did not answer in time"));
+            }
+        }
+    }
+
     Deadlines(Threads threads, long timeoutNanos) {
         this.threads = threads;
         this.timeoutNanos = timeoutNanos;
@@ -44,11 +61,16 @@ public final class Deadlines {
     }
 
     /** The deadline of what begins now. */
-    public long next() {
+    long next() {
         return threads.nanos() + timeoutNanos;
     }
 
-    public void add(Timed timed) {
+    /** Fails a future that is not done in time. */
+    void limit(CompletableFuture<?> future) {
+        add(new TimedFuture(future, next()));
+    }
+
+    void add(Timed timed) {
         queue.add(timed);
         watch();
     }
@@ -86,19 +108,6 @@ public final class Deadlines {
             timed.expire();
         } catch (RuntimeException | Error ex) {
             // A failure of the caller's own.
-        }
-    }
-
-    /** Fails all replies that a server owes: it is silent, and nobody waits for it any longer. */
-    void giveUp(Server server, Throwable reason) {
-        for (Timed timed : queue) {
-            if (timed instanceof PendingReply<?> reply && reply.server() == server) {
-                try {
-                    reply.giveUp(reason);
-                } catch (RuntimeException | Error ex) {
-                    // A failure of the caller's own.
-                }
-            }
         }
     }
 }

@@ -1,7 +1,9 @@
 package io.ratelimited.redis.connection;
 
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
+import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -21,27 +23,12 @@ final class Deliveries {
     /**
      * A command to deliver.
      *
-     * @param arguments made when the command is sent
+     * @param arguments made when the command is sent; null when there is nothing to send any more
      * @param repeatable running the command twice does no harm, so that it is sent again when it may have been lost
      */
     record Delivery(
-            Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable, int tries) {
+            Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable, int tries) {}
 
-        /** Whether to send the command again after a failure. */
-        boolean isWantedAfter(Throwable failure) {
-            if (failure instanceof NotSentException) {
-                return true;
-            }
-            // What has no reply may have run. An outage is no fault of the command.
-            return repeatable && (failure instanceof TimeoutException || tries < MOST_TRIES);
-        }
-
-        Delivery again() {
-            return new Delivery(script, key, arguments, repeatable, tries + 1);
-        }
-    }
-
-    /** Keeps a command. */
     synchronized void keep(Delivery delivery) {
         if (kept.size() == MOST) {
             kept.removeFirst();
@@ -49,21 +36,20 @@ final class Deliveries {
         kept.addLast(delivery);
     }
 
-    /** Takes out what can be sent now, the oldest first. */
-    synchronized Deque<Delivery> take(Predicate<String> canBeSent) {
-        Deque<Delivery> taken = new ArrayDeque<>();
-        for (int i = kept.size(); i > 0; i--) {
-            Delivery next = kept.removeFirst();
-            if (canBeSent.test(next.key())) {
-                taken.addLast(next);
-            } else {
-                kept.addLast(next);
-            }
+    /** Keeps a command that has failed, if it is to be sent again. */
+    void failed(Delivery sent, Throwable failure) {
+        // What has no reply may have run. An outage is no fault of the command.
+        boolean wanted = Replies.isNotSent(failure)
+                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
+        if (wanted) {
+            keep(new Delivery(sent.script(), sent.key(), sent.arguments(), sent.repeatable(), sent.tries() + 1));
         }
-        return taken;
     }
 
-    synchronized boolean isEmpty() {
-        return kept.isEmpty();
+    /** Takes out what can be sent now, the oldest first. */
+    synchronized List<Delivery> take(Predicate<String> canBeSent) {
+        List<Delivery> taken = new ArrayList<>();
+        kept.removeIf(delivery -> canBeSent.test(delivery.key()) && taken.add(delivery));
+        return taken;
     }
 }

@@ -2,6 +2,7 @@ package io.ratelimited.redis.connection;
 
 import io.ratelimited.core.KeyDigest;
 import java.lang.reflect.Method;
+import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -29,8 +30,8 @@ public final class KeyNames {
         }
     };
 
-    /** Around the escape of a lone half of a surrogate pair, and doubled where it stands for itself. No character. */
-    private static final char LONE_HALF = '\uffff';
+    /** Of a key that is not kept by its digest, in characters. */
+    private static final int LONGEST = 256;
 
     private final String prefix;
 
@@ -76,24 +77,21 @@ public final class KeyNames {
             throw new IllegalArgumentException("a key on Redis must have a text of its own, which "
                     + key.getClass().getName() + " has not: give it a toString(), or use a property of it");
         }
-        return KeyDigest.shorten(encodable(key.toString())).toString();
+        String text = key.toString();
+        // A digest of what has no encoding would be that of a question mark.
+        return text.length() <= LONGEST
+                ? text
+                : KeyDigest.shorten(escape(text)).toString();
     }
 
-    /** A text with each lone half of a surrogate pair escaped, which UTF-8 would turn into a question mark. */
-    private static String encodable(String text) {
-        int i = 0;
-        while (i < text.length() && !Character.isSurrogate(text.charAt(i)) && text.charAt(i) != LONE_HALF) {
-            i++;
-        }
-        if (i == text.length()) {
+    private static String escape(String text) {
+        if (text.chars().noneMatch(next -> isReserved(next) || Character.isSurrogate((char) next))) {
             return text;
         }
         StringBuilder all = new StringBuilder();
         text.codePoints().forEach(point -> {
-            if (point >= Character.MIN_SURROGATE && point <= Character.MAX_SURROGATE) {
-                all.append(LONE_HALF).append(Integer.toHexString(point)).append(LONE_HALF);
-            } else if (point == LONE_HALF) {
-                all.append(LONE_HALF).append(LONE_HALF);
+            if (isReserved(point) || (point >= Character.MIN_SURROGATE && point <= Character.MAX_SURROGATE)) {
+                all.append('%').append(HexFormat.of().withUpperCase().toHexDigits(point, point < 256 ? 2 : 4));
             } else {
                 all.appendCodePoint(point);
             }
@@ -101,22 +99,7 @@ public final class KeyNames {
         return all.toString();
     }
 
-    private static String escape(String text) {
-        for (int i = 0; i < text.length(); i++) {
-            char next = text.charAt(i);
-            if (next == '{'
-                    || next == '}'
-                    || next == '%'
-                    || next == '~'
-                    || next == LONE_HALF
-                    || Character.isSurrogate(next)) {
-                return encodable(text)
-                        .replace("%", "%25")
-                        .replace("{", "%7B")
-                        .replace("}", "%7D")
-                        .replace("~", "%7E");
-            }
-        }
-        return text;
+    private static boolean isReserved(int point) {
+        return point == '{' || point == '}' || point == '%' || point == '~';
     }
 }

@@ -6,6 +6,7 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.TimeoutOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
@@ -70,6 +71,8 @@ public final class LettuceConnector implements RedisConnector {
         ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
+                // Primaries are looked for here. A search of the client's own could hide one meanwhile.
+                .topologyRefreshOptions(ClusterTopologyRefreshOptions.create())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
                         .connectTimeout(DISCOVERY)
@@ -147,7 +150,7 @@ public final class LettuceConnector implements RedisConnector {
     public CompletionStage<RedisLink> connect(String address) {
         Executor sender = client.getResources().eventExecutorGroup().next();
         return client.connectAsync(StringCodec.UTF8, uri(address))
-                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender));
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, sender));
     }
 
     private RedisURI uri(String address) {

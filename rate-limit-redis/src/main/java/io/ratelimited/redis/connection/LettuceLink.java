@@ -2,9 +2,9 @@ package io.ratelimited.redis.connection;
 
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.StringCodec;
-import io.lettuce.core.output.IntegerOutput;
 import io.lettuce.core.output.NestedMultiOutput;
 import io.lettuce.core.output.StatusOutput;
 import io.lettuce.core.protocol.AsyncCommand;
@@ -13,9 +13,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.util.internal.ThreadExecutorMap;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -24,27 +22,25 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_UNDER_WAY} keys are being asked about, including those that nobody waits for any more.
+ * {@value #MOST_UNDER_WAY} script calls are under way, including those that nobody waits for any more.
  */
 final class LettuceLink implements RedisLink {
-
-    /** Keys of one command at the most, so that other clients of the server do not wait long. */
-    private static final int MOST_KEYS = 64;
 
     private static final int MOST_UNDER_WAY = 8192;
 
     private final StatefulRedisConnection<String, String> connection;
-    private final boolean cluster;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
-    private final AtomicInteger underWay = new AtomicInteger();
-    private final Queue<Unsent> unsent = new ConcurrentLinkedQueue<>();
-    /** Commands written since the sender last looked; none while nobody sends. */
+    private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
+    /** Calls written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
+    /** Calls that have been neither answered nor dropped. */
+    private final AtomicInteger underWay = new AtomicInteger();
     /**
      * The event loop of the connection, once it is known. Never the thread that happens to write: what an event loop sends
      * overtakes what others have handed to it.
@@ -52,9 +48,8 @@ final class LettuceLink implements RedisLink {
     private volatile Executor sender;
 
     /** @param sender sends until the event loop of the connection is known */
-    LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
+    LettuceLink(StatefulRedisConnection<String, String> connection, Executor sender) {
         this.connection = connection;
-        this.cluster = cluster;
         this.sender = sender;
         connection.addListener(new RedisConnectionStateListener() {
             @Override
@@ -67,39 +62,29 @@ final class LettuceLink implements RedisLink {
         }
     }
 
+    /** Script calls that have been neither answered nor dropped. */
+    int underWay() {
+        return underWay.get();
+    }
+
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
         if (underWay.get() >= MOST_UNDER_WAY) {
-            return CompletableFuture.failedFuture(
-                    new NotSentException(MOST_UNDER_WAY + " questions are under way already"));
+            return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
-        if (!cluster && keys.length == 1 && args.question() != null) {
-            KeyGroup shared = new KeyGroup(script, keys[0], args);
-            underWay.incrementAndGet();
-            write(shared);
-            return shared;
-        }
-        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, script, keys, args, asking);
-        write(new Whole(evaluation));
-        return evaluation;
+        return write(new Call(
+                CommandType.EVALSHA, args.behind(script.digest(), keys), asking, () -> args.behind(script.text(), keys)));
     }
 
     @Override
     public CompletionStage<List<Object>> time() {
-        AsyncCommand<String, String, List<Object>> command = new AsyncCommand<>(new Command<>(
-                CommandType.TIME, new NestedMultiOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
-        write(new Whole(command));
-        return command;
+        return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8), false, null));
     }
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        AsyncCommand<String, String, Long> command = new AsyncCommand<>(new Command<>(
-                CommandType.DEL,
-                new IntegerOutput<>(StringCodec.UTF8),
-                new CommandArgs<>(StringCodec.UTF8).addKey(key)));
-        write(new Whole(command));
-        return command;
+        return write(new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null))
+                .thenApply(reply -> (Long) reply.get(0));
     }
 
     @Override
@@ -108,11 +93,17 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Sends a command after those that were written before. One thread sends, and all that it finds waiting at once: a
-     * command waits for what that thread is at, never for company.
+     * Sends a call after those that were written before. One thread sends, and all that it finds waiting at once: a call
+     * waits for what that thread is at, never for company.
      */
-    private void write(Unsent command) {
-        unsent.add(command);
+    private Call write(Call call) {
+        underWay.incrementAndGet();
+        enqueue(call);
+        return call;
+    }
+
+    private void enqueue(Call call) {
+        unsent.add(call);
         if (written.getAndIncrement() == 0) {
             callSender();
         }
@@ -124,87 +115,76 @@ final class LettuceLink implements RedisLink {
         } catch (RejectedExecutionException ex) {
             // The client is being shut down.
             written.set(0);
-            for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
-                drop(next);
-                next.future().completeExceptionally(new NotSentException("the client has been shut down"));
+            for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
+                end(next, null, Replies.notSent("the client has been shut down"));
             }
         }
     }
 
     private void send() {
         int seen = written.get();
-        sendTogether();
+        List<AsyncCommand<String, String, ?>> commands = collect();
+        try {
+            if (commands.size() == 1) {
+                connection.dispatch(commands.get(0));
+            } else if (!commands.isEmpty()) {
+                connection.dispatch(commands);
+            }
+        } catch (RuntimeException | Error ex) {
+            // Whatever it is, callers must not wait for ever, and the next command must be sent.
+            commands.forEach(command -> command.completeExceptionally(ex));
+        }
         if (written.addAndGet(-seen) != 0) {
             // More has come meanwhile. An event loop reads what was answered before it goes on.
             callSender();
         }
     }
 
-    private void sendTogether() {
-        List<AsyncCommand<String, String, ?>> all = new ArrayList<>();
-        try {
-            collect(all);
-            if (all.size() == 1) {
-                connection.dispatch(all.get(0));
-            } else if (!all.isEmpty()) {
-                connection.dispatch(all);
+    /** Takes what is unsent and still wanted. */
+    private List<AsyncCommand<String, String, ?>> collect() {
+        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
+        for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
+            if (next.isDone()) {
+                underWay.decrementAndGet();
+                continue;
             }
-        } catch (RuntimeException | Error ex) {
-            // Whatever it is, callers must not wait for ever, and the next command must be sent.
-            all.forEach(command -> command.completeExceptionally(ex));
+            if (next.asking) {
+                commands.add(new AsyncCommand<>(new Command<>(
+                        CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8))));
+            }
+            commands.add(command(next));
         }
+        return commands;
     }
 
-    /** Takes what is unsent and still wanted. A question of any key does not pass a command that may concern the same key. */
-    private void collect(List<AsyncCommand<String, String, ?>> all) {
-        Map<Object, List<KeyGroup>> questions = new LinkedHashMap<>();
-        for (Unsent next = unsent.poll(); next != null; next = unsent.poll()) {
-            if (next.future().isDone()) {
-                drop(next);
-            } else if (next instanceof KeyGroup shared) {
-                Object question = shared.question();
-                List<KeyGroup> same = questions.computeIfAbsent(question, unasked -> new ArrayList<>());
-                same.add(shared);
-                if (same.size() == MOST_KEYS) {
-                    all.add(ask(same));
-                    questions.remove(question);
-                }
-            } else if (next instanceof Whole whole) {
-                questions.values().forEach(same -> all.add(ask(same)));
-                questions.clear();
-                if (whole.command instanceof Evaluation evaluation && evaluation.asking) {
-                    all.add(asking());
-                }
-                all.add(whole.command);
+    /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    private AsyncCommand<String, String, List<Object>> command(Call call) {
+        AsyncCommand<String, String, List<Object>> command =
+                new AsyncCommand<>(new Command<>(call.type, new NestedMultiOutput<>(StringCodec.UTF8), call.args));
+        command.whenComplete((reply, failure) -> {
+            Executor eventLoop = ThreadExecutorMap.currentExecutor();
+            if (eventLoop != null && failure == null && eventLoop != sender) {
+                sender = eventLoop;
             }
-        }
-        questions.values().forEach(same -> all.add(ask(same)));
-    }
-
-    /** One command for the same question of several keys. */
-    private Evaluation ask(List<KeyGroup> same) {
-        KeyGroup first = same.get(0);
-        String[] keys = same.stream().map(KeyGroup::key).toArray(String[]::new);
-        // Each key has been counted when it was asked about.
-        underWay.addAndGet(-keys.length);
-        Evaluation evaluation = new Evaluation(CommandType.EVALSHA, first.script(), keys, first.args(), false);
-        KeyGroup.ask(same, evaluation, alone -> {
-            underWay.incrementAndGet();
-            write(new Whole(ask(List.of(alone))));
+            Supplier<CommandArgs<String, String>> withText = call.withText;
+            if (failure instanceof RedisNoScriptException && withText != null) {
+                call.type = CommandType.EVAL;
+                call.args = withText.get();
+                call.withText = null;
+                enqueue(call);
+            } else {
+                end(call, reply, failure);
+            }
         });
-        return evaluation;
+        return command;
     }
 
-    private static AsyncCommand<String, String, String> asking() {
-        return new AsyncCommand<>(new Command<>(
-                CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8)));
-    }
-
-    private void drop(Unsent given) {
-        if (given instanceof KeyGroup) {
-            underWay.decrementAndGet();
-        } else if (given instanceof Whole whole && whole.command instanceof Evaluation evaluation) {
-            evaluation.answered();
+    private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
+        underWay.decrementAndGet();
+        if (reply == null || failure != null) {
+            call.completeExceptionally(Replies.cause(failure));
+        } else {
+            call.complete(reply);
         }
     }
 
@@ -217,90 +197,24 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** What waits to be sent. */
-    sealed interface Unsent permits Whole, KeyGroup {
+    /** One call and its reply. Given up before it is sent, it never runs. */
+    private static final class Call extends CompletableFuture<List<Object>> {
 
-        CompletableFuture<?> future();
-    }
-
-    /** A command of its own. */
-    private record Whole(AsyncCommand<String, String, ?> command) implements Unsent {
-
-        @Override
-        public CompletableFuture<?> future() {
-            return command;
-        }
-    }
-
-    /** A script call; giving it up also takes back what has not been sent, so that it cannot run later. */
-    private final class Evaluation extends AsyncCommand<String, String, List<Object>> {
-
-        private final CommandType type;
-        private final Script script;
-        private final String[] keys;
-        private final ScriptArguments arguments;
         private final boolean asking;
-        /** Counts as under way until the server has answered, even if nobody waits for the answer. */
-        private final AtomicBoolean answered = new AtomicBoolean();
+        private CommandType type;
+        private CommandArgs<String, String> args;
+        /** For a server that does not know the digest of the script. */
+        private @Nullable Supplier<CommandArgs<String, String>> withText;
 
-        private volatile @Nullable Evaluation withText;
-
-        private Evaluation(CommandType type, Script script, String[] keys, ScriptArguments arguments, boolean asking) {
-            super(new Command<>(
-                    type,
-                    new NestedMultiOutput<>(StringCodec.UTF8),
-                    EncodedArguments.ofScript(
-                            type == CommandType.EVAL ? script.text() : script.digest(), keys, arguments)));
+        private Call(
+                CommandType type,
+                CommandArgs<String, String> args,
+                boolean asking,
+                @Nullable Supplier<CommandArgs<String, String>> withText) {
             this.type = type;
-            this.script = script;
-            this.keys = keys;
-            this.arguments = arguments;
+            this.args = args;
             this.asking = asking;
-            underWay.addAndGet(keys.length);
-        }
-
-        private void answered() {
-            if (!answered.getAndSet(true)) {
-                underWay.addAndGet(-keys.length);
-            }
-        }
-
-        /** On the event loop. What has been completed once could not fail any more. */
-        @Override
-        public void complete() {
-            answered();
-            Executor eventLoop = ThreadExecutorMap.currentExecutor();
-            if (eventLoop != null && eventLoop != sender) {
-                sender = eventLoop;
-            }
-            String error = getOutput().getError();
-            if (error == null || type == CommandType.EVAL || !error.startsWith("NOSCRIPT") || isDone()) {
-                super.complete();
-                return;
-            }
-            Evaluation text = new Evaluation(CommandType.EVAL, script, keys, arguments, asking);
-            text.whenComplete((reply, failure) -> {
-                if (failure == null) {
-                    complete(reply);
-                } else {
-                    completeExceptionally(failure);
-                }
-            });
-            withText = text;
-            if (isDone()) {
-                text.cancel(false);
-            }
-            write(new Whole(text));
-        }
-
-        @Override
-        public boolean cancel(boolean mayInterruptIfRunning) {
-            boolean cancelled = super.cancel(mayInterruptIfRunning);
-            Evaluation text = withText;
-            if (text != null) {
-                text.cancel(mayInterruptIfRunning);
-            }
-            return cancelled;
+            this.withText = withText;
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.redis.connection;
 
+import java.io.Serial;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
@@ -52,6 +53,17 @@ public final class Replies {
     /** The failure of a command that is not sent. */
     public static Throwable notSent(String reason) {
         return new NotSentException(reason);
+    }
+
+    /** Without a stack trace: thrown for every call of an outage. */
+    private static final class NotSentException extends RuntimeException {
+
+        @Serial
+        private static final long serialVersionUID = 1L;
+
+        private NotSentException(String message) {
+            super(message, null, false, false);
+        }
     }
 
     /** A failure and its causes in one line: a client reports that it cannot connect, and only a cause has the reason. */

@@ -1,8 +1,10 @@
 package io.ratelimited.redis.connection;
 
+import io.lettuce.core.codec.StringCodec;
+import io.lettuce.core.protocol.CommandArgs;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
@@ -12,9 +14,6 @@ public final class ScriptArguments {
 
     private final StringBuilder text = new StringBuilder(256);
     private int count;
-    private @Nullable Object question;
-    /** Set once nothing is added any more. */
-    private byte @Nullable [] encoded;
 
     public ScriptArguments add(String argument) {
         text.append('$')
@@ -41,28 +40,49 @@ public final class ScriptArguments {
         return this;
     }
 
-    /**
-     * Ends the arguments, and allows the script to be asked about several keys in one command.
-     *
-     * @param equalQuestion equal for arguments that are equal
-     */
-    public ScriptArguments ofAnyKey(Object equalQuestion) {
-        question = equalQuestion;
-        encoded = bytes();
-        return this;
-    }
-
-    /** Null when each key needs a command of its own. */
-    public @Nullable Object question() {
-        return question;
-    }
-
     int count() {
         return count;
     }
 
     byte[] bytes() {
-        byte[] made = encoded;
-        return made != null ? made : text.toString().getBytes(StandardCharsets.UTF_8);
+        return text.toString().getBytes(StandardCharsets.UTF_8);
+    }
+
+    /**
+     * The whole command behind its name.
+     *
+     * @param script digest or text
+     */
+    CommandArgs<String, String> behind(String script, String[] keys) {
+        ScriptArguments beginning = new ScriptArguments().add(script).add(keys.length);
+        for (String key : keys) {
+            beginning.add(key);
+        }
+        return new Encoded(beginning.count + count, beginning.bytes(), bytes());
+    }
+
+    /** Encoded already: the thread of the connection only copies them. */
+    private static final class Encoded extends CommandArgs<String, String> {
+
+        private final int count;
+        private final byte[] beginning;
+        private final byte[] rest;
+
+        private Encoded(int count, byte[] beginning, byte[] rest) {
+            super(StringCodec.UTF8);
+            this.count = count;
+            this.beginning = beginning;
+            this.rest = rest;
+        }
+
+        @Override
+        public int count() {
+            return count;
+        }
+
+        @Override
+        public void encode(ByteBuf to) {
+            to.writeBytes(beginning).writeBytes(rest);
+        }
     }
 }

@@ -4,7 +4,8 @@ import io.ratelimited.core.Ticker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -19,14 +20,13 @@ final class ServerTime {
     private static final String REFUSED = "NOTIME";
 
     private static final int SAMPLES = 5;
-    private static final long AGAIN_MILLIS = 30_000;
-    private static final long AGAIN_AFTER_FAILURE_MILLIS = 500;
+    private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long AGAIN_AFTER_FAILURE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final Ticker ticker;
-    private final long timeoutNanos;
+    private final Deadlines deadlines;
     private final Supplier<CompletionStage<List<Object>>> plainTime;
     private final Threads threads;
-    private final EventLog log;
     private final CompletableFuture<Void> firstKnown = new CompletableFuture<>();
 
     private volatile boolean ofNode;
@@ -35,24 +35,24 @@ final class ServerTime {
     /** Why the time is unknown. */
     private volatile @Nullable Throwable failure;
 
-    /** Samples are being taken. Guarded by this. */
-    private boolean sampling;
-    /** Guarded by this. */
-    private @Nullable Runnable cancelNext;
+    /** Samples are being taken. */
+    private final AtomicBoolean sampling = new AtomicBoolean();
+    /** When samples are to be taken again: {@link Threads#nanos}. */
+    private volatile long nextAt;
 
     /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */
     ServerTime(
             Ticker ticker,
-            long timeoutNanos,
             boolean ofNode,
             Supplier<CompletionStage<List<Object>>> plainTime,
-            Threads threads) {
+            Threads threads,
+            Deadlines deadlines) {
         this.ticker = ticker;
-        this.timeoutNanos = timeoutNanos;
+        this.deadlines = deadlines;
         this.plainTime = plainTime;
         this.threads = threads;
-        this.log = threads.log();
         this.ofNode = ofNode;
+        this.nextAt = threads.nanos();
     }
 
     /** Whether scripts can be given a time, or need none. */
@@ -83,32 +83,33 @@ final class ServerTime {
         if (message == null || !message.startsWith(REFUSED)) {
             return false;
         }
-        boolean first;
-        synchronized (this) {
-            first = !ofNode;
-            ofNode = true;
-        }
-        if (first) {
-            log.warn("Redis refuses TIME to scripts ("
-                    + message.substring(REFUSED.length()).strip()
+        if (turnsToNode()) {
+            String reason = message.substring(REFUSED.length()).strip();
+            threads.warn(() -> "Redis refuses TIME to scripts (" + reason
                     + "); they are told the time by this node's clock, set by plain TIME commands");
             ask();
         }
         return true;
     }
 
+    private synchronized boolean turnsToNode() {
+        boolean first = !ofNode;
+        ofNode = true;
+        return first;
+    }
+
+    /** Asks Redis for the time again when that is due. */
+    void look() {
+        if (ofNode && threads.nanos() - nextAt >= 0) {
+            ask();
+        }
+    }
+
     /** Asks Redis for the time, if this node keeps it. */
     void ask() {
-        synchronized (this) {
-            if (!ofNode || sampling) {
-                return;
-            }
-            sampling = true;
-            if (cancelNext != null) {
-                cancelNext.run();
-            }
+        if (ofNode && !sampling.getAndSet(true)) {
+            sample(SAMPLES, Long.MAX_VALUE, 0, null);
         }
-        sample(SAMPLES, Long.MAX_VALUE, 0, null);
     }
 
     private void sample(int left, long shortest, long best, @Nullable Throwable failed) {
@@ -134,10 +135,8 @@ final class ServerTime {
         try {
             CompletableFuture<List<Object>> reply =
                     plainTime.get().toCompletableFuture().copy();
-            Runnable cancel = threads.at(
-                    threads.nanos() + timeoutNanos,
-                    () -> reply.completeExceptionally(new TimeoutException("Redis did not answer in time")));
-            return reply.whenComplete((time, failure) -> cancel.run()).thenApply(ServerTime::nanos);
+            deadlines.limit(reply);
+            return reply.thenApply(ServerTime::nanos);
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
@@ -153,21 +152,19 @@ final class ServerTime {
         if (found != null) {
             offset = found;
             if (failure != null) {
-                log.warn("Redis tells the time");
+                threads.warn(() -> "Redis tells the time");
             }
             failure = null;
             firstKnown.complete(null);
         } else if (offset == null) {
             if (failure == null) {
-                log.warn("Redis does not tell the time (" + failed
+                threads.warn(() -> "Redis does not tell the time (" + failed
                         + "); limits decide as their on-failure says. If TIME is refused, allow it to the user of the"
                         + " limits, at least outside scripts");
             }
             failure = failed;
         }
-        synchronized (this) {
-            sampling = false;
-            cancelNext = threads.later(found == null ? AGAIN_AFTER_FAILURE_MILLIS : AGAIN_MILLIS, this::ask);
-        }
+        nextAt = threads.nanos() + (found == null ? AGAIN_AFTER_FAILURE_NANOS : AGAIN_NANOS);
+        sampling.set(false);
     }
 }

@@ -1,6 +1,8 @@
 package io.ratelimited.redis.connection;
 
 import io.ratelimited.core.Ticker;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.time.Instant;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
@@ -17,6 +19,7 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a connection has from outside: the time, a timer, and threads. Nothing else in this package reads a clock, starts a
@@ -25,12 +28,17 @@ import java.util.function.Supplier;
  */
 public final class Threads implements AutoCloseable {
 
+    /** The log has the name of the class that users know. */
+    private static final Logger LOG = System.getLogger("io.ratelimited.redis.RedisBackend");
+
     private static final int MOST_BLOCKED = 8;
+    /** Calls that wait for a thread, as while all of them look up names. */
+    private static final int MOST_WAITING = 1024;
     private static final int MOST_LOG_ENTRIES = 64;
 
     private final Ticker clock;
     private final Executor blocking;
-    private final EventLog log;
+    private final Executor log;
     private final Runnable onClose;
     private volatile boolean closed;
 
@@ -46,7 +54,7 @@ public final class Threads implements AutoCloseable {
     private Threads(Ticker clock, Executor blocking, Executor log, Runnable onClose) {
         this.clock = clock;
         this.blocking = blocking;
-        this.log = new EventLog(log);
+        this.log = log;
         this.onClose = onClose;
     }
 
@@ -55,7 +63,7 @@ public final class Threads implements AutoCloseable {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(
                 2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
         timer.setRemoveOnCancelPolicy(true);
-        ThreadPoolExecutor blocking = pool(MOST_BLOCKED, new LinkedBlockingQueue<>(), "rate-limit-redis-connecting");
+        ThreadPoolExecutor blocking = pool(MOST_BLOCKED, new LinkedBlockingQueue<>(MOST_WAITING), "rate-limit-redis-connecting");
         ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MOST_LOG_ENTRIES), "rate-limit-redis-log");
         return new Threads(new Timer(timer), blocking, log, () -> {
             timer.shutdownNow();
@@ -115,8 +123,19 @@ public final class Threads implements AutoCloseable {
         return Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
     }
 
-    EventLog log() {
-        return log;
+    /** Writes to the log; the text is made by the executor of the log, too. A handler that blocks or throws holds up nobody. */
+    void warn(Supplier<String> text) {
+        log(Level.WARNING, text, null);
+    }
+
+    private void log(Level level, Supplier<String> text, @Nullable Throwable failure) {
+        log.execute(() -> {
+            try {
+                LOG.log(level, text.get(), failure);
+            } catch (RuntimeException | Error ex) {
+                // A handler of the application: there is nowhere to report this to.
+            }
+        });
     }
 
     /**
@@ -141,12 +160,13 @@ public final class Threads implements AutoCloseable {
         });
     }
 
-    private void run(Runnable task) {
+    /** Runs a task now, unless this is closed. */
+    void run(Runnable task) {
         if (!closed) {
             try {
                 task.run();
             } catch (RuntimeException | Error ex) {
-                log.debug("a task of the limits on Redis failed", ex);
+                log(Level.DEBUG, () -> "a task of the limits on Redis failed", ex);
             }
         }
     }

@@ -39,11 +39,7 @@ final class LimitScripts {
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
     ScriptArguments begin(String operation, LimitTerms current, int calls) {
-        return begin(connection.time(), operation, current, calls);
-    }
-
-    ScriptArguments begin(String time, String operation, LimitTerms current, int calls) {
-        ScriptArguments args = new ScriptArguments().add(time).add(operation).add(1);
+        ScriptArguments args = new ScriptArguments().add(connection.time()).add(operation).add(1);
         appendTo(args, current);
         return args.add(calls);
     }

@@ -24,9 +24,6 @@ final class LimitTerms {
     /** The longest time anyone waits, in microseconds: as in the scripts. */
     static final long FAR = (1L << 60) / 1000;
 
-    /** Below it a number of Lua is exact. */
-    private static final double EXACT = 1L << 53;
-
     private static final BigInteger MOST_PARTS = BigInteger.ONE.shiftLeft(40);
     private static final BigInteger MOST_STEP = BigInteger.ONE.shiftLeft(52);
     /** A call without a lease of its own counts so long after its node was last heard of. */
@@ -209,12 +206,6 @@ final class LimitTerms {
 
     Script script() {
         return script;
-    }
-
-    /** Whether {@code virtual_time_usual.lua} decides, but for what it cannot foresee. */
-    boolean isUsual() {
-        boolean pays = limit.algorithm() == Algorithm.TOKEN_BUCKET || limit.algorithm() == Algorithm.GCRA;
-        return pays && (depth.micros + 2.0) * one < EXACT;
     }
 
     /** Decided without asking anyone: closed, unlimited. */

@@ -24,8 +24,6 @@ final class RemoteDecisions {
     private final DenialCache denials;
     private final Leases leases;
     private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
-    /** The arguments of the last question about any key: most often those of the next one. */
-    private volatile @Nullable ScriptArguments asked;
 
     RemoteDecisions(LimiterContext context, Limit limit, LimiterOptions options) {
         this.connection = context.connection();
@@ -124,34 +122,12 @@ final class RemoteDecisions {
         for (int i = 1; i < calls.size() && equal; i++) {
             equal = first.asksAs(calls.get(i));
         }
-        if (!equal || !current.isUsual() || !operation.equals("take")) {
-            return encode(connection.time(), operation, current, calls, equal);
-        }
-        Question question = new Question(current, calls.size(), first.permits(), first.maxWaitMicros());
-        String time = connection.time();
-        if (!time.isEmpty()) {
-            return encode(time, operation, current, calls, true).ofAnyKey(question);
-        }
-        ScriptArguments last = asked;
-        if (last == null || !question.equals(last.question())) {
-            last = encode(time, operation, current, calls, true).ofAnyKey(question);
-            asked = last;
-        }
-        return last;
-    }
-
-    private ScriptArguments encode(
-            String time, String operation, LimitTerms current, List<PermitRequest> calls, boolean equal) {
-        ScriptArguments args = scripts.begin(time, operation, current, calls.size());
+        ScriptArguments args = scripts.begin(operation, current, calls.size());
         for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
-            LimitTerms.Cost cost = current.cost(call.permits());
-            add(args, call.permits(), cost).add(call.waitArgument());
+            add(args, call.permits(), current.cost(call.permits())).add(call.waitArgument());
         }
         return args;
     }
-
-    /** What equal calls want, whatever their key. */
-    private record Question(LimitTerms terms, int calls, long permits, long maxWaitMicros) {}
 
     static ScriptArguments add(ScriptArguments args, long permits, LimitTerms.Cost cost) {
         return args.add(permits).add(cost.micros()).add(cost.parts());

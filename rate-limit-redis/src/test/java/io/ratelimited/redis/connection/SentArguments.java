@@ -26,10 +26,4 @@ public final class SentArguments {
         }
         return words;
     }
-
-    /** The failure of a command that has not been sent. */
-    public static Throwable notSent(String reason) {
-        return new NotSentException(reason);
-    }
-
 }

@@ -25,7 +25,7 @@ class ServerTimeTest {
     private final Deque<Long> trips = new ArrayDeque<>();
 
     private final ServerTime time =
-            new ServerTime(ticker, Duration.ofMillis(50).toNanos(), true, this::answer, threads);
+            new ServerTime(ticker, true, this::answer, threads, new Deadlines(threads, 50_000_000));
 
     private CompletionStage<List<Object>> answer() {
         Long trip = trips.poll();

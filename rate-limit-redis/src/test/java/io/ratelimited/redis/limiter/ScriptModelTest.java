@@ -149,10 +149,6 @@ class ScriptModelTest {
                                 .build()));
     }
 
-    static Stream<Limit> awkwardBuckets() {
-        return awkwardLimits().filter(limit -> new LimitTerms(limit).isUsual());
-    }
-
     /**
      * Callers of one key who are decided together are told what they would have been told alone, and what they give back
      * does the same: equal callers, of whom the script is told once, and others; while the clock steps back, too.
@@ -209,94 +205,6 @@ class ScriptModelTest {
             pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
             pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
             REDIS.server().ask(commands -> commands.flushall());
-        }
-    }
-
-    /** Keys that are asked the same in one command are decided as each is by itself, and stored alike. */
-    @ParameterizedTest
-    @MethodSource("awkwardBuckets")
-    void keysAskedTogetherAreDecidedAsEachAlone(Limit limit) {
-        Server server = new Server();
-        ManualTicker ticker = RedisServers.ticker();
-        RemoteDecisions decisions =
-                new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
-        Random random = new Random(limit.name().charAt(0));
-        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
-        int asked = 0;
-        for (int step = 0; step < 60; step++) {
-            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
-            if (random.nextInt(15) == 0) {
-                long back = 1000 * (long) (random.nextDouble() * period / 2);
-                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
-            }
-            boolean foreign = random.nextInt(8) == 0;
-            PermitRequest call = new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
-            ScriptArguments words =
-                    decisions.arguments("take", decisions.terms(), Collections.nCopies(1 + step % 3, call));
-            List<String> together = new ArrayList<>();
-            List<String> alone = new ArrayList<>();
-            for (int i = 0; i < 12; i++) {
-                if (random.nextInt(3) > 0) {
-                    together.add("rl:{together}:" + i);
-                    alone.add("rl:{alone}:" + i);
-                    if (foreign && random.nextInt(4) == 0) {
-                        server.storeNoBucket(together.get(together.size() - 1));
-                        server.storeNoBucket(alone.get(alone.size() - 1));
-                    }
-                }
-            }
-            asked += server.asksAlike(limit.name() + " step " + step, words, together, alone);
-        }
-        assertThat(asked).as("keys decided in one command").isGreaterThan(200);
-    }
-
-    /** One connection for what is asked, and one for what is stored. */
-    private static final class Server {
-
-        private final RedisLink link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
-                .connect("")
-                .toCompletableFuture()
-                .join());
-        private final RedisCommands<String, String> commands =
-                REDIS.closeLater(REDIS.client().connect()).sync();
-
-        /** How many keys were decided in the command for all. */
-        private int asksAlike(String where, ScriptArguments words, List<String> together, List<String> alone) {
-            if (together.size() < 2) {
-                return 0;
-            }
-            List<Object> all = eval(words, together);
-            int decided = 0;
-            for (int i = 0; i < together.size(); i++) {
-                List<String> one = together.subList(i, i + 1);
-                List<String> twin = alone.subList(i, i + 1);
-                if ((Long) all.get(4 * i + 4) < 0) {
-                    assertThat(stored(one)).as(where).isEqualTo(stored(twin));
-                    assertThat(eval(words, one)).as(where).isEqualTo(eval(words, twin));
-                } else {
-                    List<Object> reply = eval(words, twin);
-                    assertThat(reply).as(where).hasSize(5).startsWith(all.get(0));
-                    assertThat(reply.subList(1, 5)).as(where).isEqualTo(all.subList(4 * i + 1, 4 * i + 5));
-                    decided++;
-                }
-                assertThat(stored(one)).as(where).isEqualTo(stored(twin));
-            }
-            return decided;
-        }
-
-        private List<Object> eval(ScriptArguments words, List<String> keys) {
-            return link.eval(Script.VIRTUAL_TIME, keys.toArray(String[]::new), words, false)
-                    .toCompletableFuture()
-                    .join();
-        }
-
-        private byte @Nullable [] stored(List<String> key) {
-            return commands.dump(key.get(0));
-        }
-
-        private void storeNoBucket(String key) {
-            commands.del(key);
-            commands.hset(key, "no", "bucket");
         }
     }
 

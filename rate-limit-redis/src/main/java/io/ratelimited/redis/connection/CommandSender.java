@@ -1,0 +1,182 @@
+package io.ratelimited.redis.connection;
+
+import io.lettuce.core.RedisException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Sends a command to a server, and to another one where the cluster says so: the command has not run then. A reply that is
+ * late or an error counts against the server that the command was last sent to. Thread-safe.
+ */
+final class CommandSender {
+
+    private static final int MOST_REDIRECTIONS = 5;
+
+    private final RedisConnector connector;
+    private final Primaries primaries;
+    private final Threads threads;
+    private final Deadlines deadlines;
+    private final Health health;
+    private final Predicate<Throwable> isHarmless;
+
+    /** A command on the connection that it is routed to. */
+    interface Command<T> {
+
+        CompletionStage<T> sendOn(RedisLink link, boolean asking);
+    }
+
+    /** @param isHarmless whether a failure is no fault of the server */
+    CommandSender(
+            RedisConnector connector,
+            Primaries primaries,
+            Threads threads,
+            Deadlines deadlines,
+            Health health,
+            Predicate<Throwable> isHarmless) {
+        this.connector = connector;
+        this.primaries = primaries;
+        this.threads = threads;
+        this.deadlines = deadlines;
+        this.health = health;
+        this.isHarmless = isHarmless;
+    }
+
+    <T> CompletableFuture<T> send(Server server, String key, Command<T> command) {
+        health.called();
+        Reply<T> reply = new Reply<>(key, command, server);
+        reply.sendTo(server, false);
+        deadlines.add(reply);
+        return reply;
+    }
+
+    /** The reply to one command. Fails when it is late; the command is then taken back if it has not been sent. */
+    private final class Reply<T> extends CompletableFuture<T> implements Deadlines.Timed {
+
+        private final String key;
+        private final Command<T> command;
+        private final long deadline = deadlines.next();
+        private int redirections;
+        /** The server that the command was last sent to, and when. */
+        private volatile Server server;
+
+        private volatile long sentAt;
+        private volatile @Nullable CompletableFuture<?> sent;
+
+        private Reply(String key, Command<T> command, Server server) {
+            this.key = key;
+            this.command = command;
+            this.server = server;
+        }
+
+        private void sendTo(Server target, boolean asking) {
+            sentAt = threads.nanos();
+            server = target;
+            target.ready().whenComplete((link, unconnected) -> {
+                if (unconnected != null) {
+                    completeExceptionally(Replies.cause(unconnected));
+                } else if (!isDone()) {
+                    sendOn(link, target, asking);
+                }
+            });
+        }
+
+        private void sendOn(RedisLink link, Server target, boolean asking) {
+            CompletableFuture<T> answer;
+            try {
+                answer = command.sendOn(link, asking).toCompletableFuture();
+            } catch (RuntimeException | Error ex) {
+                answer = CompletableFuture.failedFuture(ex);
+            }
+            sent = answer;
+            answer.whenComplete((value, failure) -> {
+                if (failure != null) {
+                    failed(target, Replies.cause(failure));
+                } else {
+                    target.answered();
+                    complete(value);
+                }
+            });
+        }
+
+        private void failed(Server target, Throwable cause) {
+            if (isDone()) {
+                return;
+            }
+            Redirection redirection = connector.isCluster() ? Redirection.of(cause, target.address()) : null;
+            if (redirection != null && redirections++ < MOST_REDIRECTIONS) {
+                redirect(target, redirection);
+                return;
+            }
+            // Counted before the failure is reported, so that whoever hears of it finds the breaker as it is now.
+            if (!Replies.isNotSent(cause)) {
+                health.failed(cause);
+                if (!isFaultOfNobody(cause)) {
+                    target.failed(key, sentAt, cause);
+                }
+            }
+            completeExceptionally(cause);
+        }
+
+        private void redirect(Server target, Redirection redirection) {
+            target.answered();
+            if (!redirection.once()) {
+                primaries.discover();
+            }
+            Server other = primaries.at(redirection.address());
+            if (other.isAway()) {
+                completeExceptionally(Replies.notSent("not asked, because it has just failed"));
+            } else {
+                sendTo(other, redirection.once());
+            }
+        }
+
+        /** A connection that broke is replaced; the keys of a script are on two servers while their slot moves. */
+        private boolean isFaultOfNobody(Throwable cause) {
+            return cause.getClass() == RedisException.class
+                    || String.valueOf(cause.getMessage()).startsWith("TRYAGAIN")
+                    || isHarmless.test(cause);
+        }
+
+        @Override
+        public long deadline() {
+            return deadline;
+        }
+
+        @Override
+        public void expire() {
+            if (isDone()) {
+                return;
+            }
+            TimeoutException late = new TimeoutException("Redis did not answer in time");
+            health.timedOut();
+            server.failed(key, sentAt, late);
+            CompletableFuture<?> unanswered = sent;
+            if (completeExceptionally(late) && unanswered != null) {
+                unanswered.cancel(false);
+            }
+        }
+    }
+
+    /**
+     * Another server of a cluster to send a command to, which has not run.
+     *
+     * @param once for this command only, while a slot moves
+     */
+    record Redirection(String address, boolean once) {
+
+        /** From {@code MOVED <slot> <address>} and {@code ASK <slot> <address>}; null for other failures. */
+        static @Nullable Redirection of(Throwable failure, String from) {
+            String message = String.valueOf(failure.getMessage());
+            if (!message.startsWith("MOVED ") && !message.startsWith("ASK ")) {
+                return null;
+            }
+            String address = message.substring(message.lastIndexOf(' ') + 1);
+            // Without a host it is that of the server which answered.
+            String host = address.startsWith(":") ? from.substring(0, Math.max(0, from.lastIndexOf(':'))) : "";
+            return new Redirection(host + address, message.startsWith("ASK "));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+package io.ratelimited.redis.connection;
+
+import java.util.Collection;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/** The primaries that are known, and the search for them. Thread-safe. */
+final class Primaries {
+
+    private static final long DISCOVERY_MILLIS = 2_000;
+    /** A search may take longer: others begin meanwhile, so that a silent node does not hold them up. */
+    private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(150);
+
+    private final RedisConnector connector;
+    private final Threads threads;
+    private final Health health;
+    private final Function<String, Server> factory;
+    private final Map<String, Server> servers = new ConcurrentHashMap<>();
+    /** When the last search began. */
+    private final AtomicLong searchedAt;
+
+    /** @param factory makes the server at an address */
+    Primaries(RedisConnector connector, Threads threads, Health health, Function<String, Server> factory) {
+        this.connector = connector;
+        this.threads = threads;
+        this.health = health;
+        this.factory = factory;
+        this.searchedAt = new AtomicLong(threads.nanos() - PAUSE_NANOS);
+    }
+
+    Collection<Server> all() {
+        return servers.values();
+    }
+
+    long away() {
+        return servers.values().stream().filter(Server::isAway).count();
+    }
+
+    /** The primary that has a key; null when none is known. */
+    @Nullable
+    Server of(String key) {
+        if (servers.isEmpty()) {
+            return null;
+        }
+        String address = connector.address(key);
+        Server server = address == null ? null : servers.get(address);
+        if (server == null) {
+            discover();
+        }
+        return server;
+    }
+
+    /** The server at an address, which may be new. */
+    Server at(String address) {
+        Server known = servers.get(address);
+        if (known != null) {
+            return known;
+        }
+        Server made = factory.apply(address);
+        known = servers.putIfAbsent(address, made);
+        if (known == null) {
+            made.connect();
+        }
+        return known == null ? made : known;
+    }
+
+    /** What is done again and again: asks those that are away, and looks for those that have taken over. */
+    void look() {
+        boolean away = false;
+        for (Server server : servers.values()) {
+            away |= server.isAway();
+            server.look();
+        }
+        if (servers.isEmpty() || (away && connector.isCluster())) {
+            discover();
+        }
+    }
+
+    /** Looks for the primaries, unless that has just begun. */
+    void discover() {
+        long last = searchedAt.get();
+        long now = threads.nanos();
+        if (now - last < PAUSE_NANOS || !searchedAt.compareAndSet(last, now)) {
+            return;
+        }
+        threads.call(connector::discover, DISCOVERY_MILLIS, found -> {}).whenComplete((found, failure) -> {
+            if (failure == null) {
+                discovered(found);
+            }
+            if (servers.isEmpty()) {
+                health.away(
+                        failure == null
+                                ? new IllegalStateException("no primary of the cluster has slots")
+                                : Replies.cause(failure));
+            }
+        });
+    }
+
+    private void discovered(Set<String> primaries) {
+        primaries.forEach(this::at);
+        servers.forEach((address, server) -> {
+            if (!primaries.contains(address) && servers.remove(address, server)) {
+                server.retire();
+            }
+        });
+    }
+}
