@@ -140,8 +140,18 @@ final class Server {
         if (breaker.isOpen() || retired) {
             next.completeExceptionally(Replies.notSent("not connected to Redis"));
         } else {
-            connect();
+            reconnect();
         }
+    }
+
+    /** An attempt that hangs holds up no other one: a server that does not answer it in time is silent. */
+    private void reconnect() {
+        connect();
+        threads.at(threads.nanos() + timeoutNanos, () -> {
+            if (link() == null && !breaker.isOpen()) {
+                notConnected(new TimeoutException("no connection to Redis in time"));
+            }
+        });
     }
 
     /** The server has answered as it should. If that was late, it may be back. */
@@ -215,9 +225,13 @@ final class Server {
             } else if (failure == null && inUse && breaker.isOpen()) {
                 // Late, as after a freeze: it may be in time now.
                 probe(asked);
-            } else if (failure != null && inUse) {
+            } else if (failure != null && (inUse || (link() == null && !retired))) {
                 // What another connection says must not end the search for one that replaces a silent one.
                 lastFailure = Replies.cause(failure);
+                if (!inUse) {
+                    // A server that refuses scripts the time is asked for it on a connection in use.
+                    use(asked);
+                }
             } else {
                 closeUnused(asked);
             }
@@ -249,7 +263,7 @@ final class Server {
         breaker.close();
         if (link() == null) {
             // Broken meanwhile. A failure to connect opens the breaker again.
-            connect();
+            reconnect();
         }
     }
 

@@ -53,8 +53,10 @@ final class MultiLimitCall {
 
     /** {@link #reserve} for callers that must not block. */
     CompletableFuture<List<Reservation>> reserveAsync() {
+        CompletableFuture<List<Reservation>> asked = decide();
+        context.connection().limitTime(asked);
         CompletableFuture<List<Reservation>> result = new CompletableFuture<>();
-        decide().handleAsync(
+        asked.handleAsync(
                         (decided, failure) -> decided != null ? decided : withoutRedis(Replies.cause(failure)),
                         context.callers())
                 .whenComplete((reservations, failure) -> {
