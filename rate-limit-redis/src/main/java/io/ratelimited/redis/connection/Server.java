@@ -140,18 +140,8 @@ final class Server {
         if (breaker.isOpen() || retired) {
             next.completeExceptionally(Replies.notSent("not connected to Redis"));
         } else {
-            reconnect();
+            connect();
         }
-    }
-
-    /** An attempt that hangs holds up no other one: a server that does not answer it in time is silent. */
-    private void reconnect() {
-        connect();
-        threads.at(threads.nanos() + timeoutNanos, () -> {
-            if (link() == null && !breaker.isOpen()) {
-                notConnected(new TimeoutException("no connection to Redis in time"));
-            }
-        });
     }
 
     /** The server has answered as it should. If that was late, it may be back. */
@@ -182,16 +172,15 @@ final class Server {
         }
     }
 
-    /** Looks again whether the server is back, if it is away. */
+    /** Looks again for a connection, if there is none, and whether the server is back, if it is away. */
     void look() {
-        if (!breaker.isOpen()) {
-            return;
-        }
         RedisLink current = link();
-        if (current != null) {
+        boolean away = breaker.isOpen();
+        if (away && current != null) {
             probe(current);
         }
-        if (current == null || needsAnother(lastFailure)) {
+        // An attempt that hangs holds up no other one.
+        if (current == null || (away && needsAnother(lastFailure))) {
             connect();
         }
     }
@@ -263,7 +252,7 @@ final class Server {
         breaker.close();
         if (link() == null) {
             // Broken meanwhile. A failure to connect opens the breaker again.
-            reconnect();
+            connect();
         }
     }
 

@@ -47,10 +47,10 @@ final class Judge {
                 : (double) limit.rate().period().toNanos() / limit.rate().permits();
         return switch (limit.algorithm()) {
             case CONCURRENCY -> 0;
-            case WARM_UP -> 2 * limit.warmup().toNanos() + (long) (16 * permit);
+            case WARM_UP -> limit.warmup().toNanos() + (long) (16 * permit);
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
                 2 * limit.rate().period().toNanos();
-            default -> (long) ((limit.burst() + 8) * permit) + 1_000 * MILLI;
+            default -> (long) ((limit.burst() + 8) * permit);
         };
     }
 

@@ -32,6 +32,8 @@ final class Network implements RedisConnector {
     private final SplittableRandom random;
     private final long mostDelay;
     private final Set<Link> links = new LinkedHashSet<>();
+    /** Connections that a frozen server has accepted. */
+    private final List<Runnable> shaking = new ArrayList<>();
     /** Until then nothing that is sent to the server arrives there, and no connection is made. */
     private long silentUpUntil;
     /** Until then no reply arrives. */
@@ -67,6 +69,9 @@ final class Network implements RedisConnector {
 
     /** Breaks all connections; the node notices at once. */
     void cut() {
+        List<Runnable> refused = List.copyOf(shaking);
+        shaking.clear();
+        refused.forEach(each -> world.at(node, world.now() + delay(), each));
         for (Link link : List.copyOf(links)) {
             link.cut();
         }
@@ -116,7 +121,13 @@ final class Network implements RedisConnector {
             made.completeExceptionally(new RedisConnectionException("Unable to connect: connection refused"));
         } else if (server.isFrozen()) {
             // Accepted, but nobody answers before the server goes on.
-            server.arrived(() -> world.at(node, world.now() + delay(), () -> handshake(made)));
+            Runnable answer = () -> handshake(made);
+            shaking.add(answer);
+            server.arrived(() -> {
+                if (shaking.remove(answer)) {
+                    world.at(node, world.now() + delay(), answer);
+                }
+            });
         } else {
             Link link = new Link();
             links.add(link);

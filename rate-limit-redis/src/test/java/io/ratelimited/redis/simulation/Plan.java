@@ -58,7 +58,7 @@ record Plan(
     private static final List<Kind> FAULTS =
             List.of(Kind.values()).subList(Kind.RESET.ordinal(), Kind.values().length);
 
-    /** A small set-up: one to three nodes, one limit, some thirty calls, up to three faults. */
+    /** A small set-up: one to three nodes, one limit, some twenty calls, up to three faults in two seconds. */
     static Plan small(long seed) {
         SplittableRandom random = new SplittableRandom(seed);
         Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
@@ -69,7 +69,7 @@ record Plan(
         long delay = random.nextInt(4) == 0 ? 8 * MILLI : 400_000;
         List<Step> steps = new ArrayList<>();
         long length = (500 + random.nextInt(1_500)) * MILLI;
-        int calls = 8 + random.nextInt(24);
+        int calls = 4 + random.nextInt(16);
         for (int i = 0; i < calls; i++) {
             steps.add(call(algorithm, nodes, 100 * MILLI + random.nextLong(length), random));
         }
@@ -98,15 +98,15 @@ record Plan(
             case WARM_UP ->
                 limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
             case TOKEN_BUCKET, GCRA, LEAKY_BUCKET, SMOOTH_BURSTY ->
-                limit.rate(permits + "/" + (random.nextBoolean() ? "100ms" : "s")).burst(1 + random.nextInt(9));
-            default -> limit.rate(permits + "/" + (random.nextBoolean() ? "200ms" : "s"));
+                limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "100ms" : "500ms")).burst(1 + random.nextInt(9));
+            default -> limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "200ms" : "800ms"));
         }
         return limit.build();
     }
 
     private static Step call(Algorithm algorithm, int nodes, long at, SplittableRandom random) {
         Kind kind = CALLS.get(random.nextInt(CALLS.size()));
-        int amount = kind == Kind.BURST ? 2 + random.nextInt(8) : random.nextInt(4) == 0 ? 2 : 1;
+        int amount = kind == Kind.BURST ? 2 + random.nextInt(5) : random.nextInt(4) == 0 ? 2 : 1;
         // Calls in flight last for as long as they might wait elsewhere.
         boolean waits = algorithm == Algorithm.CONCURRENCY || random.nextInt(3) == 0;
         long nanos = waits ? random.nextLong(300 * MILLI) : 0;

@@ -282,7 +282,7 @@ final class Simulation {
 
     /** How long it takes until a key is as one never seen. */
     private long idle() {
-        long idle = Judge.fullNanos(plan.limit()) * 3 + Judge.fullNanos(plan.changed()) * 3;
+        long idle = 2 * Math.max(Judge.fullNanos(plan.limit()), Judge.fullNanos(plan.changed()));
         if (plan.limit().algorithm() == Algorithm.CONCURRENCY) {
             idle = plan.has(Kind.KILL) || plan.has(Kind.FAILOVER) ? NODE_LEASE : 0;
         }

@@ -10,9 +10,10 @@ public final class SimulationMain {
         Lua lua = new Lua();
         LogProbe log = new LogProbe();
         long start = System.nanoTime();
-        long commands = 0, decisions = 0; int bad = 0; double worst = 0;
+        long commands = 0, decisions = 0; int bad = 0; double worst = 0, half = 0;
         Map<String, Integer> kinds = new TreeMap<>();
         for (long seed = first; seed < first + count; seed++) {
+            if (seed == first + count / 2) half = java.lang.management.ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
             Simulation s = new Simulation(Plan.small(seed), lua, log);
             Simulation.Outcome o = s.run();
             commands += o.commands(); decisions += o.decisions(); worst = Math.max(worst, o.worst());
@@ -29,6 +30,7 @@ public final class SimulationMain {
                 }
             }
         }
+        double cpu = java.lang.management.ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9; System.out.printf("cpu %.1f s, %.0f a minute of cpu; last half: %.0f%n", cpu, count / cpu * 60, count / 2 / (cpu - half) * 60);
         double sec = (System.nanoTime() - start) / 1e9;
         System.out.printf("%d schedules in %.1f s (%.0f a minute), %d decisions, %d commands, %d bad, worst %.3f%n", count, sec, count / sec * 60, decisions, commands, bad, worst);
         kinds.forEach((k, v) -> System.out.println(v + "  " + k));
