@@ -125,8 +125,8 @@ final class CommandSender {
             if (!redirection.once()) {
                 primaries.discover();
             }
-            Server other = primaries.at(redirection.address());
-            if (other.isAway()) {
+            @Nullable Server other = primaries.at(redirection.address());
+            if (other == null || other.isAway()) {
                 completeExceptionally(Replies.notSent("not asked, because it has just failed"));
             } else {
                 sendTo(other, redirection.once());

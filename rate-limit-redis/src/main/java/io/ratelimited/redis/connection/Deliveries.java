@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Predicate;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -18,6 +18,9 @@ final class Deliveries {
     private static final int MOST = 20_000;
     private static final int MOST_TRIES = 4;
 
+    private final CommandSender sender;
+    private final Function<String, @Nullable Server> deciding;
+    /** Guarded by this. */
     private final Deque<Delivery> kept = new ArrayDeque<>();
 
     /**
@@ -29,27 +32,69 @@ final class Deliveries {
     record Delivery(
             Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable, int tries) {}
 
-    synchronized void keep(Delivery delivery) {
+    /** @param deciding the server of a key; null while it may not be asked */
+    Deliveries(CommandSender sender, Function<String, @Nullable Server> deciding) {
+        this.sender = sender;
+        this.deciding = deciding;
+    }
+
+    /** Sends a command now, or keeps it. */
+    void deliver(Delivery delivery) {
+        deliver(delivery, deciding);
+    }
+
+    private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
+        Server server = routes.apply(delivery.key());
+        if (server == null) {
+            keep(delivery);
+        } else {
+            send(delivery, server);
+        }
+    }
+
+    /** Sends what was kept and can be sent now, the oldest first. */
+    void deliverKept() {
+        deliverKept(deciding);
+    }
+
+    /** Sends what was kept for a server that is about to decide again. */
+    void deliverKept(Function<String, @Nullable Server> routes) {
+        List<Delivery> sendable = new ArrayList<>();
+        synchronized (this) {
+            kept.removeIf(delivery -> routes.apply(delivery.key()) != null && sendable.add(delivery));
+        }
+        sendable.forEach(delivery -> deliver(delivery, routes));
+    }
+
+    private synchronized void keep(Delivery delivery) {
         if (kept.size() == MOST) {
             kept.removeFirst();
         }
         kept.addLast(delivery);
     }
 
-    /** Keeps a command that has failed, if it is to be sent again. */
-    void failed(Delivery sent, Throwable failure) {
-        // What has no reply may have run. An outage is no fault of the command.
-        boolean wanted = Replies.isNotSent(failure)
-                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
-        if (wanted) {
-            keep(new Delivery(sent.script(), sent.key(), sent.arguments(), sent.repeatable(), sent.tries() + 1));
+    private void send(Delivery delivery, Server server) {
+        ScriptArguments args = delivery.arguments().get();
+        if (args == null) {
+            return;
         }
+        String[] on = {delivery.key()};
+        sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null && isWantedAfter(delivery, Replies.cause(failure))) {
+                        keep(new Delivery(
+                                delivery.script(),
+                                delivery.key(),
+                                delivery.arguments(),
+                                delivery.repeatable(),
+                                delivery.tries() + 1));
+                    }
+                });
     }
 
-    /** Takes out what can be sent now, the oldest first. */
-    synchronized List<Delivery> take(Predicate<String> canBeSent) {
-        List<Delivery> taken = new ArrayList<>();
-        kept.removeIf(delivery -> canBeSent.test(delivery.key()) && taken.add(delivery));
-        return taken;
+    /** What has no reply may have run. An outage is no fault of the command. */
+    private static boolean isWantedAfter(Delivery sent, Throwable failure) {
+        return Replies.isNotSent(failure)
+                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
     }
 }

@@ -42,7 +42,7 @@ public final class GuardedConnection implements AutoCloseable {
     private final ServerTime time;
     private final Primaries primaries;
     private final CommandSender sender;
-    private final Deliveries deliveries = new Deliveries();
+    private final Deliveries deliveries;
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
     private final CompletableFuture<Void> connected = new CompletableFuture<>();
     private final AtomicInteger recoveries = new AtomicInteger();
@@ -71,8 +71,8 @@ public final class GuardedConnection implements AutoCloseable {
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender =
-                new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
+        this.deliveries = new Deliveries(sender, this::deciding);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -99,7 +99,7 @@ public final class GuardedConnection implements AutoCloseable {
     private void look() {
         primaries.look();
         time.look();
-        deliveries.take(key -> !isDown(key)).forEach(this::deliver);
+        deliveries.deliverKept();
         reportBack();
     }
 
@@ -152,7 +152,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether a command for a key would be refused. */
     public boolean isDown(String key) {
-        return refusal(primaries.of(key)) != null;
+        return deciding(key) == null;
     }
 
     private @Nullable String refusal(@Nullable Server server) {
@@ -166,6 +166,12 @@ public final class GuardedConnection implements AutoCloseable {
             return "not asked, because it has just failed";
         }
         return time.isKnown() ? null : "Redis does not tell the time";
+    }
+
+    /** The server that decides about a key; null while none does. */
+    private @Nullable Server deciding(String key) {
+        Server server = primaries.of(key);
+        return refusal(server) == null ? server : null;
     }
 
     /**
@@ -196,30 +202,9 @@ public final class GuardedConnection implements AutoCloseable {
      * @param repeatable running the script twice does no harm
      */
     public void deliver(Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable) {
-        deliver(new Delivery(script, key, arguments, repeatable, 0));
-    }
-
-    private void deliver(Delivery delivery) {
-        Server server = primaries.of(delivery.key());
-        if (server != null && refusal(server) == null) {
-            deliver(delivery, server);
-        } else if (!closed) {
-            deliveries.keep(delivery);
+        if (!closed) {
+            deliveries.deliver(new Delivery(script, key, arguments, repeatable, 0));
         }
-    }
-
-    private void deliver(Delivery delivery, Server server) {
-        ScriptArguments args = delivery.arguments().get();
-        if (args == null) {
-            return;
-        }
-        String[] on = {delivery.key()};
-        sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
-                .whenComplete((reply, failure) -> {
-                    if (failure != null && !closed) {
-                        deliveries.failed(delivery, Replies.cause(failure));
-                    }
-                });
     }
 
     private CompletionStage<List<Object>> plainTime() {
@@ -272,7 +257,7 @@ public final class GuardedConnection implements AutoCloseable {
 
         private void deliverKept(Server server) {
             if (time.isKnown()) {
-                deliveries.take(key -> primaries.of(key) == server).forEach(delivery -> deliver(delivery, server));
+                deliveries.deliverKept(key -> primaries.of(key) == server ? server : null);
             }
         }
     }
@@ -284,7 +269,10 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether no primary decides. */
     public boolean isDown() {
-        return closed || !connected.isDone() || !time.isKnown() || primaries.away() == primaries.all().size();
+        return closed
+                || !connected.isDone()
+                || !time.isKnown()
+                || primaries.away() == primaries.all().size();
     }
 
     /** The last failure in one line; null if there was none. */

@@ -79,9 +79,7 @@ public final class KeyNames {
         }
         String text = key.toString();
         // A digest of what has no encoding would be that of a question mark.
-        return text.length() <= LONGEST
-                ? text
-                : KeyDigest.shorten(escape(text)).toString();
+        return text.length() <= LONGEST ? text : KeyDigest.shorten(escape(text)).toString();
     }
 
     private static String escape(String text) {

@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -72,13 +73,22 @@ public final class LettuceConnector implements RedisConnector {
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
                 // Primaries are looked for here. A search of the client's own could hide one meanwhile.
-                .topologyRefreshOptions(ClusterTopologyRefreshOptions.create())
+                .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
+                        .disableAllAdaptiveRefreshTriggers()
+                        .build())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
                         .connectTimeout(DISCOVERY)
                         .build())
                 .build());
         return new LettuceConnector(client(given, seeds.get(0)), cluster, seeds.get(0));
+    }
+
+    /** For tests. */
+    ClusterTopologyRefreshOptions refreshOptions() {
+        ClusterClientOptions options =
+                (ClusterClientOptions) Objects.requireNonNull(cluster).getOptions();
+        return options.getTopologyRefreshOptions();
     }
 
     private static RedisClient client(AbstractRedisClient given, RedisURI uri) {

@@ -73,7 +73,10 @@ final class LettuceLink implements RedisLink {
             return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
         return write(new Call(
-                CommandType.EVALSHA, args.behind(script.digest(), keys), asking, () -> args.behind(script.text(), keys)));
+                CommandType.EVALSHA,
+                args.behind(script.digest(), keys),
+                asking,
+                () -> args.behind(script.text(), keys)));
     }
 
     @Override
@@ -123,8 +126,9 @@ final class LettuceLink implements RedisLink {
 
     private void send() {
         int seen = written.get();
-        List<AsyncCommand<String, String, ?>> commands = collect();
+        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
+            collect(commands);
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -141,8 +145,7 @@ final class LettuceLink implements RedisLink {
     }
 
     /** Takes what is unsent and still wanted. */
-    private List<AsyncCommand<String, String, ?>> collect() {
-        List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
+    private void collect(List<AsyncCommand<String, String, ?>> commands) {
         for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.isDone()) {
                 underWay.decrementAndGet();
@@ -150,11 +153,12 @@ final class LettuceLink implements RedisLink {
             }
             if (next.asking) {
                 commands.add(new AsyncCommand<>(new Command<>(
-                        CommandType.ASKING, new StatusOutput<>(StringCodec.UTF8), new CommandArgs<>(StringCodec.UTF8))));
+                        CommandType.ASKING,
+                        new StatusOutput<>(StringCodec.UTF8),
+                        new CommandArgs<>(StringCodec.UTF8))));
             }
             commands.add(command(next));
         }
-        return commands;
     }
 
     /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */

@@ -1,6 +1,8 @@
 package io.ratelimited.redis.connection;
 
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -55,18 +57,22 @@ final class Primaries {
         return server;
     }
 
-    /** The server at an address, which may be new. */
+    /** The server at an address, which may be new; null if it has just gone. */
+    @Nullable
     Server at(String address) {
-        Server known = servers.get(address);
-        if (known != null) {
-            return known;
-        }
-        Server made = factory.apply(address);
-        known = servers.putIfAbsent(address, made);
-        if (known == null) {
-            made.connect();
-        }
-        return known == null ? made : known;
+        add(Set.of(address));
+        return servers.get(address);
+    }
+
+    private void add(Set<String> addresses) {
+        List<Server> added = new ArrayList<>();
+        addresses.forEach(address -> servers.computeIfAbsent(address, unknown -> {
+            Server made = factory.apply(unknown);
+            added.add(made);
+            return made;
+        }));
+        // Not before all are known: whoever finds one connected may ask another.
+        added.forEach(Server::connect);
     }
 
     /** What is done again and again: asks those that are away, and looks for those that have taken over. */
@@ -102,7 +108,7 @@ final class Primaries {
     }
 
     private void discovered(Set<String> primaries) {
-        primaries.forEach(this::at);
+        add(primaries);
         servers.forEach((address, server) -> {
             if (!primaries.contains(address) && servers.remove(address, server)) {
                 server.retire();

@@ -144,14 +144,10 @@ final class Server {
         }
     }
 
-    /** The server has answered as it should. If that was late, it may be back. */
+    /** The server has answered as it should. */
     void answered() {
         heardAt = threads.nanos();
         breaker.succeeded();
-        RedisLink current = link();
-        if (breaker.isOpen() && current != null) {
-            probe(current);
-        }
     }
 
     /**
@@ -169,6 +165,11 @@ final class Server {
         }
         if ((silent ? breaker.open() : breaker.failed()) && !retired) {
             owner.away(reason);
+            RedisLink current = link();
+            if (silent && current != null) {
+                // Answered as soon as the server goes on, so that a pause is an outage only while it lasts.
+                probe(current);
+            }
         }
     }
 

@@ -34,6 +34,7 @@ public final class Threads implements AutoCloseable {
     private static final int MOST_BLOCKED = 8;
     /** Calls that wait for a thread, as while all of them look up names. */
     private static final int MOST_WAITING = 1024;
+
     private static final int MOST_LOG_ENTRIES = 64;
 
     private final Ticker clock;
@@ -63,7 +64,8 @@ public final class Threads implements AutoCloseable {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(
                 2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
         timer.setRemoveOnCancelPolicy(true);
-        ThreadPoolExecutor blocking = pool(MOST_BLOCKED, new LinkedBlockingQueue<>(MOST_WAITING), "rate-limit-redis-connecting");
+        ThreadPoolExecutor blocking =
+                pool(MOST_BLOCKED, new LinkedBlockingQueue<>(MOST_WAITING), "rate-limit-redis-connecting");
         ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MOST_LOG_ENTRIES), "rate-limit-redis-log");
         return new Threads(new Timer(timer), blocking, log, () -> {
             timer.shutdownNow();

@@ -39,7 +39,8 @@ final class LimitScripts {
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
     ScriptArguments begin(String operation, LimitTerms current, int calls) {
-        ScriptArguments args = new ScriptArguments().add(connection.time()).add(operation).add(1);
+        ScriptArguments args =
+                new ScriptArguments().add(connection.time()).add(operation).add(1);
         appendTo(args, current);
         return args.add(calls);
     }

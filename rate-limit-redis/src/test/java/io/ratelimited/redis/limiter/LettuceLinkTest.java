@@ -2,9 +2,6 @@ package io.ratelimited.redis.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Limit;
-import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import io.ratelimited.redis.connection.LettuceConnector;
@@ -13,12 +10,10 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;

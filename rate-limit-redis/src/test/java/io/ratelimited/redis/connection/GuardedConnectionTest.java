@@ -1,0 +1,270 @@
+package io.ratelimited.redis.connection;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.connection.ScriptedServers.Link;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeoutException;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** One thread on a time that the test moves: nothing here waits, and nothing comes by chance. */
+class GuardedConnectionTest {
+
+    private static final Duration TIMEOUT = Duration.ofMillis(50);
+    /** Until those that are away have been looked at. */
+    private static final Duration LOOK = Duration.ofMillis(200);
+
+    private final ManualTicker clock = new ManualTicker();
+    private final ScriptedServers servers = new ScriptedServers("one:1", "two:2");
+    private final GuardedConnection connection = new GuardedConnection(
+            servers,
+            new KeyNames("rl"),
+            TIMEOUT.toNanos(),
+            new ManualTicker(),
+            new Threads(clock, Runnable::run, Runnable::run),
+            false,
+            UnaryOperator.identity());
+    private final Link one = servers.link(0);
+    private final Link two = servers.link(1);
+
+    @AfterEach
+    void close() {
+        connection.close();
+    }
+
+    private CompletableFuture<List<Object>> ask(String key) {
+        return connection.eval(Script.HEARTBEAT, new String[] {key}, new ScriptArguments());
+    }
+
+    private void silence(String key) {
+        CompletableFuture<List<Object>> unanswered = ask(key);
+        clock.advance(TIMEOUT);
+        assertThat(unanswered)
+                .failsWithin(Duration.ZERO)
+                .withThrowableThat()
+                .withCauseInstanceOf(TimeoutException.class);
+    }
+
+    private void refuse(Link link, String key) {
+        for (int i = 0; i < 5; i++) {
+            ask(key);
+            link.fail("OOM");
+        }
+    }
+
+    /** The connection to a server that was made last. */
+    private Link last(String address) {
+        return servers.links.stream()
+                .filter(link -> link.address.equals(address))
+                .reduce((first, second) -> second)
+                .orElseThrow();
+    }
+
+    @Test
+    void aReplyThatIsLateIsAFailureAndTheServerIsAway() {
+        assertThat(connection.connected()).isCompleted();
+        assertThat(connection.isUp()).isTrue();
+        silence("one:1/a");
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        assertThat(connection.isDown("two:2/a")).isFalse();
+        assertThat(connection.health().timeouts()).isEqualTo(1);
+        int before = one.keys.size();
+        assertThat(ask("one:1/a")).isCompletedExceptionally();
+        assertThat(one.keys).as("nothing is sent while the breaker is open").hasSize(before);
+    }
+
+    @Test
+    void aLateReplyAfterARedirectionIsChargedToTheServerThatWasSilent() {
+        CompletableFuture<List<Object>> reply = ask("one:1/a");
+        one.fail("MOVED 1 two:2");
+        assertThat(two.keys).containsExactly("one:1/a");
+        clock.advance(TIMEOUT);
+        assertThat(reply).isCompletedExceptionally();
+        assertThat(connection.isDown("one:1/b")).isFalse();
+        assertThat(connection.isDown("two:2/b")).isTrue();
+    }
+
+    @Test
+    void aServerThatHadOnlyPartOfTheTimeoutIsNotSilent() {
+        CompletableFuture<List<Object>> reply = ask("one:1/a");
+        clock.advance(TIMEOUT.minusMillis(5));
+        one.fail("ASK 1 two:2");
+        clock.advance(Duration.ofMillis(5));
+        assertThat(reply).isCompletedExceptionally();
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    @Test
+    void aRedirectionSendsNothingToAServerThatIsAway() {
+        silence("two:2/a");
+        int before = two.keys.size();
+        CompletableFuture<List<Object>> reply = ask("one:1/a");
+        one.fail("MOVED 1 two:2");
+        assertThat(reply).isCompletedExceptionally();
+        assertThat(two.keys).hasSize(before);
+        assertThat(connection.isDown("one:1/a")).isFalse();
+    }
+
+    @Test
+    void aServerThatAnswersAProbeInTimeDecidesAgain() {
+        refuse(one, "one:1/a");
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        clock.advance(LOOK);
+        assertThat(one.probes).hasSize(1);
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+        assertThat(connection.recoveries()).isEqualTo(1);
+    }
+
+    @Test
+    void aProbeThatIsAnsweredLateIsSentAgainAtOnce() {
+        silence("one:1/a");
+        clock.advance(LOOK);
+        clock.advance(TIMEOUT.plusMillis(1));
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.isDown("one:1/a")).as("late").isTrue();
+        assertThat(one.probes).hasSize(1);
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.isDown("one:1/a")).isFalse();
+    }
+
+    @Test
+    void aSilentServerIsProbedAtOnceAndIsBackWhenItGoesOn() {
+        silence("one:1/a");
+        assertThat(one.probes).hasSize(1);
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    @Test
+    void ofTwoConnectionsThatAnswerOneIsUsedAndTheOtherClosed() {
+        silence("one:1/a");
+        clock.advance(LOOK);
+        Link other = last("one:1");
+        assertThat(other).isNotSameAs(one);
+        other.probes.remove().complete(List.of(1L));
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.recoveries()).isEqualTo(1);
+        clock.advance(TIMEOUT);
+        assertThat(one.closed).isTrue();
+        assertThat(other.closed).isFalse();
+        ask("one:1/b");
+        assertThat(other.keys).containsExactly("one:1/b");
+    }
+
+    @Test
+    void whatAnotherConnectionAnswersDoesNotEndTheSearch() {
+        silence("one:1/a");
+        clock.advance(LOOK);
+        Link other = last("one:1");
+        other.probes.remove().completeExceptionally(new IllegalStateException("OOM"));
+        assertThat(other.closed).isTrue();
+        clock.advance(LOOK);
+        assertThat(last("one:1")).as("still silent on the first one").isNotSameAs(other);
+    }
+
+    @Test
+    void aConnectionThatBreaksWhileItIsProbedIsReplaced() {
+        refuse(one, "one:1/a");
+        clock.advance(LOOK);
+        servers.refusing = true;
+        one.breakOff();
+        servers.refusing = false;
+        one.probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+        assertThat(last("one:1")).isNotSameAs(one);
+        ask("one:1/b");
+        assertThat(last("one:1").keys).containsExactly("one:1/b");
+    }
+
+    @Test
+    void aConnectionThatBreaksIsReplacedAtOnceAndIsNoOutage() {
+        one.breakOff();
+        assertThat(one.closed).isTrue();
+        ask("one:1/a");
+        assertThat(last("one:1").keys).containsExactly("one:1/a");
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    @Test
+    void aServerThatIsNoPrimaryAnyMoreIsNoOutage() {
+        clock.advance(LOOK);
+        CompletableFuture<List<Object>> reply = ask("two:2/a");
+        servers.primaries.remove("two:2");
+        ask("one:1/a");
+        one.fail("MOVED 1 one:1");
+        one.answer();
+        clock.advance(LOOK);
+        assertThat(reply).isCompletedExceptionally();
+        assertThat(connection.isUp()).isTrue();
+        assertThat(connection.lastError()).isNull();
+        assertThat(two.closed).isTrue();
+    }
+
+    @Test
+    void whatIsDeliveredComesBeforeAnyQuestionAndInItsOrder() {
+        List<String> order = new ArrayList<>();
+        connection.onRecovery(() -> {
+            order.addAll(one.keys.subList(1, one.keys.size()));
+            assertThat(connection.isDown("one:1/a")).isTrue();
+            connection.deliver(Script.HEARTBEAT, "one:1/registered", ScriptArguments::new, true);
+        });
+        silence("one:1/a");
+        connection.deliver(Script.HEARTBEAT, "one:1/ended", ScriptArguments::new, true);
+        connection.deliver(Script.HEARTBEAT, "one:1/nothing", () -> null, true);
+        connection.deliver(Script.HEARTBEAT, "two:2/other", ScriptArguments::new, true);
+        assertThat(two.keys).containsExactly("two:2/other");
+        one.probes.remove().complete(List.of(1L));
+        assertThat(order).containsExactly("one:1/ended");
+        assertThat(one.keys).containsExactly("one:1/a", "one:1/ended", "one:1/registered");
+    }
+
+    @Test
+    void whatMayHaveRunIsDeliveredAgainOnlyIfThatDoesNoHarm() {
+        connection.deliver(Script.HEARTBEAT, "one:1/twice", ScriptArguments::new, true);
+        connection.deliver(Script.HEARTBEAT, "one:1/once", ScriptArguments::new, false);
+        clock.advance(TIMEOUT);
+        clock.advance(LOOK);
+        last("one:1").probes.remove().complete(List.of(1L));
+        assertThat(last("one:1").keys).containsExactly("one:1/twice");
+    }
+
+    /** Looking up the names of all of them blocks; more wait for a thread than there are threads. */
+    @Test
+    void aClusterOfTwelvePrimariesIsConnectedWithoutAnOutage() throws InterruptedException {
+        ScriptedServers twelve = new ScriptedServers(
+                IntStream.range(0, 12).mapToObj(i -> "node:" + i).toArray(String[]::new));
+        CountDownLatch blocked = new CountDownLatch(7);
+        CountDownLatch end = new CountDownLatch(1);
+        twelve.beforeConnecting = () -> {
+            blocked.countDown();
+            try {
+                end.await();
+            } catch (InterruptedException ex) {
+                Thread.currentThread().interrupt();
+            }
+        };
+        try (GuardedConnection cluster = new GuardedConnection(
+                twelve,
+                new KeyNames("rl"),
+                TIMEOUT.toNanos(),
+                new ManualTicker(),
+                Threads.real(),
+                false,
+                UnaryOperator.identity())) {
+            blocked.await();
+            end.countDown();
+            RedisProcess.until(cluster::isUp, "connected", Duration.ofSeconds(20));
+            assertThat(cluster.lastError()).isNull();
+        }
+    }
+}

@@ -1,0 +1,123 @@
+package io.ratelimited.redis.connection;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+
+/** A cluster whose connections answer when and as a test says; a key begins with the address of its primary and a slash. */
+final class ScriptedServers implements RedisConnector {
+
+    final Set<String> primaries = new LinkedHashSet<>();
+    /** All connections that were made, in order. */
+    final List<Link> links = new ArrayList<>();
+    /** Connections are refused. */
+    boolean refusing;
+    /** Runs before each attempt to connect. */
+    Runnable beforeConnecting = () -> {};
+
+    ScriptedServers(String... addresses) {
+        primaries.addAll(List.of(addresses));
+    }
+
+    Link link(int number) {
+        return links.get(number);
+    }
+
+    @Override
+    public CompletionStage<Set<String>> discover() {
+        return CompletableFuture.completedFuture(new LinkedHashSet<>(primaries));
+    }
+
+    @Override
+    public String address(String key) {
+        int at = key.indexOf('/');
+        return at < 0 ? primaries.iterator().next() : key.substring(0, at);
+    }
+
+    @Override
+    public CompletionStage<RedisLink> connect(String address) {
+        beforeConnecting.run();
+        if (refusing) {
+            return CompletableFuture.failedFuture(new IllegalStateException("refused"));
+        }
+        Link link = new Link(address);
+        synchronized (links) {
+            links.add(link);
+        }
+        return CompletableFuture.completedFuture(link);
+    }
+
+    @Override
+    public boolean isCluster() {
+        return true;
+    }
+
+    @Override
+    public void close() {}
+
+    /** A connection; what it is asked waits for the test to answer. */
+    static final class Link implements RedisLink {
+
+        final String address;
+        final Deque<CompletableFuture<List<Object>>> probes = new ArrayDeque<>();
+        final Deque<CompletableFuture<List<Object>>> asked = new ArrayDeque<>();
+        /** The first key of each script that was not a probe. */
+        final List<String> keys = new ArrayList<>();
+
+        private final CompletableFuture<Void> broken = new CompletableFuture<>();
+        boolean closed;
+
+        private Link(String address) {
+            this.address = address;
+        }
+
+        void answer() {
+            asked.remove().complete(List.of(1L));
+        }
+
+        void fail(String error) {
+            asked.remove().completeExceptionally(new IllegalStateException(error));
+        }
+
+        void breakOff() {
+            broken.complete(null);
+        }
+
+        @Override
+        public CompletionStage<List<Object>> eval(Script script, String[] on, ScriptArguments args, boolean asking) {
+            CompletableFuture<List<Object>> reply = new CompletableFuture<>();
+            if (script == Script.PROBE) {
+                probes.add(reply);
+            } else {
+                keys.add(on[0]);
+                asked.add(reply);
+            }
+            return reply;
+        }
+
+        @Override
+        public CompletionStage<List<Object>> time() {
+            return CompletableFuture.completedFuture(List.of("1", "0"));
+        }
+
+        @Override
+        public CompletionStage<Long> delete(String key) {
+            return CompletableFuture.completedFuture(1L);
+        }
+
+        @Override
+        public void onBreak(Runnable task) {
+            broken.thenRun(task);
+        }
+
+        @Override
+        public void close() {
+            closed = true;
+        }
+    }
+}
