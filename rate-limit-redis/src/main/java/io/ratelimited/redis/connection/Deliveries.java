@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
 final class Deliveries {
 
     private static final int MOST = 20_000;
-    private static final int MOST_TRIES = 4;
+    /** Half a minute: a server that answers with errors, such as a replica that few ask, must not forget who has ended. */
+    private static final int MOST_TRIES = 150;
 
     private final CommandSender sender;
     private final Function<String, @Nullable Server> deciding;
