@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import java.util.stream.LongStream;
 
 /**
  * Judges what callers have seen by the words of {@code docs/cluster.md}, and knows nothing of how it came about. A caller
@@ -74,6 +76,10 @@ final class Judge {
         for (Limit limit : List.of(plan.limit(), plan.changed())) {
             end = Math.max(end, next(limit.rate().period().toNanos(), from, serverMicros));
         }
+        if (plan.has(Kind.TIME_REFUSED)) {
+            // The window of a node begins by its own clock.
+            end += Node.TIMEOUT.toNanos();
+        }
         return end;
     }
 
@@ -125,26 +131,44 @@ final class Judge {
         return sum;
     }
 
+    /** A server that answers nobody is asked by its probe alone, once a caller has waited in vain. */
+    void silence(Step silent, Node node) {
+        boolean alone = plan.steps().stream()
+                .filter(step -> step != silent && step.kind().isFault())
+                .noneMatch(step -> step.at() <= silent.end() && step.end() + 300 * MILLI >= silent.at());
+        if (!alone || silent.nanos() < 200 * MILLI) {
+            return;
+        }
+        long[] sent = node.network().sent(silent.at() + 25 * MILLI, silent.end());
+        if (sent.length == 0) {
+            return;
+        }
+        long known = sent[0] + Node.TIMEOUT.toNanos() + TICK;
+        long vain = LongStream.of(sent).filter(time -> time > known).count();
+        long probes = 3 + Math.max(0, silent.end() - known) / (100 * MILLI);
+        if (vain > probes) {
+            violations.add(node + " sends " + vain + " commands to a server that does not answer, " + probes
+                    + " allowed: " + silent);
+        }
+    }
+
     /** The worst window of all keys, divided by its bound. */
     double windows(List<Call> calls) {
         Set<Integer> keys = new HashSet<>();
         calls.forEach(call -> keys.add(call.step.key()));
         double worst = 0;
         for (int key : keys) {
-            List<Call> went = new ArrayList<>();
-            int shares = 0;
-            Set<Node> local = new HashSet<>();
-            for (Call call : calls) {
-                if (call.step.key() == key && call.went()) {
-                    went.add(call);
-                    if (call.isLocal() && local.add(call.node)) {
-                        shares++;
-                    }
-                }
-            }
+            List<Call> went = calls.stream()
+                    .filter(call -> call.step.key() == key && call.went())
+                    .toList();
+            long local = went.stream()
+                    .filter(Call::isLocal)
+                    .map(call -> call.node)
+                    .distinct()
+                    .count();
             worst = Math.max(worst, worst(went, call -> !call.isLocal(), 0));
-            if (plan.onFailure() == OnFailure.LOCAL) {
-                worst = Math.max(worst, worst(went, call -> true, shares));
+            if (plan.onFailure() == OnFailure.LOCAL && local > 0) {
+                worst = Math.max(worst, worst(went, call -> true, (int) local));
             }
         }
         return worst;
@@ -191,7 +215,7 @@ final class Judge {
         return worst;
     }
 
-    private long larger(java.util.function.ToLongFunction<Limit> what) {
+    private long larger(ToLongFunction<Limit> what) {
         long first = what.applyAsLong(plan.limit());
         return plan.has(Kind.CHANGE) ? Math.max(first, what.applyAsLong(plan.changed())) : first;
     }

@@ -32,6 +32,7 @@ final class Network implements RedisConnector {
     private final SplittableRandom random;
     private final long mostDelay;
     private final Set<Link> links = new LinkedHashSet<>();
+    private final List<Long> sent = new ArrayList<>();
     /** Connections that a frozen server has accepted. */
     private final List<Runnable> shaking = new ArrayList<>();
     /** Until then nothing that is sent to the server arrives there, and no connection is made. */
@@ -75,6 +76,14 @@ final class Network implements RedisConnector {
         for (Link link : List.copyOf(links)) {
             link.cut();
         }
+    }
+
+    /** When commands were sent between two times. */
+    long[] sent(long from, long to) {
+        return sent.stream()
+                .mapToLong(time -> time)
+                .filter(time -> time >= from && time < to)
+                .toArray();
     }
 
     /** Commands that were sent before a time and have no reply. */
@@ -235,6 +244,7 @@ final class Network implements RedisConnector {
 
         private <T> void write(Sent<T> sent) {
             sent.sentAt = world.now();
+            Network.this.sent.add(world.now());
             underWay.add(sent);
             lastUp = Math.max(lastUp + 1, Math.max(world.now(), silentUpUntil) + delay());
             world.at(lastUp, () -> {

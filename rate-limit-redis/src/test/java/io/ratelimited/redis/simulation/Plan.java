@@ -45,6 +45,8 @@ record Plan(
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY);
+    private static final List<Algorithm> HOT = List.of(
+            Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW);
     private static final List<Kind> CALLS = List.of(
             Kind.CALL,
             Kind.CALL,
@@ -61,17 +63,22 @@ record Plan(
     /** A small set-up: one to three nodes, one limit, some twenty calls, up to three faults in two seconds. */
     static Plan small(long seed) {
         SplittableRandom random = new SplittableRandom(seed);
-        Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
-        Limit limit = limit(algorithm, random);
+        boolean hot = random.nextInt(10) == 0;
+        Algorithm algorithm = (hot ? HOT : ALGORITHMS).get(random.nextInt(hot ? HOT.size() : ALGORITHMS.size()));
+        Limit limit = hot ? hot(algorithm, random) : limit(algorithm, random);
         int nodes = 1 + random.nextInt(3);
         OnFailure onFailure =
                 random.nextInt(3) > 0 ? OnFailure.LOCAL : OnFailure.values()[random.nextInt(OnFailure.values().length)];
-        long delay = random.nextInt(4) == 0 ? 8 * MILLI : 400_000;
+        long delay = random.nextInt(4) == 0 && !hot ? 8 * MILLI : 400_000;
         List<Step> steps = new ArrayList<>();
-        long length = (500 + random.nextInt(1_500)) * MILLI;
-        int calls = 4 + random.nextInt(16);
+        long length = (hot ? 200 : 500 + random.nextInt(1_500)) * MILLI;
+        int calls = hot ? 2 + random.nextInt(3) : 4 + random.nextInt(16);
         for (int i = 0; i < calls; i++) {
-            steps.add(call(algorithm, nodes, 100 * MILLI + random.nextLong(length), random));
+            long at = 100 * MILLI + random.nextLong(length);
+            steps.add(
+                    hot
+                            ? new Step(at, Kind.FLOOD, random.nextInt(nodes), 0, 100, 60 * MILLI)
+                            : call(algorithm, nodes, at, random));
         }
         int faults = random.nextInt(4);
         for (int i = 0; i < faults; i++) {
@@ -82,12 +89,21 @@ record Plan(
                 seed,
                 nodes,
                 limit,
-                limit(algorithm, random),
+                hot ? hot(algorithm, random) : limit(algorithm, random),
                 onFailure,
-                random.nextInt(3) == 0 ? 0.05 : 0,
+                hot ? 0.05 + 0.05 * random.nextInt(3) : random.nextInt(3) == 0 ? 0.05 : 0,
                 random.nextInt(4) > 0 ? nodes : 0,
                 delay,
                 List.copyOf(steps));
+    }
+
+    /** So many calls that nodes hold permits in advance. */
+    private static Limit hot(Algorithm algorithm, SplittableRandom random) {
+        Limit.Builder limit = Limit.of("limit", algorithm).rate((100 + random.nextInt(200)) + "/100ms");
+        if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
+            limit.burst(10 + random.nextInt(40));
+        }
+        return limit.build();
     }
 
     private static Limit limit(Algorithm algorithm, SplittableRandom random) {

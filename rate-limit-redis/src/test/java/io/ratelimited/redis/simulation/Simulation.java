@@ -58,6 +58,13 @@ final class Simulation {
         Judge judge = new Judge(plan, violations);
         judge.calls(calls);
         double worst = judge.windows(calls);
+        for (Step step : plan.steps()) {
+            if (step.kind() == Kind.SILENCE) {
+                judge.silence(step, node(step));
+            } else if (step.kind() == Kind.FREEZE) {
+                nodes.forEach(node -> judge.silence(step, node));
+            }
+        }
         judge.fresh(last);
         world.failures().forEach(failure -> violations.add("a task died: " + failure));
         log.failures().forEach(failure -> violations.add("a task failed: " + failure));
@@ -168,7 +175,11 @@ final class Simulation {
 
     private void call(Step step) {
         Node node = node(step);
-        if (step.kind() == Kind.BURST) {
+        if (step.kind() == Kind.FLOOD) {
+            for (int i = 0; i < step.amount(); i++) {
+                world.at(node, world.now() + i * step.nanos() / step.amount(), () -> call(step, node, 1));
+            }
+        } else if (step.kind() == Kind.BURST) {
             world.at(node, world.now(), () -> {
                 for (int i = 0; i < step.amount(); i++) {
                     call(step, node, 1);
@@ -181,7 +192,8 @@ final class Simulation {
 
     private Call call(Step step, Node node, int permits) {
         boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
-        long maxWait = flight && step.at() / 1_000 % 3 > 0 ? 0 : step.nanos();
+        boolean waits = step.kind() != Kind.FLOOD && (!flight || step.at() / 1_000 % 3 == 0);
+        long maxWait = waits ? step.nanos() : 0;
         Call call = new Call(step, node, permits, world.now(), maxWait);
         calls.add(call);
         CompletionStage<Reservation> asked = step.kind() == Kind.CALL_OF_TWO

@@ -19,6 +19,8 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         CALL,
         /** Several calls for one permit at once. */
         BURST,
+        /** Calls for one permit, one after the other within the time. */
+        FLOOD,
         /** A call whose caller cancels its future. */
         CALL_CANCELLED,
         /** A call that gives back what it was given. */
@@ -75,7 +77,7 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
     /** When it is over. */
     long end() {
         return switch (kind) {
-            case CUT, SILENCE, NO_REPLIES, NO_QUESTIONS, SLOW, DEAF, FREEZE, RESTART_EMPTY, FAILOVER, READ_ONLY,
+            case FLOOD, CUT, SILENCE, NO_REPLIES, NO_QUESTIONS, SLOW, DEAF, FREEZE, RESTART_EMPTY, FAILOVER, READ_ONLY,
                     OUT_OF_MEMORY, PAUSE, LOG_THROWS ->
                 at + nanos;
             default -> at;
