@@ -16,7 +16,6 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.Threads;
 import io.ratelimited.redis.limiter.CallersExecutor;
-import io.ratelimited.redis.limiter.FailureMode;
 import io.ratelimited.redis.limiter.LimiterContext;
 import io.ratelimited.redis.limiter.LimiterOptions;
 import io.ratelimited.redis.limiter.RedisConcurrencyLimiter;
@@ -150,7 +149,13 @@ public final class RedisBackend implements AutoCloseable {
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
         LimiterOptions used = new LimiterOptions(
                 limitOptions.tier(),
-                FailureMode.valueOf(limitOptions.onFailure().name()),
+                (name, failure) -> switch (limitOptions.onFailure()) {
+                    case LOCAL -> null;
+                    case ALLOW -> true;
+                    case DENY -> false;
+                    case THROW ->
+                        throw new RedisUnavailableException("limit '" + name + "' could not be decided", failure);
+                },
                 limitOptions.maxOvershoot(),
                 limitOptions.maximumKeys());
         return limit.algorithm() == Algorithm.CONCURRENCY

@@ -27,7 +27,9 @@ function concurrency.open(key, meta, p)
 end
 
 function concurrency.decide(s, permits, a, b, longest)
-  return s.used + permits <= s.permits and 0 or UNKNOWN
+  -- Whoever asks for a call that may wait asks whether it would be refused at once.
+  local may = s.used + permits <= s.permits or (ARGV[2] == 'peek' and longest > 0)
+  return may and 0 or UNKNOWN
 end
 
 function concurrency.take(s, permits, a)

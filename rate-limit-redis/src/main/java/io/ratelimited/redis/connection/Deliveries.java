@@ -3,6 +3,7 @@ package io.ratelimited.redis.connection;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
@@ -11,18 +12,23 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Commands that no caller waits for and that Redis has to get all the same, such as the end of a call. Those that cannot be
- * sent are kept until they can, bounded in number: the oldest are dropped, which only costs permits. Thread-safe.
+ * sent are kept until they can, bounded in number: the oldest are dropped, which only costs permits. A bounded number is
+ * under way at the same time, so that many at once do not make callers wait beyond their timeout. Thread-safe.
  */
 final class Deliveries {
 
     private static final int MOST = 20_000;
     /** Half a minute: a server that answers with errors, such as a replica that few ask, must not forget who has ended. */
     private static final int MOST_TRIES = 150;
+    /** Redis takes a few milliseconds for so many. */
+    static final int MOST_UNDER_WAY = 256;
 
     private final CommandSender sender;
     private final Function<String, @Nullable Server> deciding;
     /** Guarded by this. */
     private final Deque<Delivery> kept = new ArrayDeque<>();
+    /** Guarded by this. */
+    private int underWay;
 
     /**
      * A command to deliver.
@@ -46,7 +52,7 @@ final class Deliveries {
 
     private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
         Server server = routes.apply(delivery.key());
-        if (server == null) {
+        if (server == null || !begin()) {
             keep(delivery);
         } else {
             send(delivery, server);
@@ -62,9 +68,28 @@ final class Deliveries {
     void deliverKept(Function<String, @Nullable Server> routes) {
         List<Delivery> sendable = new ArrayList<>();
         synchronized (this) {
-            kept.removeIf(delivery -> routes.apply(delivery.key()) != null && sendable.add(delivery));
+            Iterator<Delivery> all = kept.iterator();
+            while (all.hasNext() && underWay + sendable.size() < MOST_UNDER_WAY) {
+                Delivery next = all.next();
+                if (routes.apply(next.key()) != null) {
+                    all.remove();
+                    sendable.add(next);
+                }
+            }
         }
         sendable.forEach(delivery -> deliver(delivery, routes));
+    }
+
+    private synchronized boolean begin() {
+        boolean free = underWay < MOST_UNDER_WAY;
+        underWay += free ? 1 : 0;
+        return free;
+    }
+
+    /** Returns whether it is time to send more of what is kept. */
+    private synchronized boolean end() {
+        underWay--;
+        return underWay <= MOST_UNDER_WAY / 2 && !kept.isEmpty();
     }
 
     private synchronized void keep(Delivery delivery) {
@@ -77,12 +102,16 @@ final class Deliveries {
     private void send(Delivery delivery, Server server) {
         ScriptArguments args = delivery.arguments().get();
         if (args == null) {
+            end();
             return;
         }
         String[] on = {delivery.key()};
         sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
                 .whenComplete((reply, failure) -> {
-                    if (failure != null && isWantedAfter(delivery, Replies.cause(failure))) {
+                    boolean more = end();
+                    if (failure == null && more) {
+                        deliverKept();
+                    } else if (failure != null && isWantedAfter(delivery, Replies.cause(failure))) {
                         keep(new Delivery(
                                 delivery.script(),
                                 delivery.key(),

@@ -21,7 +21,13 @@ final class DenialCache {
     private final Ticker ticker;
 
     private record Denial(
-            LimitTerms terms, long permits, long maxWait, long until, long due, long remaining, long wholeAt) {}
+            ScriptParameters parameters,
+            long permits,
+            long maxWait,
+            long until,
+            long due,
+            long remaining,
+            long wholeAt) {}
 
     DenialCache(Ticker ticker, long maximumKeys) {
         this.ticker = ticker;
@@ -35,9 +41,12 @@ final class DenialCache {
 
     /** The refusal that Redis would give now, if that is known. */
     @Nullable
-    ScriptReply find(String key, LimitTerms terms, long permits, long maxWaitMicros) {
+    ScriptReply find(String key, ScriptParameters parameters, long permits, long maxWaitMicros) {
         Denial denial = denials.getIfPresent(key);
-        if (denial == null || denial.terms != terms || denial.maxWait != maxWaitMicros || denial.permits > permits) {
+        if (denial == null
+                || denial.parameters != parameters
+                || denial.maxWait != maxWaitMicros
+                || denial.permits > permits) {
             return null;
         }
         long now = ticker.nanos();
@@ -46,13 +55,13 @@ final class DenialCache {
         }
         long due = denial.due;
         if (permits > denial.permits) {
-            Algorithm algorithm = terms.limit().algorithm();
+            Algorithm algorithm = parameters.limit().algorithm();
             if (algorithm == Algorithm.SLIDING_WINDOW || algorithm == Algorithm.SLIDING_LOG) {
                 return null;
             }
             if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
-                LimitTerms.Cost cost = terms.cost(permits);
-                LimitTerms.Cost denied = terms.cost(denial.permits);
+                ScriptParameters.Cost cost = parameters.cost(permits);
+                ScriptParameters.Cost denied = parameters.cost(denial.permits);
                 if (cost.parts() != denied.parts()) {
                     return null;
                 }
@@ -60,7 +69,7 @@ final class DenialCache {
             }
         }
         return new ScriptReply(
-                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", terms, Source.DENY_CACHE);
+                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", parameters, Source.DENY_CACHE);
     }
 
     /**
@@ -68,18 +77,18 @@ final class DenialCache {
      *
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
-    void add(String key, PermitRequest call, ScriptReply verdict, long sentAt, long hold) {
-        long retry = Math.max(hold, ~verdict.outcome());
+    void add(String key, PermitRequest call, ScriptReply reply, long sentAt, long hold) {
+        long retry = Math.max(hold, ~reply.outcome());
         denials.put(
                 key,
                 new Denial(
-                        verdict.terms(),
+                        reply.parameters(),
                         call.permits(),
                         call.maxWaitMicros(),
                         sentAt + Math.min(LONGEST, retry),
                         sentAt + retry,
-                        verdict.remaining(),
-                        sentAt + verdict.reset()));
+                        reply.remaining(),
+                        sentAt + reply.reset()));
     }
 
     void forget(String key) {

@@ -3,11 +3,12 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -17,28 +18,29 @@ import org.jspecify.annotations.Nullable;
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
-    /** Not admitted yet: asking, or in the {@link ConcurrencyQueue}. */
-    private static final int WAITING = 0;
+    private static final long AFTER_A_FREEZE_MILLIS = 1_000;
 
-    private static final int LIVE = 1;
-    private static final int ENDED = 2;
+    private enum Phase {
+        /** Not admitted yet: asking, or in the {@link ConcurrencyQueue}. */
+        WAITING,
+        LIVE,
+        ENDED
+    }
 
     private final RedisConcurrencyLimiter limiter;
     private final String key;
     private final long permits;
     private final long maxWait;
+    private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.WAITING);
+    private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     /** Of the last attempt to take a place: what ends one attempt must not end the next one. */
     private volatile String id;
 
-    private final AtomicInteger phase = new AtomicInteger(WAITING);
-    private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     private volatile long deadline;
     private volatile long admittedAt;
-    private volatile ScriptReply verdict;
+    private volatile ScriptReply reply;
     /** Waits in the queue. */
     private volatile boolean queued;
-    /** Has been admitted, and counts on this node. */
-    private volatile boolean counted;
     /** Redis may know the call. */
     private volatile boolean sent;
     /** A command that registers the call has no reply, and may still run. */
@@ -50,10 +52,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         this.permits = permits;
         this.maxWait = maxWait;
         this.id = limiter.context().callIds().get();
-        this.verdict = limiter.local(ScriptReply.UNKNOWN, key);
+        this.reply = limiter.local(ScriptReply.UNKNOWN, key);
     }
 
-    /** Of the attempt that was admitted. */
     String id() {
         return id;
     }
@@ -66,43 +67,41 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return permits;
     }
 
+    private GuardedConnection connection() {
+        return limiter.connection();
+    }
+
     /** Asks Redis once; a call that may wait then joins the queue of this node. */
-    CompletableFuture<InFlightCall> begin() {
-        LimitTerms terms = limiter.terms();
-        if (limiter.connection().isDown(key)) {
-            return CompletableFuture.failedFuture(Replies.notSent("not asked, because it has just failed"));
-        }
-        boolean never = terms.isNever(permits);
+    CompletableFuture<Reservation> begin() {
+        boolean never = limiter.parameters().isNever(permits);
         boolean behind = limiter.hasQueue(key);
-        if (behind && maxWait > 0 && !never) {
+        if (behind && maxWait > 0 && !never && !connection().isDown(key)) {
             queue();
             return CompletableFuture.completedFuture(this);
         }
-        CompletableFuture<InFlightCall> begun = ask(never || behind ? "peek" : "take")
-                .thenApply(answer -> {
-                    verdict = answer;
-                    if (never) {
-                        verdict = answer.outcome(ScriptReply.NEVER);
-                    } else if (answer.admitted() && behind) {
-                        verdict = answer.outcome(ScriptReply.UNKNOWN);
-                    } else if (answer.admitted()) {
-                        admitted(answer);
-                    } else if (maxWait > 0) {
-                        queue();
-                    }
-                    return this;
-                });
-        // A caller that gives up ends the copy only, so that what is granted then is given back.
-        return begun.copy();
+        return ask(never || behind ? "peek" : "take").thenApply(answer -> {
+            if (never) {
+                reply = answer.outcome(ScriptReply.NEVER);
+            } else if (behind) {
+                reply = answer.outcome(ScriptReply.UNKNOWN);
+            } else if (answer.admitted()) {
+                admitted(answer);
+            } else {
+                reply = answer;
+                if (maxWait > 0) {
+                    queue();
+                }
+            }
+            return this;
+        });
     }
 
     /** Decides by what is in flight on this node. */
-    void beginWithoutRedis() {
-        LimitTerms terms = limiter.terms();
-        if (terms.isNever(permits)) {
-            verdict = limiter.local(ScriptReply.NEVER, key);
-        } else if (limiter.hasQueue(key) || !limiter.admitLocally(this)) {
-            verdict = limiter.local(ScriptReply.UNKNOWN, key);
+    void beginLocally() {
+        if (limiter.parameters().isNever(permits)) {
+            reply = limiter.local(ScriptReply.NEVER, key);
+        } else if (limiter.hasQueue(key) || !admitLocally()) {
+            reply = limiter.local(ScriptReply.UNKNOWN, key);
             if (maxWait > 0) {
                 queue();
             }
@@ -112,19 +111,16 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void queue() {
         deadline = limiter.context().ticker().nanos() + maxWait;
         queued = true;
-        limiter.queue(key, this);
-        if (phase.get() == ENDED) {
-            limiter.unqueue(key, this);
-        }
+        limiter.queue(this);
     }
 
     CompletableFuture<ScriptReply> ask(String operation) {
-        LimitTerms terms = limiter.terms();
+        ScriptParameters parameters = limiter.parameters();
         boolean takes = operation.equals("take");
         sent |= takes;
         return limiter.scripts()
-                .eval(terms.script(), key, arguments(operation, terms, id))
-                .thenApply(reply -> ScriptReply.of(reply, 0, terms))
+                .eval(parameters, key, arguments(operation, parameters, id))
+                .thenApply(values -> ScriptReply.of(values, 0, parameters))
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
                         // It may have been admitted all the same, or still be.
@@ -135,97 +131,87 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
                 });
     }
 
-    private ScriptArguments arguments(String operation, LimitTerms terms, String attempt) {
-        Duration lease = terms.limit().lease();
+    private ScriptArguments arguments(String operation, ScriptParameters parameters, String attempt) {
+        Duration lease = parameters.limit().lease();
         long left = lease == null || admittedAt == 0
                 ? 0
                 : Math.max(1, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
         return limiter.scripts()
-                .begin(operation, terms, 1)
+                .begin(operation, parameters, 1)
                 .add(permits)
                 .add(attempt)
                 .add(left)
                 .add(0);
     }
 
-    /** Admitted by Redis, or by this node alone. */
+    /** Admitted by Redis. Counts on this node before anybody can end it. */
     void admitted(ScriptReply answer) {
+        limiter.count(this, Long.MAX_VALUE);
+        start(answer);
+    }
+
+    /** Admitted by this node alone, if it has room. */
+    boolean admitLocally() {
+        boolean fits = limiter.count(this, limiter.share());
+        if (fits) {
+            start(limiter.local(0, key));
+        }
+        return fits;
+    }
+
+    private void start(ScriptReply answer) {
         admittedAt = limiter.context().ticker().nanos();
-        counted = true;
-        // Before anybody can end it.
-        limiter.begun(this);
-        if (phase.compareAndSet(WAITING, LIVE)) {
-            verdict = answer;
-            queued = false;
-            turn.complete(true);
-        } else {
+        if (!leaveQueue(Phase.LIVE, answer)) {
             end();
         }
     }
 
     /** Goes uncounted, or does not go, because the limit does not protect while Redis is away, or admits nobody. */
-    void decided(boolean admitted) {
-        if (phase.compareAndSet(WAITING, admitted ? LIVE : ENDED)) {
-            verdict = limiter.local(admitted ? 0 : ScriptReply.UNKNOWN, key);
-            queued = false;
-            turn.complete(admitted);
-        }
+    void decided(ScriptReply answer) {
+        leaveQueue(answer.admitted() ? Phase.LIVE : Phase.ENDED, answer);
     }
 
     void failed(RuntimeException failure) {
-        if (phase.compareAndSet(WAITING, ENDED)) {
+        if (phase.compareAndSet(Phase.WAITING, Phase.ENDED)) {
             queued = false;
             turn.completeExceptionally(failure);
         }
     }
 
+    private boolean leaveQueue(Phase next, ScriptReply answer) {
+        if (!phase.compareAndSet(Phase.WAITING, next)) {
+            return false;
+        }
+        reply = answer;
+        queued = false;
+        turn.complete(next == Phase.LIVE);
+        return true;
+    }
+
     /** The call still runs: keeps its permits from lapsing. A call with a lease of its own may lapse. */
     void renew() {
-        if (limiter.terms().limit().lease() == null
-                && phase.get() == LIVE
-                && !limiter.connection().isDown(key)) {
-            LimitTerms terms = limiter.terms();
-            sent = true;
-            limiter.scripts()
-                    .eval(terms.script(), key, arguments("renew", terms, id))
-                    .whenComplete((reply, failure) -> {
-                        doubtful |= failure != null && !Replies.isNotSent(failure);
-                        if (phase.get() == ENDED) {
-                            // It ended meanwhile, and its end may have been sent before the renewal.
-                            deliverEnd(id);
-                        }
-                    });
+        if (limiter.limit().lease() == null && !connection().isDown(key)) {
+            register();
         }
     }
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
-        limiter.connection().deliver(limiter.terms().script(), key, this::registration, true);
+        connection().deliver(limiter.parameters().script(), key, this::registration, true);
     }
 
     private @Nullable ScriptArguments registration() {
-        if (phase.get() != LIVE) {
+        if (phase.get() != Phase.LIVE) {
             return null;
         }
         sent = true;
         // It may be run after the end of the call, which is then sent again.
         doubtful = true;
-        return arguments("renew", limiter.terms(), id);
-    }
-
-    /** Nobody waits for the answer of Redis any more. */
-    void abandon() {
-        if (phase.getAndSet(ENDED) == LIVE) {
-            end();
-        } else {
-            limiter.unqueue(key, this);
-        }
+        return arguments("renew", limiter.parameters(), id);
     }
 
     private void end() {
-        if (counted) {
-            limiter.ended(this);
-        }
+        limiter.ended(this);
         giveBack();
         limiter.serve(key);
     }
@@ -236,19 +222,19 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
             deliverEnd(ended);
             if (doubtful) {
                 // After a freeze a server may run an old command of one connection after a new one of another.
-                limiter.connection().later(1_000, () -> deliverEnd(ended));
+                connection().later(AFTER_A_FREEZE_MILLIS, () -> deliverEnd(ended));
             }
         }
     }
 
     private void deliverEnd(String attempt) {
-        LimitTerms terms = limiter.terms();
-        limiter.connection().deliver(terms.script(), key, () -> arguments("cancel", terms, attempt), true);
+        ScriptParameters parameters = limiter.parameters();
+        connection().deliver(parameters.script(), key, () -> arguments("cancel", parameters, attempt), true);
     }
 
     @Override
     public boolean isRefused() {
-        return !queued && !verdict.admitted();
+        return !queued && !reply.admitted();
     }
 
     @Override
@@ -263,18 +249,18 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public Decision decision() {
-        return queued ? verdict.outcome(0).decision() : verdict.decision();
+        return queued ? reply.outcome(0).decision() : reply.decision();
     }
 
     @Override
     public boolean await() throws InterruptedException {
-        return queued ? limiter.waitingRoom().await(turn.copy(), this::alarm, this) : turnOrVerdict();
+        return queued ? limiter.waitingRoom().await(turn.copy(), this::alarm, this) : turnOrReply();
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         if (!queued) {
-            return CompletableFuture.completedFuture(turnOrVerdict());
+            return CompletableFuture.completedFuture(turnOrReply());
         }
         // Not on the thread of the connection, which all calls share: the callbacks of a caller may follow.
         CompletableFuture<Boolean> future =
@@ -282,8 +268,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return limiter.waitingRoom().awaitAsync(future, this::alarm, this);
     }
 
-    private boolean turnOrVerdict() {
-        return turn.isCompletedExceptionally() ? turn.join() : verdict.admitted();
+    private boolean turnOrReply() {
+        return turn.isCompletedExceptionally() ? turn.join() : reply.admitted();
     }
 
     private Runnable alarm() {
@@ -292,17 +278,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public boolean mayGo() {
-        return phase.get() == LIVE;
+        return phase.get() == Phase.LIVE;
     }
 
     /** Leaves the queue, unless admitted meanwhile. */
     @Override
     public void crowdOut() {
-        if (phase.compareAndSet(WAITING, ENDED)) {
-            queued = false;
-            verdict = verdict.outcome(ScriptReply.UNKNOWN);
-            limiter.unqueue(key, this);
-            turn.complete(false);
+        if (leaveQueue(Phase.ENDED, reply.outcome(ScriptReply.UNKNOWN))) {
+            limiter.unqueue(this);
         }
     }
 
@@ -314,7 +297,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void release() {
-        if (phase.compareAndSet(LIVE, ENDED)) {
+        if (phase.compareAndSet(Phase.LIVE, Phase.ENDED)) {
             end();
         }
     }

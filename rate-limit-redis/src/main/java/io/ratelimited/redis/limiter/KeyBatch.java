@@ -1,6 +1,5 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.Replies;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,7 +16,7 @@ final class KeyBatch {
     /** Replies decided by one script call at the most, so that it stays short. */
     private static final int MOST = 256;
 
-    private final RemoteDecisions decisions;
+    private final RedisRateLimiter limiter;
     private final ConcurrentHashMap<String, KeyBatch> batches;
     private final String key;
     /** Guarded by this. */
@@ -27,8 +26,8 @@ final class KeyBatch {
     /** Out of {@link #batches}, and of no more use. Guarded by this. */
     private boolean ended;
 
-    KeyBatch(RemoteDecisions decisions, ConcurrentHashMap<String, KeyBatch> batches, String key) {
-        this.decisions = decisions;
+    KeyBatch(RedisRateLimiter limiter, ConcurrentHashMap<String, KeyBatch> batches, String key) {
+        this.limiter = limiter;
         this.batches = batches;
         this.key = key;
     }
@@ -67,34 +66,35 @@ final class KeyBatch {
                     waiting = new ArrayList<>(waiting.subList(MOST, waiting.size()));
                 }
             }
-            batch.removeIf(PermitRequest::isDone);
-            LimitTerms terms = decisions.terms();
-            batch.removeIf(call -> {
-                // The limit may have become smaller.
-                boolean never = terms.isNever(call.permits());
-                if (never) {
-                    decisions.never(call, key, terms);
-                }
-                return never;
-            });
-            batch.removeIf(call -> {
-                ScriptReply leased = decisions.leases().takeLate(key, terms, call.permits());
-                return leased != null && call.complete(leased);
-            });
+            ScriptParameters parameters = limiter.parameters();
+            batch.removeIf(call -> isDecided(call, parameters));
             if (!batch.isEmpty()) {
-                send(batch, terms);
+                send(batch, parameters);
                 return;
             }
         }
     }
 
-    private void send(List<PermitRequest> batch, LimitTerms terms) {
-        Ticker ticker = decisions.ticker();
-        long sentAt = ticker.nanos();
-        Leases.Request lease = decisions.leases().request(key, terms, sentAt);
+    /** Given up or decided without the script while the call waited. */
+    private boolean isDecided(PermitRequest call, ScriptParameters parameters) {
+        if (call.isDone()) {
+            return true;
+        }
+        if (parameters.isNever(call.permits())) {
+            // The limit has become smaller.
+            limiter.never(call, key, parameters);
+            return true;
+        }
+        ScriptReply leased = limiter.leases().takeLate(key, parameters, call.permits());
+        return leased != null && call.complete(leased);
+    }
+
+    private void send(List<PermitRequest> batch, ScriptParameters parameters) {
+        long sentAt = limiter.context().ticker().nanos();
+        Leases.Request lease = limiter.leases().request(key, parameters, sentAt);
         List<PermitRequest> calls = lease == null ? batch : lease.around(batch);
-        decisions
-                .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+        LimitScripts scripts = limiter.scripts();
+        scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
                 .whenComplete((reply, failure) -> {
                     if (failure != null) {
                         fail(batch, failure);
@@ -102,7 +102,7 @@ final class KeyBatch {
                     }
                     ScriptReply[] all;
                     try {
-                        all = ScriptReply.all(reply, calls, terms);
+                        all = ScriptReply.all(reply, calls, parameters);
                     } catch (RuntimeException ex) {
                         // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
                         fail(batch, ex);
@@ -115,23 +115,23 @@ final class KeyBatch {
     /**
      * All calls are completed before the next script call is made, so that those who ask again at once are part of it.
      *
-     * @param first where the verdicts on the batch begin
+     * @param first where the decisions about the batch begin
      */
     private void decided(
             List<PermitRequest> batch, ScriptReply[] all, int first, long sentAt, Leases.@Nullable Request lease) {
         boolean taken = false;
         for (int i = 0; i < batch.size(); i++) {
-            ScriptReply verdict = all[first + i];
-            if (verdict.hasRetry()) {
+            ScriptReply reply = all[first + i];
+            if (reply.hasRetry()) {
                 boolean last = i == batch.size() - 1 || !batch.get(i).asksAs(batch.get(i + 1));
                 if (last) {
                     long hold = lease == null ? 0 : lease.hold();
-                    decisions.denials().add(key, batch.get(i), verdict, sentAt, hold);
+                    limiter.denials().add(key, batch.get(i), reply, sentAt, hold);
                 }
                 taken = false;
-            } else if (verdict.admitted() && !taken) {
+            } else if (reply.admitted() && !taken) {
                 // What was refused before has to wait longer now.
-                decisions.denials().forget(key);
+                limiter.denials().forget(key);
                 taken = true;
             }
         }
@@ -139,10 +139,10 @@ final class KeyBatch {
             lease.answered(all[all.length - 1]);
         }
         for (int i = 0; i < batch.size(); i++) {
-            ScriptReply verdict = all[first + i];
-            if (!batch.get(i).complete(verdict) && verdict.admitted()) {
+            ScriptReply reply = all[first + i];
+            if (!batch.get(i).complete(reply) && reply.admitted()) {
                 // The caller has given up and was decided otherwise; nobody else could give the permits back.
-                decisions.giveBack(key, batch.get(i).permits(), verdict);
+                limiter.giveBack(key, batch.get(i).permits(), reply);
             }
         }
         next();

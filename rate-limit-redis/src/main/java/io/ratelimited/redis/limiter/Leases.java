@@ -58,48 +58,49 @@ final class Leases {
 
     /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
     @Nullable
-    ScriptReply take(String key, LimitTerms terms, long permits) {
-        if (maxOvershoot == 0 || length(terms.limit(), maxOvershoot) == 0) {
+    ScriptReply take(String key, ScriptParameters parameters, long permits) {
+        if (maxOvershoot == 0 || length(parameters.limit(), maxOvershoot) == 0) {
             return null;
         }
         long now = ticker.nanos();
         Hot hot = keys.get(key, name -> new Hot(now));
         synchronized (hot) {
             hot.count(permits, now);
-            return hot.handOut(terms, permits, now);
+            return hot.handOut(parameters, permits, now);
         }
     }
 
     /** Hands out what this node has come to hold while a counted call waited for its turn. */
     @Nullable
-    ScriptReply takeLate(String key, LimitTerms terms, long permits) {
+    ScriptReply takeLate(String key, ScriptParameters parameters, long permits) {
         Hot hot = maxOvershoot == 0 ? null : keys.getIfPresent(key);
         if (hot == null) {
             return null;
         }
         synchronized (hot) {
-            return hot.handOut(terms, permits, ticker.nanos());
+            return hot.handOut(parameters, permits, ticker.nanos());
         }
     }
 
     /** What to ask for beside the calls of a key; null for nothing. */
     @Nullable
-    Request request(String key, LimitTerms terms, long now) {
+    Request request(String key, ScriptParameters parameters, long now) {
         if (maxOvershoot == 0) {
             return null;
         }
         Hot hot = keys.getIfPresent(key);
-        long length = length(terms.limit(), maxOvershoot);
+        long length = length(parameters.limit(), maxOvershoot);
         if (hot == null || length == 0) {
             return null;
         }
         synchronized (hot) {
-            PermitRequest refund = hot.left > 0 && hot.terms == terms ? PermitRequest.refund(hot.left, hot.mark) : null;
+            PermitRequest refund =
+                    hot.left > 0 && hot.parameters == parameters ? PermitRequest.refund(hot.left, hot.mark) : null;
             hot.left = 0;
             if (refund == null && hot.rate < HOT) {
                 return null;
             }
-            return new Request(hot, terms, refund, size(hot, terms.limit(), length, now), now, length);
+            return new Request(hot, parameters, refund, size(hot, parameters.limit(), length, now), now, length);
         }
     }
 
@@ -112,7 +113,7 @@ final class Leases {
         double perNano = (double) limit.rate().permits() / limit.rate().period().toNanos();
         double refilled = limit.algorithm() == Algorithm.FIXED_WINDOW ? 0 : (now - hot.answeredAt) * perNano;
         double capacity = (double) limit.capacity();
-        double left = hot.terms == null ? capacity : Math.min(capacity, hot.remaining + refilled);
+        double left = hot.parameters == null ? capacity : Math.min(capacity, hot.remaining + refilled);
         double used = hot.rate * length / TimeUnit.SECONDS.toNanos(1);
         return (long) Math.min(Math.min(used, perNano * length / sharers), left / sharers);
     }
@@ -125,7 +126,7 @@ final class Leases {
         /** Permits a second that are asked for here. */
         private double rate;
 
-        private @Nullable LimitTerms terms;
+        private @Nullable ScriptParameters parameters;
         private long left;
         /** When what is left is no longer ours to hand out. */
         private long until;
@@ -141,8 +142,8 @@ final class Leases {
             this.answeredAt = now;
         }
 
-        private @Nullable ScriptReply handOut(LimitTerms current, long permits, long now) {
-            if (terms != current || left < permits || now - until >= 0) {
+        private @Nullable ScriptReply handOut(ScriptParameters current, long permits, long now) {
+            if (parameters != current || left < permits || now - until >= 0) {
                 return null;
             }
             left -= permits;
@@ -164,16 +165,21 @@ final class Leases {
     static final class Request {
 
         private final Hot hot;
-        private final LimitTerms terms;
+        private final ScriptParameters parameters;
         private final @Nullable PermitRequest refund;
         private final long size;
         private final long sentAt;
         private final long length;
 
         private Request(
-                Hot hot, LimitTerms terms, @Nullable PermitRequest refund, long size, long sentAt, long length) {
+                Hot hot,
+                ScriptParameters parameters,
+                @Nullable PermitRequest refund,
+                long size,
+                long sentAt,
+                long length) {
             this.hot = hot;
-            this.terms = terms;
+            this.parameters = parameters;
             this.refund = refund;
             this.size = size;
             this.sentAt = sentAt;
@@ -195,23 +201,23 @@ final class Leases {
 
         /** For how long a refused key is left alone, so that there is enough to lease by then. */
         long hold() {
-            long untilFull = (long) ((double) terms.limit().capacity()
-                    * terms.limit().rate().period().toNanos()
-                    / terms.limit().rate().permits());
-            return terms.limit().algorithm() == Algorithm.FIXED_WINDOW ? 0 : Math.min(length / 2, untilFull / 2);
+            long untilFull = (long) ((double) parameters.limit().capacity()
+                    * parameters.limit().rate().period().toNanos()
+                    / parameters.limit().rate().permits());
+            return parameters.limit().algorithm() == Algorithm.FIXED_WINDOW ? 0 : Math.min(length / 2, untilFull / 2);
         }
 
         /** The last answer: what is left in Redis, and whether the wish was granted if there was one. */
         void answered(ScriptReply last) {
             synchronized (hot) {
-                hot.terms = terms;
+                hot.parameters = parameters;
                 hot.remaining = last.remaining();
                 hot.answeredAt = sentAt;
                 hot.wholeAt = sentAt + last.reset();
                 if (size > 0 && last.admitted()) {
                     hot.left = size;
                     hot.mark = last.mark().toString();
-                    boolean window = terms.limit().algorithm() == Algorithm.FIXED_WINDOW;
+                    boolean window = parameters.limit().algorithm() == Algorithm.FIXED_WINDOW;
                     hot.until = sentAt + (window ? Math.min(length, last.reset()) : length);
                 }
             }

@@ -16,43 +16,50 @@ final class LimitScripts {
     private final Ticker ticker;
     private final LongSupplier origin;
 
-    private volatile LimitTerms terms;
-    private volatile ZoneOffsets offsets;
+    private volatile ScriptParameters parameters;
 
     LimitScripts(LimiterContext context, Limit limit) {
         this.connection = context.connection();
         this.ticker = context.ticker();
         this.origin = context.origin();
-        this.terms = new LimitTerms(limit);
-        this.offsets = new ZoneOffsets(limit, ticker);
+        this.parameters = new ScriptParameters(limit, ticker, origin);
     }
 
     /** From now on every call is decided by another limit. */
     void update(Limit limit) {
-        offsets = new ZoneOffsets(limit, ticker);
-        terms = new LimitTerms(limit);
+        parameters = new ScriptParameters(limit, ticker, origin);
     }
 
-    LimitTerms terms() {
-        return terms;
+    ScriptParameters parameters() {
+        return parameters;
     }
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
-    ScriptArguments begin(String operation, LimitTerms current, int calls) {
+    ScriptArguments begin(String operation, ScriptParameters current, int calls) {
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(operation).add(1);
-        appendTo(args, current);
+        current.appendTo(args);
         return args.add(calls);
     }
 
-    void appendTo(ScriptArguments args, LimitTerms current) {
-        current.appendTo(args, origin.getAsLong(), offsets);
+    /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls are given once. */
+    ScriptArguments arguments(String operation, ScriptParameters current, List<PermitRequest> calls) {
+        PermitRequest first = calls.get(0);
+        boolean equal = true;
+        for (int i = 0; i < calls.size() && equal; i++) {
+            equal = first.asksAs(calls.get(i));
+        }
+        ScriptArguments args = begin(operation, current, calls.size());
+        for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
+            current.addCost(args, call.permits()).add(call.waitArgument());
+        }
+        return args;
     }
 
     /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */
-    CompletableFuture<List<Object>> eval(Script script, String key, ScriptArguments args) {
+    CompletableFuture<List<Object>> eval(ScriptParameters current, String key, ScriptArguments args) {
         String[] keys = {key};
-        return connection.eval(script, keys, args).thenCompose(reply -> {
+        return connection.eval(current.script(), keys, args).thenCompose(reply -> {
             boolean foreign = reply.size() == 1 && reply.get(0) instanceof Long code && code == -1;
             return foreign ? connection.eval(Script.ALL, keys, args) : CompletableFuture.completedFuture(reply);
         });

@@ -5,21 +5,37 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
-import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides for a limit that counts over time while Redis does not. The local limiter has this node's share. Buckets begin
- * empty with each outage and windows keep what they hold from one outage to the next, so that an outage gives nobody a
- * burst again. What is admitted here is charged in Redis when it is back. Thread-safe.
+ * Decides for a limit that counts over time by this node's share, while Redis does not. Buckets begin empty with each
+ * outage and windows keep what they hold from one outage to the next, so that an outage gives nobody a burst again. What
+ * is admitted here is charged in Redis as soon as that answers, for a bounded number of keys: those with the fewest permits
+ * are forgotten first. Thread-safe.
  */
 final class LocalFallback {
 
+    private static final int MOST_KEYS = 10_000;
+    private static final long CHARGE_MILLIS = 500;
+    /** Keys that are charged at a time, so that charges do not crowd out the ends of calls. */
+    private static final int MOST_CHARGES = 1_000;
+
+    private static final long NEXT_CHARGE_MILLIS = 20;
+
     private final LimiterContext context;
     private final LimiterOptions options;
-    private final LocalCharges charges = new LocalCharges();
+    private final Charges charges;
+    /** Permits that were given away here, for each caller. Guarded by itself. */
+    private final Map<@Nullable String, Long> spent = new HashMap<>();
+
+    private final AtomicBoolean chargeIsDue = new AtomicBoolean();
     private Limit limit;
     private @Nullable InMemoryRateLimiter local;
     /** The outage and the number of nodes for which {@link #local} was made. */
@@ -27,16 +43,24 @@ final class LocalFallback {
 
     private int nodes;
 
-    LocalFallback(LimiterContext context, LimiterOptions options, Limit limit) {
+    /** Charges callers in Redis. */
+    interface Charges {
+
+        boolean isPossible(@Nullable String caller);
+
+        void take(@Nullable String caller, long permits);
+    }
+
+    LocalFallback(LimiterContext context, LimiterOptions options, Limit limit, Charges charges) {
         this.context = context;
         this.options = options;
         this.limit = limit;
-        if (options.onFailure() == FailureMode.LOCAL) {
-            // Loads classes that the first caller of an outage would have to wait for.
-            Reservation unused = InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1)
-                    .reserve("", 1, 0);
-            new LocalReservation(unused, true, new LocalCharges(), "", 1).decision();
-        }
+        this.charges = charges;
+        // Loads classes that the first caller of an outage would have to wait for.
+        Reservation unused =
+                InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
+        new LocalReservation(unused, null, 1).decision();
+        context.connection().onRecovery(() -> charge(true));
     }
 
     private synchronized InMemoryRateLimiter local() {
@@ -64,101 +88,134 @@ final class LocalFallback {
         local = null;
     }
 
-    synchronized long keys() {
-        return local == null ? 0 : local.keys();
+    private synchronized Limit limit() {
+        return limit;
     }
 
-    synchronized int waiting() {
-        return local == null ? 0 : local.waiting();
+    private synchronized @Nullable InMemoryRateLimiter current() {
+        return local;
+    }
+
+    long keys() {
+        InMemoryRateLimiter current = current();
+        return current == null ? 0 : current.keys();
+    }
+
+    int waiting() {
+        InMemoryRateLimiter current = current();
+        return current == null ? 0 : current.waiting();
     }
 
     void reset(@Nullable String caller) {
-        charges.forget(caller);
-        InMemoryRateLimiter current;
-        synchronized (this) {
-            current = local;
+        synchronized (spent) {
+            spent.remove(caller);
         }
+        InMemoryRateLimiter current = current();
         if (current != null) {
             current.reset(caller);
         }
     }
 
-    /** What has been admitted here since the last time, to be charged in Redis. */
-    LocalCharges charges() {
-        return charges;
+    Reservation reserve(@Nullable String caller, long permits, long maxWait) {
+        Reservation decided = local().reserve(caller, permits, maxWait);
+        if (!decided.isRefused()) {
+            spend(caller, permits);
+        }
+        return new LocalReservation(decided, caller, permits);
     }
 
-    Reservation reserve(@Nullable String caller, long permits, long maxWait, Throwable failure) {
-        return switch (options.onFailure()) {
-            case LOCAL -> {
-                Reservation decided = local().reserve(caller, permits, maxWait);
-                if (!decided.isRefused()) {
-                    charges.add(caller, permits);
-                }
-                yield new LocalReservation(decided, fits(permits), charges, caller, permits);
-            }
-            case ALLOW -> new FixedReservation(fixed(limit().name(), true));
-            case DENY -> new FixedReservation(fixed(limit().name(), false));
-            case THROW -> throw unavailable(failure);
-        };
+    Decision peek(@Nullable String caller, long permits, long maxWait) {
+        return described(local().peek(caller, permits, maxWait), permits);
     }
 
-    Decision peek(@Nullable String caller, long permits, long maxWait, Throwable failure) {
-        return switch (options.onFailure()) {
-            case LOCAL -> LocalReservation.described(local().peek(caller, permits, maxWait), fits(permits));
-            case ALLOW -> fixed(limit().name(), true);
-            case DENY -> fixed(limit().name(), false);
-            case THROW -> throw unavailable(failure);
-        };
-    }
-
-    private boolean fits(long permits) {
-        return permits <= limit().capacity();
-    }
-
-    private synchronized Limit limit() {
-        return limit;
-    }
-
-    static Decision fixed(String limit, boolean admitted) {
+    /** What is too much for this node alone, but not for the whole limit, is not refused for good. */
+    private Decision described(Decision decision, long permits) {
         return new Decision(
-                limit, admitted, Duration.ZERO, null, false, admitted ? 1 : 0, Duration.ZERO, Source.FALLBACK);
+                decision.limit(),
+                decision.admitted(),
+                decision.waitTime(),
+                decision.retryAfter(),
+                decision.never() && permits > limit().capacity(),
+                decision.remaining(),
+                decision.reset(),
+                Source.FALLBACK);
     }
 
-    private RuntimeException unavailable(Throwable failure) {
-        return context.unavailable().apply("limit '" + limit().name() + "' could not be decided", failure);
+    private void spend(@Nullable String caller, long permits) {
+        synchronized (spent) {
+            spent.merge(caller, permits, (before, more) -> Math.max(before, before + more));
+            if (spent.size() > 2 * MOST_KEYS) {
+                List<Charge> dearest = dearest(spent);
+                spent.clear();
+                dearest.subList(0, MOST_KEYS).forEach(charge -> spent.put(charge.caller, charge.permits));
+            }
+        }
+        // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
+        chargeAfter(CHARGE_MILLIS);
+    }
+
+    private void chargeAfter(long millis) {
+        if (!chargeIsDue.getAndSet(true)) {
+            context.connection().later(millis, () -> {
+                chargeIsDue.set(false);
+                charge(false);
+            });
+        }
+    }
+
+    /**
+     * Takes in Redis what was given away here, the dearest first.
+     *
+     * @param back Redis answers again, though nobody is asked yet: the charges have to come first
+     */
+    private void charge(boolean back) {
+        List<Charge> due = new ArrayList<>();
+        boolean isEmpty;
+        synchronized (spent) {
+            for (Charge charge : dearest(spent)) {
+                if (due.size() < MOST_CHARGES && (back || charges.isPossible(charge.caller))) {
+                    due.add(charge);
+                    spent.remove(charge.caller);
+                }
+            }
+            isEmpty = spent.isEmpty();
+        }
+        long most = mostCharged();
+        due.forEach(charge -> charges.take(charge.caller, Math.min(most, charge.permits)));
+        if (!isEmpty) {
+            chargeAfter(due.size() == MOST_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
+        }
+    }
+
+    private record Charge(@Nullable String caller, long permits) {}
+
+    private static List<Charge> dearest(Map<@Nullable String, Long> permits) {
+        List<Charge> all = new ArrayList<>();
+        permits.forEach((caller, count) -> all.add(new Charge(caller, count)));
+        all.sort(Comparator.comparingLong(Charge::permits).reversed());
+        return all;
+    }
+
+    /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
+    private long mostCharged() {
+        Limit whole = limit();
+        long held =
+                Math.min(whole.capacity(), Math.max(whole.burst(), whole.rate().permits()));
+        return Math.max(1, held / Math.max(1, context.nodes().getAsInt()));
     }
 
     /** Decided by this process. */
-    private static final class LocalReservation implements Reservation {
+    private final class LocalReservation implements Reservation {
 
         private final Reservation reservation;
-        private final boolean fits;
-        private final LocalCharges charges;
         private final @Nullable String caller;
         private final long permits;
         private final AtomicBoolean ended = new AtomicBoolean();
 
-        /** @param fits the whole limit has so many permits: what is too much for this node alone is not refused for good */
-        private LocalReservation(
-                Reservation reservation, boolean fits, LocalCharges charges, @Nullable String caller, long permits) {
+        private LocalReservation(Reservation reservation, @Nullable String caller, long permits) {
             this.reservation = reservation;
-            this.fits = fits;
-            this.charges = charges;
             this.caller = caller;
             this.permits = permits;
-        }
-
-        private static Decision described(Decision decision, boolean fits) {
-            return new Decision(
-                    decision.limit(),
-                    decision.admitted(),
-                    decision.waitTime(),
-                    decision.retryAfter(),
-                    decision.never() && !fits,
-                    decision.remaining(),
-                    decision.reset(),
-                    Source.FALLBACK);
         }
 
         @Override
@@ -178,7 +235,7 @@ final class LocalFallback {
 
         @Override
         public Decision decision() {
-            return described(reservation.decision(), fits);
+            return described(reservation.decision(), permits);
         }
 
         @Override
@@ -194,7 +251,9 @@ final class LocalFallback {
         @Override
         public void cancel() {
             if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                charges.remove(caller, permits);
+                synchronized (spent) {
+                    spent.computeIfPresent(caller, (key, before) -> before > permits ? before - permits : null);
+                }
             }
             reservation.cancel();
         }

@@ -16,6 +16,8 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Several limits on one call: all of them admit it, or nothing is taken. By one script where all keys may be in one. Where
@@ -24,12 +26,25 @@ import java.util.concurrent.ExecutionException;
  */
 final class MultiLimitCall {
 
-    private final List<Claim> claims;
+    private final List<Part> parts = new ArrayList<>();
     private final LimiterContext context;
 
+    /** A claim with the longest wait that its limit allows now. */
+    private record Part(RemoteLimiter limiter, @Nullable String caller, long permits, long maxWait) {
+
+        private String name() {
+            return limiter.name(caller);
+        }
+    }
+
     MultiLimitCall(List<Claim> claims, LimiterContext context) {
-        this.claims = claims;
         this.context = context;
+        for (Claim claim : claims) {
+            RemoteLimiter.requirePermits(claim.permits());
+            RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
+            long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
+            parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
+        }
     }
 
     /** Whether all claims are for limits on this connection. */
@@ -45,9 +60,11 @@ final class MultiLimitCall {
     /** The reservations of all claims, or a single refused one. */
     List<Reservation> reserve() {
         try {
-            return Replies.await(decide(), context.connection().timeoutNanos());
+            return Replies.await(
+                    RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack),
+                    context.connection().timeoutNanos());
         } catch (ExecutionException ex) {
-            return withoutRedis(Replies.cause(ex));
+            return withoutRedis(ex);
         }
     }
 
@@ -55,45 +72,32 @@ final class MultiLimitCall {
     CompletableFuture<List<Reservation>> reserveAsync() {
         CompletableFuture<List<Reservation>> asked = decide();
         context.connection().limitTime(asked);
-        CompletableFuture<List<Reservation>> result = new CompletableFuture<>();
-        asked.handleAsync(
-                        (decided, failure) -> decided != null ? decided : withoutRedis(Replies.cause(failure)),
-                        context.callers())
-                .whenComplete((reservations, failure) -> {
-                    if (failure != null) {
-                        result.completeExceptionally(failure);
-                    } else if (!result.complete(reservations)) {
-                        reservations.forEach(Reservation::cancel);
-                    }
-                });
-        return result;
+        return RemoteLimiter.orGivenBack(
+                asked.handleAsync(
+                                (decided, failure) -> decided != null ? decided : withoutRedis(failure),
+                                context.callers()),
+                MultiLimitCall::giveBack);
+    }
+
+    private static void giveBack(List<Reservation> reservations) {
+        reservations.forEach(Reservation::cancel);
     }
 
     private CompletableFuture<List<Reservation>> decide() {
-        claims.forEach(claim -> RedisRateLimiter.requirePermits(claim.permits()));
-        CompletableFuture<List<Reservation>> result = new CompletableFuture<>();
-        (fitsOneScript() ? byOneScript() : byScriptsOfTheirOwn()).whenComplete((reservations, failure) -> {
-            if (failure != null) {
-                result.completeExceptionally(failure);
-            } else if (!result.complete(reservations)) {
-                // The caller has given up, and was decided otherwise.
-                reservations.forEach(Reservation::cancel);
-            }
-        });
-        return result;
+        return fitsOneScript() ? byOneScript() : byScriptsOfTheirOwn();
     }
 
     private boolean fitsOneScript() {
         Set<String> names = new HashSet<>();
-        String caller = KeyNames.text(claims.get(0).key());
-        for (Claim claim : claims) {
-            if (!(claim.limiter() instanceof RedisRateLimiter limiter)
-                    || limiter.terms().isConstant()
-                    || limiter.terms().isNever(claim.permits())
-                    || !names.add(limiter.name(KeyNames.text(claim.key())))) {
+        String caller = parts.get(0).caller;
+        for (Part part : parts) {
+            if (!(part.limiter instanceof RedisRateLimiter limiter)
+                    || limiter.parameters().isConstant()
+                    || limiter.parameters().isNever(part.permits)
+                    || !names.add(part.name())) {
                 return false;
             }
-            boolean sameSlot = caller != null && Objects.equals(caller, KeyNames.text(claim.key()));
+            boolean sameSlot = caller != null && Objects.equals(caller, part.caller);
             if (context.connection().isCluster() && !sameSlot) {
                 return false;
             }
@@ -102,55 +106,52 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> byOneScript() {
-        List<Part> parts = new ArrayList<>(claims.size());
-        for (int i = 0; i < claims.size(); i++) {
-            Claim claim = claims.get(i);
-            RedisRateLimiter limiter = (RedisRateLimiter) claim.limiter();
-            String name = limiter.name(KeyNames.text(claim.key()));
-            Part part = new Part(
-                    limiter, name, limiter.terms(), claim.permits(), limiter.longestWait(claim.maxWaitNanos()));
-            ScriptReply known = limiter.decisions().knownUnleased(name, part.permits, part.maxWait);
-            if (known != null && !known.admitted()) {
-                return CompletableFuture.completedFuture(refused(known.decision(), i));
-            }
-            parts.add(part);
-        }
         ScriptArguments args = new ScriptArguments()
                 .add(context.connection().time())
                 .add("take")
                 .add(parts.size());
-        parts.forEach(part -> part.limiter.decisions().scripts().appendTo(args, part.terms));
-        args.add(1);
-        parts.forEach(part -> RemoteDecisions.add(args, part.permits, part.terms.cost(part.permits))
-                .add(Math.min(LimitTerms.FAR, part.maxWait / 1000)));
+        ScriptArguments calls = new ScriptArguments();
+        List<ScriptParameters> used = new ArrayList<>();
+        for (int i = 0; i < parts.size(); i++) {
+            Part part = parts.get(i);
+            ScriptParameters current = part.limiter.parameters();
+            ScriptReply known = rate(part).knownUnleased(part.name(), current, part.permits, part.maxWait);
+            if (known != null && !known.admitted()) {
+                return CompletableFuture.completedFuture(refused(known.decision(), i));
+            }
+            used.add(current);
+            current.appendTo(args);
+            current.addCost(calls, part.permits).add(Math.min(ScriptParameters.FAR, part.maxWait / 1000));
+        }
+        args.add(1).add(calls);
         long sentAt = context.ticker().nanos();
         String[] names = parts.stream().map(Part::name).toArray(String[]::new);
-        return context.connection().eval(Script.ALL, names, args).thenApply(reply -> decided(parts, reply, sentAt));
+        return context.connection().eval(Script.ALL, names, args).thenApply(reply -> decided(used, reply, sentAt));
     }
 
-    /** A claim in the words of the script. */
-    private record Part(RedisRateLimiter limiter, String name, LimitTerms terms, long permits, long maxWait) {}
+    private static RedisRateLimiter rate(Part part) {
+        return (RedisRateLimiter) part.limiter;
+    }
 
-    private static List<Reservation> decided(List<Part> parts, List<Object> reply, long sentAt) {
+    private List<Reservation> decided(List<ScriptParameters> used, List<Object> reply, long sentAt) {
         List<Reservation> taken = new ArrayList<>(parts.size());
         int refused = -1;
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            ScriptReply verdict = ScriptReply.of(reply, 4 * i, part.terms);
-            Reservation reservation = part.limiter.reservation(part.name, part.permits, verdict);
-            taken.add(reservation);
-            if (!verdict.admitted() && refused < 0) {
+            ScriptReply decided = ScriptReply.of(reply, 4 * i, used.get(i));
+            taken.add(rate(part).reservation(part.name(), part.permits, decided));
+            if (!decided.admitted() && refused < 0) {
                 refused = i;
             }
-            if (verdict.hasRetry()) {
+            if (decided.hasRetry()) {
                 PermitRequest request = new PermitRequest(part.permits, part.maxWait);
-                part.limiter.decisions().denials().add(part.name, request, verdict, sentAt, 0);
+                rate(part).denials().add(part.name(), request, decided, sentAt, 0);
             }
         }
         if (refused >= 0) {
             return refused(taken.get(refused).decision(), refused);
         }
-        parts.forEach(part -> part.limiter.decisions().denials().forget(part.name));
+        parts.forEach(part -> rate(part).denials().forget(part.name()));
         return taken;
     }
 
@@ -160,72 +161,69 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
-        List<CompletableFuture<Decision>> asked = new ArrayList<>(claims.size());
-        for (Claim claim : claims) {
-            RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
-            asked.add(limiter.peekInRedis(claim.key(), claim.permits(), claim.maxWaitNanos())
-                    .exceptionally(failure -> limiter.peekWithoutRedis(
-                            claim.key(), claim.permits(), claim.maxWaitNanos(), Replies.cause(failure))));
-        }
-        return CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new))
-                .thenCompose(all -> {
-                    for (int i = 0; i < asked.size(); i++) {
-                        Decision decision = asked.get(i).join();
+        return all(part -> part.limiter
+                        .peekInRedis(part.caller, part.permits, part.maxWait)
+                        .exceptionally(failure ->
+                                part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)))
+                .thenCompose(decisions -> {
+                    for (int i = 0; i < decisions.size(); i++) {
+                        Decision decision = decisions.get(i).join();
                         if (!decision.admitted()) {
                             return CompletableFuture.completedFuture(refused(decision, i));
                         }
                     }
-                    return takeAll();
+                    return all(part -> part.limiter
+                                    .reserveInRedis(part.caller, part.permits, part.maxWait)
+                                    .exceptionally(failure -> part.limiter.reserveWithoutRedis(
+                                            part.caller, part.permits, part.maxWait, failure)))
+                            .thenApply(MultiLimitCall::allOrNone);
                 });
     }
 
-    private CompletableFuture<List<Reservation>> takeAll() {
-        List<CompletableFuture<Reservation>> taken = new ArrayList<>(claims.size());
-        for (Claim claim : claims) {
-            RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
-            taken.add(limiter.reserveInRedis(claim.key(), claim.permits(), claim.maxWaitNanos())
-                    .exceptionally(failure -> limiter.reserveWithoutRedis(
-                            claim.key(), claim.permits(), claim.maxWaitNanos(), Replies.cause(failure))));
+    /** Asks all limits at the same time. Completes, when all have decided or failed, with what became of each. */
+    private <T> CompletableFuture<List<CompletableFuture<T>>> all(Function<Part, CompletableFuture<T>> ask) {
+        List<CompletableFuture<T>> asked = parts.stream().map(ask).toList();
+        return CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new))
+                .handle((done, failure) -> asked);
+    }
+
+    private static List<Reservation> allOrNone(List<CompletableFuture<Reservation>> taken) {
+        List<Reservation> reservations = new ArrayList<>(taken.size());
+        try {
+            for (CompletableFuture<Reservation> one : taken) {
+                reservations.add(one.join());
+            }
+        } catch (RuntimeException ex) {
+            taken.stream()
+                    .filter(one -> !one.isCompletedExceptionally())
+                    .forEach(one -> one.join().cancel());
+            throw ex;
         }
-        return CompletableFuture.allOf(taken.toArray(CompletableFuture<?>[]::new))
-                .handle((all, failure) -> {
-                    List<Reservation> reservations = new ArrayList<>(taken.size());
-                    int refused = -1;
-                    for (int i = 0; i < taken.size(); i++) {
-                        CompletableFuture<Reservation> one = taken.get(i);
-                        if (!one.isCompletedExceptionally()) {
-                            reservations.add(one.join());
-                            refused = refused < 0 && one.join().isRefused() ? i : refused;
-                        }
-                    }
-                    if (failure == null && refused < 0) {
-                        return CompletableFuture.completedFuture(reservations);
-                    }
-                    reservations.forEach(Reservation::cancel);
-                    return failure != null
-                            ? CompletableFuture.<List<Reservation>>failedFuture(failure)
-                            : CompletableFuture.completedFuture(
-                                    refused(taken.get(refused).join().decision(), refused));
-                })
-                .thenCompose(decided -> decided);
+        for (int i = 0; i < reservations.size(); i++) {
+            if (reservations.get(i).isRefused()) {
+                giveBack(reservations);
+                return refused(reservations.get(i).decision(), i);
+            }
+        }
+        return reservations;
     }
 
     /** Redis has not decided. */
     private List<Reservation> withoutRedis(Throwable failure) {
         List<Reservation> taken = new ArrayList<>();
         try {
-            for (int i = 0; i < claims.size(); i++) {
-                Claim claim = claims.get(i);
-                Reservation reservation = ((RemoteLimiter) claim.limiter())
-                        .reserveWithoutRedis(claim.key(), claim.permits(), claim.maxWaitNanos(), failure);
+            for (int i = 0; i < parts.size(); i++) {
+                Part part = parts.get(i);
+                Reservation reservation =
+                        part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure);
                 if (reservation.isRefused()) {
-                    taken.forEach(Reservation::cancel);
+                    giveBack(taken);
                     return refused(reservation.decision(), i);
                 }
                 taken.add(reservation);
             }
         } catch (RuntimeException | Error ex) {
-            taken.forEach(Reservation::cancel);
+            giveBack(taken);
             throw ex;
         }
         return taken;

@@ -1,8 +1,6 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.redis.connection.Replies;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /** One call that wants permits; completes with what was decided, or with the reason why Redis did not. */
@@ -20,7 +18,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded) {
         this.refunded = refunded;
         this.permits = permits;
-        this.maxWaitMicros = Math.min(LimitTerms.FAR, maxWaitNanos / 1000);
+        this.maxWaitMicros = Math.min(ScriptParameters.FAR, maxWaitNanos / 1000);
     }
 
     /** Gives permits back on the way. */
@@ -47,10 +45,5 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     /** What the script is told of the wait; see {@code decide.lua}. */
     String waitArgument() {
         return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
-    }
-
-    /** Blocks until decided, at the longest for the timeout. */
-    ScriptReply await(long timeoutNanos) throws ExecutionException {
-        return Replies.await(this, timeoutNanos);
     }
 }

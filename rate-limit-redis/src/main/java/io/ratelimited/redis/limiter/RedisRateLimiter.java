@@ -1,58 +1,43 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.core.WaitingRoom;
-import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides in Redis, for every node that uses the same limit there: one script call a decision, or less, since a refusal
- * is remembered until its retry-after and calls of one key that arrive together are decided together. Keys are compared
- * by their text. While Redis does not answer, decides as the limit's {@code on-failure} says; see {@link
- * Decision#source()}. Thread-safe. For limits that count over time; {@link RedisConcurrencyLimiter} counts calls in flight.
- *
- * <p>{@link #reserve} and its kin block for a round trip, at the most for the timeout; {@link #reserveAsync} never blocks.
+ * Decides in Redis, for every node that uses the same limit there: one script call a decision, or less, since permits are
+ * leased, a refusal is remembered until its retry-after, and calls of one key that arrive together are decided together.
+ * For limits that count over time; {@link RedisConcurrencyLimiter} counts calls in flight.
  */
-public final class RedisRateLimiter implements RemoteLimiter {
+public final class RedisRateLimiter extends RemoteLimiter {
 
-    private final LimiterContext context;
-    private final String tier;
-    private final RemoteDecisions decisions;
-    private final LocalFallback fallback;
-    private final WaitingRoom waitingRoom;
+    private final DenialCache denials;
+    private final Leases leases;
+    private final LocalFallback local;
+    private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
 
     public RedisRateLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
-        this.context = context;
-        this.tier = options.tier();
-        this.decisions = new RemoteDecisions(context, limit, options);
-        this.fallback = new LocalFallback(context, options, limit);
-        this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
-        context.connection().onRecovery(this::charge);
-    }
+        super(context, limit, options);
+        this.denials = new DenialCache(context.ticker(), options.maximumKeys());
+        this.leases = new Leases(context.ticker(), context.nodes(), options);
+        this.local = new LocalFallback(context, options, limit, new LocalFallback.Charges() {
+            @Override
+            public boolean isPossible(@Nullable String caller) {
+                return !connection().isDown(name(caller));
+            }
 
-    /** What this node has admitted by itself is taken in Redis before it decides again. */
-    private void charge() {
-        long most = LocalCharges.most(limit(), context.nodes().getAsInt());
-        fallback.charges().drain().forEach(charge -> {
-            if (!terms().isConstant()) {
-                decisions.charge(name(charge.getKey()), Math.min(most, charge.getValue()));
+            @Override
+            public void take(@Nullable String caller, long permits) {
+                charge(name(caller), permits);
             }
         });
-    }
-
-    @Override
-    public Limit limit() {
-        return terms().limit();
     }
 
     @Override
@@ -60,136 +45,126 @@ public final class RedisRateLimiter implements RemoteLimiter {
         requirePermits(permits);
         String caller = KeyNames.text(key);
         String name = name(caller);
-        ScriptReply known = decisions.known(name, permits, 0);
+        ScriptReply known = known(name, permits, 0);
         if (known != null) {
             return known.admitted();
         }
-        PermitRequest request = decisions.submit(name, permits, 0);
         try {
-            return request.await(context.connection().timeoutNanos()).admitted();
+            return Replies.await(submit(name, permits, 0), connection().timeoutNanos())
+                    .admitted();
         } catch (ExecutionException ex) {
-            return !fallback.reserve(caller, permits, 0, Replies.cause(ex)).isRefused();
+            return !reserveWithoutRedis(caller, permits, 0, ex).isRefused();
         }
     }
 
     @Override
-    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
-        String caller = KeyNames.text(key);
+    CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
         String name = name(caller);
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
-        ScriptReply known = decisions.known(name, permits, maxWait);
-        if (known != null) {
-            return reservation(name, permits, known);
-        }
-        PermitRequest request = decisions.submit(name, permits, maxWait);
-        try {
-            return reservation(name, permits, request.await(context.connection().timeoutNanos()));
-        } catch (ExecutionException ex) {
-            return fallback.reserve(caller, permits, maxWait, Replies.cause(ex));
-        }
-    }
-
-    @Override
-    public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
-        CompletableFuture<Reservation> decided = reserveInRedis(key, permits, maxWaitNanos);
-        if (decided.isDone() && !decided.isCompletedExceptionally()) {
-            return decided;
-        }
-        return delivered(decided.handleAsync(
-                (reservation, failure) -> reservation != null
-                        ? reservation
-                        : reserveWithoutRedis(key, permits, maxWaitNanos, Replies.cause(failure)),
-                context.callers()));
-    }
-
-    /** Gives back what arrives for a caller that has cancelled its future. */
-    static CompletableFuture<Reservation> delivered(CompletableFuture<Reservation> decided) {
-        CompletableFuture<Reservation> result = new CompletableFuture<>();
-        decided.whenComplete((reservation, failure) -> {
-            if (failure != null) {
-                result.completeExceptionally(failure);
-            } else if (!result.complete(reservation)) {
-                reservation.cancel();
-            }
-        });
-        return result;
-    }
-
-    @Override
-    public boolean canJoin(List<Claim> claims) {
-        return MultiLimitCall.canDecide(claims, context.connection());
-    }
-
-    @Override
-    public List<Reservation> reserveTogether(List<Claim> claims) {
-        return new MultiLimitCall(claims, context).reserve();
-    }
-
-    @Override
-    public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
-        return new MultiLimitCall(claims, context).reserveAsync();
-    }
-
-    @Override
-    public GuardedConnection connection() {
-        return context.connection();
-    }
-
-    @Override
-    public CompletableFuture<Decision> peekInRedis(@Nullable Object key, long permits, long maxWaitNanos) {
-        LimitTerms current = terms();
-        if (current.isConstant()) {
-            return CompletableFuture.completedFuture(
-                    RemoteDecisions.constant(current).decision());
-        }
-        boolean never = current.isNever(permits);
-        PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWaitNanos));
-        return decisions
-                .eval(
-                        current.script(),
-                        name(KeyNames.text(key)),
-                        decisions.arguments("peek", current, List.of(request)))
-                .thenApply(reply -> {
-                    ScriptReply verdict = ScriptReply.of(reply, 0, current);
-                    return (never ? verdict.outcome(ScriptReply.NEVER) : verdict).decision();
-                });
-    }
-
-    @Override
-    public CompletableFuture<Reservation> reserveInRedis(@Nullable Object key, long permits, long maxWaitNanos) {
-        String name = name(KeyNames.text(key));
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
-        ScriptReply known = decisions.known(name, permits, maxWait);
+        ScriptReply known = known(name, permits, maxWait);
         if (known != null) {
             return CompletableFuture.completedFuture(reservation(name, permits, known));
         }
-        PermitRequest request = decisions.submit(name, permits, maxWait);
-        context.connection().limitTime(request);
-        return request.thenApply(verdict -> reservation(name, permits, verdict));
+        PermitRequest request = submit(name, permits, maxWait);
+        connection().limitTime(request);
+        return request.thenApply(reply -> reservation(name, permits, reply));
     }
 
-    @Override
-    public Decision peekWithoutRedis(@Nullable Object key, long permits, long maxWaitNanos, Throwable failure) {
-        return fallback.peek(KeyNames.text(key), permits, Math.max(0, maxWaitNanos), failure);
+    Reservation reservation(String name, long permits, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
     }
 
-    @Override
-    public Reservation reserveWithoutRedis(@Nullable Object key, long permits, long maxWaitNanos, Throwable failure) {
-        return fallback.reserve(KeyNames.text(key), permits, waitingRoom.longestWait(maxWaitNanos), failure);
+    /** What is decided without asking Redis; null when it has to be asked. */
+    private @Nullable ScriptReply known(String name, long permits, long maxWait) {
+        ScriptParameters current = parameters();
+        boolean leasable = !current.isConstant() && !current.isNever(permits);
+        ScriptReply leased = leasable ? leases.take(name, current, permits) : null;
+        return leased != null ? leased : knownUnleased(name, current, permits, maxWait);
     }
 
-    @Override
-    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
-        try {
-            return Replies.await(
-                    peekInRedis(key, permits, maxWaitNanos),
-                    context.connection().timeoutNanos());
-        } catch (ExecutionException ex) {
-            return peekWithoutRedis(key, permits, maxWaitNanos, Replies.cause(ex));
+    /** {@link #known}, for a call that pays in Redis if it goes. */
+    @Nullable
+    ScriptReply knownUnleased(String name, ScriptParameters current, long permits, long maxWait) {
+        if (current.isConstant()) {
+            return ScriptReply.constant(current);
         }
+        return current.isNever(permits)
+                ? null
+                : denials.find(name, current, permits, Math.min(ScriptParameters.FAR, maxWait / 1000));
+    }
+
+    /** Asks Redis, together with other callers of the key. */
+    private PermitRequest submit(String name, long permits, long maxWait) {
+        PermitRequest call = new PermitRequest(permits, maxWait);
+        ScriptParameters current = parameters();
+        if (connection().isDown(name)) {
+            call.completeExceptionally(Replies.notSent("not asked, because it has just failed"));
+        } else if (current.isNever(permits)) {
+            never(call, name, current);
+        } else {
+            KeyBatch batch = batches.get(name);
+            // A batch may have ended meanwhile.
+            while (batch == null || !batch.add(call)) {
+                batch = batches.computeIfAbsent(name, key -> new KeyBatch(this, batches, key));
+            }
+        }
+        return call;
+    }
+
+    /** Refused for good; Redis is asked only for what is left. */
+    void never(PermitRequest call, String name, ScriptParameters current) {
+        PermitRequest one = new PermitRequest(1, 0);
+        scripts()
+                .eval(current, name, scripts().arguments("peek", current, List.of(one)))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        call.completeExceptionally(failure);
+                    } else {
+                        call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
+                    }
+                });
+    }
+
+    /**
+     * Takes permits that this node has given away while Redis was away, whatever the wait that results: nobody waits for
+     * it. Not repeated when the reply is lost.
+     */
+    private void charge(String name, long permits) {
+        if (parameters().isConstant()) {
+            return;
+        }
+        List<PermitRequest> call = List.of(new PermitRequest(permits, Long.MAX_VALUE));
+        connection().deliver(parameters().script(), name, () -> scripts().arguments("take", parameters(), call), false);
+        denials.forget(name);
+    }
+
+    /**
+     * Gives back what nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
+     * because permits given back twice would be permits too many.
+     */
+    void giveBack(String name, long permits, ScriptReply taken) {
+        String mark = taken.mark().toString();
+        if (mark.isEmpty()) {
+            return;
+        }
+        ScriptParameters then = taken.parameters();
+        connection()
+                .deliver(
+                        then.script(),
+                        name,
+                        () -> then.addCost(scripts().begin("cancel", then, 1), permits)
+                                .add(mark),
+                        false);
+        denials.forget(name);
+    }
+
+    @Override
+    Reservation reserveLocally(@Nullable String caller, long permits, long maxWait) {
+        return local.reserve(caller, permits, maxWait);
+    }
+
+    @Override
+    Decision peekLocally(@Nullable String caller, long permits, long maxWait) {
+        return local.peek(caller, permits, maxWait);
     }
 
     /**
@@ -199,76 +174,39 @@ public final class RedisRateLimiter implements RemoteLimiter {
     @Override
     public void reset(@Nullable Object key) {
         String caller = KeyNames.text(key);
-        fallback.reset(caller);
+        local.reset(caller);
         String name = name(caller);
         try {
-            Replies.await(
-                    context.connection().delete(name), context.connection().timeoutNanos());
+            Replies.await(connection().delete(name), connection().timeoutNanos());
         } catch (ExecutionException ex) {
-            throw context.unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
+            throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
-            decisions.denials().forget(name);
+            denials.forget(name);
         }
     }
 
-    /**
-     * {@inheritDoc} Changes it on this node: until every node uses the new limit, each call is decided by that of its
-     * own node, on one budget.
-     */
     @Override
-    public synchronized void update(Limit limit) {
-        requireSuccessor(limit(), limit);
-        decisions.update(limit);
-        fallback.update(limit);
-    }
-
-    static void requireSuccessor(Limit old, Limit limit) {
-        if (!limit.name().equals(old.name())) {
-            throw new IllegalArgumentException(
-                    "a limit cannot be renamed at run time: '" + old.name() + "' to '" + limit.name() + "'");
-        }
-        if (limit.algorithm() != old.algorithm()
-                && (limit.algorithm() == Algorithm.CONCURRENCY || old.algorithm() == Algorithm.CONCURRENCY)) {
-            throw new IllegalArgumentException(
-                    "limit '" + old.name() + "' cannot change from " + old.algorithm() + " to " + limit.algorithm()
-                            + " at run time: calls in flight cannot be counted over time; restart instead");
-        }
+    void updated(Limit limit) {
+        denials.clear();
+        local.update(limit);
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */
     @Override
     public long keys() {
-        return decisions.denials().size() + fallback.keys();
+        return denials.size() + local.keys();
     }
 
     @Override
     public int waiting() {
-        return waitingRoom.size() + fallback.waiting();
+        return super.waiting() + local.waiting();
     }
 
-    RemoteDecisions decisions() {
-        return decisions;
+    DenialCache denials() {
+        return denials;
     }
 
-    LimitTerms terms() {
-        return decisions.terms();
-    }
-
-    String name(@Nullable String caller) {
-        return context.keys().of(limit().name(), tier, caller);
-    }
-
-    long longestWait(long maxWaitNanos) {
-        return waitingRoom.longestWait(maxWaitNanos);
-    }
-
-    Reservation reservation(String name, long permits, ScriptReply verdict) {
-        return new RedisReservation(decisions, waitingRoom, name, permits, verdict);
-    }
-
-    static void requirePermits(long permits) {
-        if (permits < 1) {
-            throw new IllegalArgumentException("permits must be at least 1: " + permits);
-        }
+    Leases leases() {
+        return leases;
     }
 }

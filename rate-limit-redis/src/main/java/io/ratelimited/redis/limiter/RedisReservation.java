@@ -2,6 +2,7 @@ package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -9,50 +10,46 @@ import java.util.concurrent.atomic.AtomicBoolean;
 /** Permits taken in Redis, or the refusal to. Its wait counts from the arrival of the reply: never too short. */
 final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
-    private final RemoteDecisions decisions;
     private final WaitingRoom waitingRoom;
-    private final String key;
-    private final long permits;
-    /** When the call may go: {@link io.ratelimited.core.Ticker#nanos}. */
+    private final Runnable giveBack;
+    /** When the call may go: {@link Ticker#nanos}. */
     private final long deadline;
 
     private final AtomicBoolean ended = new AtomicBoolean();
-    private volatile ScriptReply verdict;
+    private volatile ScriptReply reply;
 
-    RedisReservation(
-            RemoteDecisions decisions, WaitingRoom waitingRoom, String key, long permits, ScriptReply verdict) {
-        this.decisions = decisions;
+    /** @param giveBack runs once at the most, if the call was admitted */
+    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, ScriptReply reply, Runnable giveBack) {
         this.waitingRoom = waitingRoom;
-        this.key = key;
-        this.permits = permits;
-        this.verdict = verdict;
-        this.deadline = verdict.outcome() > 0 ? decisions.ticker().nanos() + verdict.outcome() : 0;
+        this.giveBack = giveBack;
+        this.reply = reply;
+        this.deadline = reply.outcome() > 0 ? ticker.nanos() + reply.outcome() : 0;
     }
 
     @Override
     public boolean isRefused() {
-        return !verdict.admitted();
+        return !reply.admitted();
     }
 
     @Override
     public long waitNanos() {
-        return Math.max(0, verdict.outcome());
+        return Math.max(0, reply.outcome());
     }
 
     @Override
     public Decision decision() {
-        return verdict.decision();
+        return reply.decision();
     }
 
     @Override
     public boolean await() throws InterruptedException {
-        long wait = verdict.outcome();
+        long wait = reply.outcome();
         return wait > 0 ? waitingRoom.await(deadline, this) : wait == 0;
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        long wait = verdict.outcome();
+        long wait = reply.outcome();
         return wait > 0 ? waitingRoom.awaitAsync(deadline, this) : CompletableFuture.completedFuture(wait == 0);
     }
 
@@ -63,16 +60,15 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void crowdOut() {
-        ScriptReply current = verdict;
+        ScriptReply current = reply;
         cancel();
-        verdict = current.outcome(~current.outcome());
+        reply = current.outcome(~current.outcome());
     }
 
     @Override
     public void cancel() {
-        ScriptReply current = verdict;
-        if (current.admitted() && ended.compareAndSet(false, true)) {
-            decisions.giveBack(key, permits, current);
+        if (reply.admitted() && ended.compareAndSet(false, true)) {
+            giveBack.run();
         }
     }
 

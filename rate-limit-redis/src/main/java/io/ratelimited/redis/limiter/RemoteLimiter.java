@@ -1,26 +1,230 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.JointRateLimiter;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.connection.Replies;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** A limiter whose decisions a {@link MultiLimitCall} puts together. */
-interface RemoteLimiter extends JointRateLimiter {
+/**
+ * Asks Redis for each call and, when that does not answer in time, decides as the limit's {@code on-failure} says. Callers
+ * are given by the texts of their keys. {@link #reserve} and its kin block for a round trip, at the most for the timeout;
+ * {@link #reserveAsync} never blocks. Thread-safe.
+ */
+abstract class RemoteLimiter implements JointRateLimiter {
 
-    GuardedConnection connection();
+    private final LimiterContext context;
+    private final LimiterOptions options;
+    private final LimitScripts scripts;
+    private final WaitingRoom waitingRoom;
 
-    /** What {@link #reserve} would decide; fails when Redis does not answer in time. */
-    CompletableFuture<Decision> peekInRedis(@Nullable Object key, long permits, long maxWaitNanos);
+    RemoteLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
+        this.context = context;
+        this.options = options;
+        this.scripts = new LimitScripts(context, limit);
+        this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
+    }
 
-    /** As {@link #reserve}; fails when Redis does not answer in time. */
-    CompletableFuture<Reservation> reserveInRedis(@Nullable Object key, long permits, long maxWaitNanos);
+    /** Fails when Redis does not answer in time. */
+    abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait);
+
+    /** Decides by this node's share of the limit. */
+    abstract Reservation reserveLocally(@Nullable String caller, long permits, long maxWait);
+
+    abstract Decision peekLocally(@Nullable String caller, long permits, long maxWait);
+
+    /** Follows a change of the limit. */
+    abstract void updated(Limit limit);
+
+    LimiterContext context() {
+        return context;
+    }
+
+    GuardedConnection connection() {
+        return context.connection();
+    }
+
+    LimitScripts scripts() {
+        return scripts;
+    }
+
+    ScriptParameters parameters() {
+        return scripts.parameters();
+    }
+
+    WaitingRoom waitingRoom() {
+        return waitingRoom;
+    }
+
+    String name(@Nullable String caller) {
+        return context.keys().of(limit().name(), options.tier(), caller);
+    }
+
+    @Override
+    public Limit limit() {
+        return parameters().limit();
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        requirePermits(permits);
+        String caller = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
+        if (isDecided(asked)) {
+            return asked.join();
+        }
+        try {
+            return Replies.await(
+                    orGivenBack(asked, Reservation::cancel), connection().timeoutNanos());
+        } catch (ExecutionException ex) {
+            return reserveWithoutRedis(caller, permits, maxWait, ex);
+        }
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        requirePermits(permits);
+        String caller = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
+        if (isDecided(asked)) {
+            return asked;
+        }
+        return orGivenBack(
+                asked.handleAsync(
+                        (reservation, failure) -> reservation != null
+                                ? reservation
+                                : reserveWithoutRedis(caller, permits, maxWait, failure),
+                        context.callers()),
+                Reservation::cancel);
+    }
+
+    private static boolean isDecided(CompletableFuture<?> asked) {
+        return asked.isDone() && !asked.isCompletedExceptionally();
+    }
+
+    /**
+     * The same decision, for a caller who may give it up: what is decided after that is given back, because nobody else
+     * could.
+     */
+    static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
+        CompletableFuture<T> result = new CompletableFuture<>();
+        decided.whenComplete((decision, failure) -> {
+            if (failure != null) {
+                result.completeExceptionally(failure);
+            } else if (!result.complete(decision)) {
+                giveBack.accept(decision);
+            }
+        });
+        return result;
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        requirePermits(permits);
+        String caller = KeyNames.text(key);
+        try {
+            return Replies.await(
+                    peekInRedis(caller, permits, maxWaitNanos), connection().timeoutNanos());
+        } catch (ExecutionException ex) {
+            return peekWithoutRedis(caller, permits, maxWaitNanos, ex);
+        }
+    }
+
+    /** Fails when Redis does not answer in time. */
+    CompletableFuture<Decision> peekInRedis(@Nullable String caller, long permits, long maxWait) {
+        ScriptParameters current = parameters();
+        if (current.isConstant()) {
+            return CompletableFuture.completedFuture(
+                    ScriptReply.constant(current).decision());
+        }
+        boolean never = current.isNever(permits);
+        PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWait));
+        return scripts.eval(current, name(caller), scripts.arguments("peek", current, List.of(request)))
+                .thenApply(reply -> {
+                    ScriptReply decided = ScriptReply.of(reply, 0, current);
+                    return (never ? decided.outcome(ScriptReply.NEVER) : decided).decision();
+                });
+    }
+
+    /** @param failure why Redis has not decided */
+    Reservation reserveWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
+        ScriptReply fixed = fixed(failure);
+        return fixed == null
+                ? reserveLocally(caller, permits, maxWait)
+                : new RedisReservation(context.ticker(), waitingRoom, fixed, () -> {});
+    }
 
     /** What {@link #reserveWithoutRedis} would decide. */
-    Decision peekWithoutRedis(@Nullable Object key, long permits, long maxWaitNanos, Throwable failure);
+    Decision peekWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
+        ScriptReply fixed = fixed(failure);
+        return fixed == null ? peekLocally(caller, permits, Math.max(0, maxWait)) : fixed.decision();
+    }
 
-    /** As {@link #reserve}, by this process alone. */
-    Reservation reserveWithoutRedis(@Nullable Object key, long permits, long maxWaitNanos, Throwable failure);
+    /** What is decided about every call while Redis is away; null when this process decides. */
+    @Nullable
+    ScriptReply fixed(Throwable failure) {
+        Boolean admits = options.fallback().decide(limit().name(), Replies.cause(failure));
+        return admits == null
+                ? null
+                : ScriptReply.local(admits ? 0 : ScriptReply.UNKNOWN, admits ? 1 : 0, parameters());
+    }
+
+    /**
+     * {@inheritDoc} Changes it on this node: until every node uses the new limit, each call is decided by that of its
+     * own node, on one budget.
+     */
+    @Override
+    public synchronized void update(Limit limit) {
+        Limit old = limit();
+        if (!limit.name().equals(old.name())) {
+            throw new IllegalArgumentException(
+                    "a limit cannot be renamed at run time: '" + old.name() + "' to '" + limit.name() + "'");
+        }
+        if ((limit.algorithm() == Algorithm.CONCURRENCY) != (old.algorithm() == Algorithm.CONCURRENCY)) {
+            throw new IllegalArgumentException(
+                    "limit '" + old.name() + "' cannot change from " + old.algorithm() + " to " + limit.algorithm()
+                            + " at run time: calls in flight cannot be counted over time; restart instead");
+        }
+        scripts.update(limit);
+        updated(limit);
+    }
+
+    @Override
+    public boolean canJoin(List<Claim> claims) {
+        return MultiLimitCall.canDecide(claims, connection());
+    }
+
+    @Override
+    public List<Reservation> reserveTogether(List<Claim> claims) {
+        return new MultiLimitCall(claims, context).reserve();
+    }
+
+    @Override
+    public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
+        return new MultiLimitCall(claims, context).reserveAsync();
+    }
+
+    @Override
+    public int waiting() {
+        return waitingRoom.size();
+    }
+
+    static void requirePermits(long permits) {
+        if (permits < 1) {
+            throw new IllegalArgumentException("permits must be at least 1: " + permits);
+        }
+    }
 }

@@ -13,10 +13,10 @@ import java.util.List;
  * @param remaining permits left
  * @param reset nanoseconds until the budget is whole
  * @param mark its text is what the script needs to give the permits back; empty when nothing was taken in Redis
- * @param terms under which it was decided
+ * @param parameters under which it was decided
  * @param source who decided
  */
-record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitTerms terms, Source source) {
+record ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
 
     /** As {@code virtual_time.lua} writes it; few are ever asked for theirs. */
     private record Mark(long v, long part, long epoch) {
@@ -39,31 +39,32 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitT
     private static final int USUAL = 5;
 
     /** What a script has decided about calls, in their order. */
-    static ScriptReply[] all(List<Object> reply, List<PermitRequest> calls, LimitTerms terms) {
-        ScriptReply[] verdicts = new ScriptReply[calls.size()];
+    static ScriptReply[] all(List<Object> reply, List<PermitRequest> calls, ScriptParameters parameters) {
+        ScriptReply[] replies = new ScriptReply[calls.size()];
         if (reply.size() == USUAL) {
-            usual(reply, calls.get(0), terms, verdicts);
-            return verdicts;
+            usual(reply, calls.get(0), parameters, replies);
+            return replies;
         }
-        for (int i = 0; i < verdicts.length; i++) {
-            verdicts[i] = of(reply, 4 * i, terms);
+        for (int i = 0; i < replies.length; i++) {
+            replies[i] = of(reply, 4 * i, parameters);
         }
-        return verdicts;
+        return replies;
     }
 
     /** Of equal calls, each after the other, by the same arithmetic as in the script. */
-    private static void usual(List<Object> reply, PermitRequest call, LimitTerms terms, ScriptReply[] verdicts) {
+    private static void usual(
+            List<Object> reply, PermitRequest call, ScriptParameters parameters, ScriptReply[] replies) {
         long now = (Long) reply.get(0);
         long v = (Long) reply.get(1);
         long part = (Long) reply.get(2);
         long taken = (Long) reply.get(4);
         long epoch = (Long) reply.get(3);
-        long one = terms.one();
-        LimitTerms.Cost cost = terms.cost(call.permits());
-        LimitTerms.Cost depth = terms.depth();
-        long burst = terms.limit().burst();
-        long step = terms.step();
-        for (int i = 0; i < verdicts.length; i++) {
+        long one = parameters.one();
+        ScriptParameters.Cost cost = parameters.cost(call.permits());
+        ScriptParameters.Cost depth = parameters.depth();
+        long burst = parameters.limit().burst();
+        long step = parameters.step();
+        for (int i = 0; i < replies.length; i++) {
             long next = v + cost.micros();
             long nextPart = part + cost.parts();
             if (nextPart >= one) {
@@ -78,18 +79,29 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitT
                 part = nextPart;
                 mark = new Mark(v, part, epoch);
             } else {
-                outcome = wait > LimitTerms.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
+                outcome = wait > ScriptParameters.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
             }
             boolean ahead = v > now || (v == now && part > 0);
             long remaining = ahead ? 0 : Math.min(burst, ((now - v) * one - part) / step);
             long over = part + depth.parts();
             long reset = v + depth.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
-            verdicts[i] = new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, terms, Source.REDIS);
+            replies[i] = new ScriptReply(outcome, remaining, Math.max(0, reset) * 1000, mark, parameters, Source.REDIS);
         }
     }
 
+    /** The decision of a limit that is closed or unlimited. */
+    static ScriptReply constant(ScriptParameters parameters) {
+        boolean open = parameters.limit().rate().isUnlimited();
+        return new ScriptReply(open ? 0 : NEVER, open ? Long.MAX_VALUE : 0, 0, "", parameters, Source.MEMORY);
+    }
+
+    /** A decision of this process alone, while Redis is away. */
+    static ScriptReply local(long outcome, long remaining, ScriptParameters parameters) {
+        return new ScriptReply(outcome, remaining, 0, "", parameters, Source.FALLBACK);
+    }
+
     /** From the four values of a reply that begin at an index; see {@code decide.lua}. */
-    static ScriptReply of(List<Object> reply, int index, LimitTerms terms) {
+    static ScriptReply of(List<Object> reply, int index, ScriptParameters parameters) {
         long micros = (Long) reply.get(index);
         long outcome;
         if (micros == SCRIPT_NEVER) {
@@ -104,7 +116,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitT
                 (Long) reply.get(index + 1),
                 (Long) reply.get(index + 2) * 1000,
                 reply.get(index + 3).toString(),
-                terms,
+                parameters,
                 Source.REDIS);
     }
 
@@ -118,12 +130,12 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, LimitT
     }
 
     ScriptReply outcome(long value) {
-        return new ScriptReply(value, remaining, reset, mark, terms, source);
+        return new ScriptReply(value, remaining, reset, mark, parameters, source);
     }
 
     Decision decision() {
         return new Decision(
-                terms.limit().name(),
+                parameters.limit().name(),
                 admitted(),
                 Duration.ofNanos(Math.max(0, outcome)),
                 hasRetry() ? Duration.ofNanos(~outcome) : null,

@@ -4,41 +4,32 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import java.time.Duration;
 import java.time.Instant;
-import java.time.ZoneId;
 import java.time.zone.ZoneOffsetTransition;
 import java.time.zone.ZoneRules;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
- * What the script of {@code FIXED_WINDOW} must know of a time zone: the offset from UTC before, and after, each change
- * of the clocks in the years around now. The script picks by the server's time, so that a wrong clock here does no harm.
- * Whole periods by which summer time moves the clocks do not move the windows, as in memory.
+ * The offsets of a time zone from UTC for the script of {@code FIXED_WINDOW}: before and after each change of the clocks in
+ * the years around now. The script picks by the server's time, so that a wrong clock here does no harm. Whole periods by
+ * which summer time moves the clocks do not move the windows, as in memory. Thread-safe.
  */
 final class ZoneOffsets {
 
     /** Microseconds. */
     private static final long SECOND = 1_000_000;
 
-    private static final Duration AROUND = Duration.ofDays(400);
-    private static final Duration REFRESH = Duration.ofHours(1);
-
     private final ZoneRules rules;
-    /** Microseconds. */
-    private final long period;
-
-    private final Duration ahead;
+    private final Duration period;
     private final Ticker ticker;
     private volatile Known known;
 
     private record Known(List<String> arguments, long until) {}
 
     ZoneOffsets(Limit limit, Ticker ticker) {
-        ZoneId zone = limit.zone();
-        Duration period = limit.rate().period();
-        this.rules = zone.getRules();
-        this.period = LimitTerms.micros(period);
-        this.ahead = AROUND.plus(period.multipliedBy(2));
+        this.rules = limit.zone().getRules();
+        this.period = limit.rate().period();
         this.ticker = ticker;
         this.known = read();
     }
@@ -53,24 +44,23 @@ final class ZoneOffsets {
     }
 
     private Known read() {
+        Instant now = Instant.EPOCH.plusNanos(ticker.epochNanos());
+        Duration around = Duration.ofDays(400).plus(period.multipliedBy(2));
         List<String> arguments = new ArrayList<>();
-        long nanos = ticker.epochNanos();
-        Instant now = Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
-        Instant at = now.minus(ahead);
-        arguments.add(offset(at));
-        ZoneOffsetTransition next = rules.nextTransition(at);
-        while (next != null && next.getInstant().isBefore(now.plus(ahead))) {
+        arguments.add(offset(now.minus(around)));
+        ZoneOffsetTransition next = rules.nextTransition(now.minus(around));
+        while (next != null && next.getInstant().isBefore(now.plus(around))) {
             arguments.add(Long.toString(next.toEpochSecond() * SECOND));
             arguments.add(offset(next.getInstant()));
             next = rules.nextTransition(next.getInstant());
         }
         arguments.add("");
-        return new Known(List.copyOf(arguments), ticker.nanos() + REFRESH.toNanos());
+        return new Known(List.copyOf(arguments), ticker.nanos() + TimeUnit.HOURS.toNanos(1));
     }
 
     private String offset(Instant at) {
         long standard = rules.getStandardOffset(at).getTotalSeconds() * SECOND;
         long total = rules.getOffset(at).getTotalSeconds() * SECOND;
-        return Long.toString(standard + (total - standard) % period);
+        return Long.toString(standard + (total - standard) % ScriptParameters.micros(period));
     }
 }

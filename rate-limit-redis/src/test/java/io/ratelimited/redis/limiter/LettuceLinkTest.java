@@ -23,8 +23,6 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 /** Commands that are issued while the thread of the connection is busy. */
 class LettuceLinkTest {
 
-    static final LimiterOptions OPTIONS = new LimiterOptions("", FailureMode.LOCAL, 0, 1_000_000);
-
     private static final Pattern READS = Pattern.compile("total_reads_processed:(\\d+)");
 
     @RegisterExtension

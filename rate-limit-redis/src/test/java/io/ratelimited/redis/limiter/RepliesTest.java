@@ -168,15 +168,24 @@ class RepliesTest {
     }
 
     @Test
+    void whatIsDecidedHereWithoutAnOutageIsChargedSoon() {
+        RateLimiter limiter = backend(OPTIONS)
+                .limiter(Limit.of("soon", Algorithm.FIXED_WINDOW).rate("10/d").build(), RedisLimitOptions.DEFAULTS);
+        broken = true;
+        assertThat(limiter.reserve("k", 3, 0).decision().source()).isEqualTo(Source.FALLBACK);
+        broken = false;
+        until(() -> limiter.peek("k", 1, 0).remaining() == 7, "charged", PATIENCE);
+        assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+    }
+
+    @Test
     void aGrantThatComesRightAfterTheCallerHasGoneIsGivenBack() {
-        RedisConcurrencyLimiter limiter = (RedisConcurrencyLimiter)
+        RateLimiter limiter =
                 backend(OPTIONS.timeout(Duration.ofSeconds(20))).limiter(one(), RedisLimitOptions.DEFAULTS);
         delivery = new CompletableFuture<>();
-        InFlightCall call = new InFlightCall(limiter, limiter.name("k"), 1, 0);
-        CompletableFuture<InFlightCall> begun = call.begin();
+        CompletableFuture<Reservation> asked = limiter.reserveAsync("k", 1, 0).toCompletableFuture();
         until(() -> held, "granted", PATIENCE);
-        begun.completeExceptionally(new TimeoutException());
-        call.abandon();
+        asked.completeExceptionally(new TimeoutException());
         delivery.complete(null);
         until(() -> !limiter.reserve("k", 1, 0).isRefused(), "the permit is back", PATIENCE);
     }

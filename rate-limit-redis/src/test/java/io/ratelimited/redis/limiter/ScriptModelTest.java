@@ -194,7 +194,7 @@ class ScriptModelTest {
                 Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.LEAKY_BUCKET, Algorithm.TOKEN_BUCKET)) {
             Pair pair = new Pair(Limit.of(limit.name(), algorithm).rate("9/s").build());
             pair.ask("before", List.of(pair.call(random, 1_000_000), pair.call(random, 1_000_000)));
-            pair.decisions.update(limit);
+            pair.scripts.update(limit);
             PermitRequest call = pair.call(random, period);
             pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
             pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
@@ -209,11 +209,14 @@ class ScriptModelTest {
         private static final String ALONE = "rl:{alone}";
 
         private final ManualTicker ticker = RedisServers.ticker();
-        private final RemoteDecisions decisions;
+        private final LimitScripts scripts;
+        private final RedisRateLimiter limiter;
 
         private Pair(Limit limit) {
-            this.decisions =
-                    new RemoteDecisions(RedisServers.context(REDIS.backend(ticker)), limit, LettuceLinkTest.OPTIONS);
+            LimiterContext context = RedisServers.context(REDIS.backend(ticker));
+            LimiterOptions options = new LimiterOptions("", (name, failure) -> null, 0, 1_000_000);
+            this.limiter = new RedisRateLimiter(context, limit, options);
+            this.scripts = limiter.scripts();
         }
 
         private PermitRequest call(Random random, long period) {
@@ -238,22 +241,21 @@ class ScriptModelTest {
         }
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
-            LimitTerms terms = decisions.terms();
-            List<Object> reply = decisions
-                    .eval(terms.script(), key, decisions.arguments("take", terms, calls))
+            ScriptParameters parameters = scripts.parameters();
+            List<Object> reply = scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
                     .join();
-            ScriptReply[] verdicts = ScriptReply.all(reply, calls, terms);
+            ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
             assertThat(verdicts)
                     .as(where)
                     .allMatch(verdict -> verdict.outcome() == ScriptReply.UNKNOWN
                             || verdict.outcome() == ScriptReply.NEVER
-                            || Math.abs(verdict.outcome()) <= 2 * LimitTerms.FAR * 1000);
+                            || Math.abs(verdict.outcome()) <= 2 * ScriptParameters.FAR * 1000);
             return List.of(verdicts);
         }
 
         private void giveBack(PermitRequest call, ScriptReply verdict) {
-            decisions.giveBack(TOGETHER, call.permits(), verdict);
-            decisions.giveBack(ALONE, call.permits(), verdict);
+            limiter.giveBack(TOGETHER, call.permits(), verdict);
+            limiter.giveBack(ALONE, call.permits(), verdict);
         }
     }
 

@@ -286,20 +286,17 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW"})
     void whatIsGivenBackOnTheWayIsThereForTheCallsBehind(Algorithm algorithm) {
-        RemoteDecisions decisions = new RemoteDecisions(
-                RedisServers.context(REDIS.backend(ticker)), limit(algorithm), LettuceLinkTest.OPTIONS);
-        LimitTerms terms = decisions.terms();
+        LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit(algorithm));
+        ScriptParameters parameters = scripts.parameters();
         PermitRequest all = new PermitRequest(10, 0);
-        List<Object> reply = decisions
-                .eval(terms.script(), "rl:{k}", decisions.arguments("take", terms, List.of(all)))
+        List<Object> reply = scripts.eval(parameters, "rl:{k}", scripts.arguments("take", parameters, List.of(all)))
                 .join();
-        ScriptReply taken = ScriptReply.all(reply, List.of(all), terms)[0];
+        ScriptReply taken = ScriptReply.all(reply, List.of(all), parameters)[0];
         List<PermitRequest> calls =
                 List.of(PermitRequest.refund(10, taken.mark().toString()), all);
-        reply = decisions
-                .eval(terms.script(), "rl:{k}", decisions.arguments("take", terms, calls))
+        reply = scripts.eval(parameters, "rl:{k}", scripts.arguments("take", parameters, calls))
                 .join();
-        assertThat(ScriptReply.all(reply, calls, terms)[1].admitted()).isTrue();
+        assertThat(ScriptReply.all(reply, calls, parameters)[1].admitted()).isTrue();
     }
 
     /** The other limit refuses, and so nothing is taken of a log that goes on with a budget nobody has used. */

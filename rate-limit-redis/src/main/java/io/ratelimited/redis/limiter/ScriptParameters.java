@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.math.BigInteger;
@@ -10,13 +11,16 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /**
- * A limit in the words of its script: the parameters, and what a number of permits costs. Immutable.
+ * The parameters of a limit's script, and the cost of permits. Does not change with the limit, which gets new ones.
+ * Thread-safe.
  *
  * <p>One permit of a rate takes {@code step / one} microseconds, exactly; see {@code virtual_time.lua}.
  */
-final class LimitTerms {
+final class ScriptParameters {
 
     /** Microseconds. */
     private static final long SECOND = 1_000_000;
@@ -33,18 +37,22 @@ final class LimitTerms {
     private final Script script;
     private final String letter;
     private final String meta;
-    private final List<String> parameters;
+    private final List<String> parameters = new ArrayList<>();
     /** The parameters, if they are the same in every call. */
-    private final ScriptArguments always;
+    private final @Nullable ScriptArguments always;
+
+    private final LongSupplier origin;
+    private final @Nullable ZoneOffsets offsets;
 
     private final long one;
     private final BigInteger step;
     private final Cost depth;
     private final double mostPermits;
-    private final boolean startsEmpty;
 
-    LimitTerms(Limit limit) {
+    /** @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then */
+    ScriptParameters(Limit limit, Ticker ticker, LongSupplier origin) {
         this.limit = limit;
+        this.origin = origin;
         Rate rate = limit.rate();
         boolean counts = limit.algorithm() == Algorithm.CONCURRENCY || rate.isClosed() || rate.isUnlimited();
         BigInteger period = BigInteger.valueOf(counts ? 1000 : rate.period().toNanos());
@@ -67,11 +75,9 @@ final class LimitTerms {
                 limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
             default -> new Cost(0, 0);
         };
-        this.startsEmpty = limit.algorithm() == Algorithm.SMOOTH_BURSTY;
         this.mostPermits = limit.algorithm() == Algorithm.WARM_UP
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
-        this.parameters = new ArrayList<>();
         String size = rate.permits() + "/" + brief(rate.period().toNanos());
         switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
@@ -119,7 +125,8 @@ final class LimitTerms {
             }
             default -> throw new IllegalArgumentException("no script for " + limit.algorithm());
         }
-        always = words(List.of(), -1);
+        offsets = limit.algorithm() == Algorithm.FIXED_WINDOW ? new ZoneOffsets(limit, ticker) : null;
+        always = offsets == null && limit.algorithm() != Algorithm.SMOOTH_BURSTY ? arguments(-1) : null;
     }
 
     private void add(long parameter) {
@@ -219,21 +226,16 @@ final class LimitTerms {
         return permits > limit.capacity() || permits > mostPermits || cost(permits).micros >= FAR;
     }
 
-    /** Appends the parameters. A bucket that starts empty was empty at the origin, in microseconds since 1970. */
-    void appendTo(ScriptArguments args, long origin, ZoneOffsets calendar) {
-        if (!startsEmpty && limit.algorithm() != Algorithm.FIXED_WINDOW) {
-            args.add(always);
-            return;
-        }
-        List<String> zone = startsEmpty ? List.of() : calendar.arguments();
-        args.add(words(zone, origin));
+    void appendTo(ScriptArguments args) {
+        args.add(always != null ? always : arguments(origin.getAsLong()));
     }
 
-    private ScriptArguments words(List<String> zone, long origin) {
-        ScriptArguments words = new ScriptArguments().add(letter).add(meta).add(parameters.size() + zone.size());
-        parameters.forEach(parameter -> words.add(parameter.equals(ORIGIN) ? Long.toString(origin) : parameter));
-        zone.forEach(words::add);
-        return words;
+    private ScriptArguments arguments(long began) {
+        List<String> zone = offsets == null ? List.of() : offsets.arguments();
+        ScriptArguments args = new ScriptArguments().add(letter).add(meta).add((long) parameters.size() + zone.size());
+        parameters.forEach(parameter -> args.add(parameter.equals(ORIGIN) ? Long.toString(began) : parameter));
+        zone.forEach(args::add);
+        return args;
     }
 
     /** Parts of a microsecond. */
@@ -262,6 +264,12 @@ final class LimitTerms {
         return both[0].bitLength() > 60 || both[0].longValue() >= FAR
                 ? Cost.ENDLESS
                 : new Cost(both[0].longValue(), both[1].longValue());
+    }
+
+    /** Appends permits and what they cost. */
+    ScriptArguments addCost(ScriptArguments args, long permits) {
+        Cost cost = cost(permits);
+        return args.add(permits).add(cost.micros).add(cost.parts);
     }
 
     /**

@@ -1,0 +1,83 @@
+package io.ratelimited.redis.connection;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.ScriptedServers.Link;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** Many commands at once that nobody waits for. One thread, on a time that the test moves. */
+class DeliveriesTest {
+
+    private static final int MANY = 1_000;
+
+    private final ManualTicker clock = new ManualTicker();
+    private final ScriptedServers servers = new ScriptedServers("one:1");
+    private final GuardedConnection connection = new GuardedConnection(
+            servers,
+            new KeyNames("rl"),
+            Duration.ofMillis(50).toNanos(),
+            new ManualTicker(),
+            new Threads(clock, Runnable::run, Runnable::run),
+            false,
+            UnaryOperator.identity());
+    private final Link one = servers.link(0);
+
+    @AfterEach
+    void close() {
+        connection.close();
+    }
+
+    private void deliverMany() {
+        for (int i = 0; i < MANY; i++) {
+            connection.deliver(Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new, true);
+        }
+    }
+
+    /** Answers whatever is asked, and returns the most that were under way at the same time. */
+    private int answerAll() {
+        int most = 0;
+        while (!one.asked.isEmpty()) {
+            most = Math.max(most, one.asked.size());
+            one.answer();
+        }
+        return most;
+    }
+
+    private static List<String> all() {
+        return IntStream.range(0, MANY).mapToObj(i -> "one:1/" + i).toList();
+    }
+
+    @Test
+    void areUnderWayInABoundedNumberAndInTheirOrder() {
+        deliverMany();
+        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(one.keys).isEqualTo(all());
+    }
+
+    @Test
+    void areUnderWayInABoundedNumberAfterAnOutage() {
+        CompletableFuture<List<Object>> unanswered =
+                connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
+        clock.advance(Duration.ofMillis(50));
+        assertThat(unanswered).isCompletedExceptionally();
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        one.asked.clear();
+        one.keys.clear();
+        deliverMany();
+        assertThat(one.keys).isEmpty();
+        while (one.probes.isEmpty()) {
+            clock.advance(Duration.ofMillis(10));
+        }
+        one.probes.remove().complete(List.of());
+        assertThat(connection.isDown("one:1/a")).isFalse();
+        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(one.keys).isEqualTo(all());
+    }
+}
