@@ -70,12 +70,11 @@ final class MultiLimitCall {
 
     /** {@link #reserve} for callers that must not block. */
     CompletableFuture<List<Reservation>> reserveAsync() {
-        CompletableFuture<List<Reservation>> asked = decide();
+        CompletableFuture<List<Reservation>> asked = RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack);
         context.connection().limitTime(asked);
         return RemoteLimiter.orGivenBack(
                 asked.handleAsync(
-                                (decided, failure) -> decided != null ? decided : withoutRedis(failure),
-                                context.callers()),
+                        (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers()),
                 MultiLimitCall::giveBack);
     }
 

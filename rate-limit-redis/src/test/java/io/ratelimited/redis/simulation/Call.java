@@ -18,8 +18,12 @@ final class Call {
 
     long decidedAt = NEVER;
     int completions;
-    @Nullable Source source;
-    @Nullable Throwable failure;
+
+    @Nullable
+    Source source;
+
+    @Nullable
+    Throwable failure;
     /** The wait of the decision. */
     long wait;
 

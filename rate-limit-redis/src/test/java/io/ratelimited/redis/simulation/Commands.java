@@ -57,7 +57,9 @@ final class Commands {
         ALL.put(LuaString.valueOf("HGETALL"), Commands::hgetall);
         ALL.put(LuaString.valueOf("HSET"), Commands::hset);
         ALL.put(LuaString.valueOf("HDEL"), Commands::hdel);
-        ALL.put(LuaString.valueOf("LLEN"), (store, args) -> number(list(store, args).size()));
+        ALL.put(
+                LuaString.valueOf("LLEN"),
+                (store, args) -> number(list(store, args).size()));
         ALL.put(LuaString.valueOf("LINDEX"), Commands::lindex);
         ALL.put(LuaString.valueOf("RPUSH"), (store, args) -> push(store, args, false));
         ALL.put(LuaString.valueOf("LPUSH"), (store, args) -> push(store, args, true));
@@ -66,7 +68,9 @@ final class Commands {
         ALL.put(LuaString.valueOf("LREM"), Commands::lrem);
         ALL.put(LuaString.valueOf("ZADD"), Commands::zadd);
         ALL.put(LuaString.valueOf("ZREM"), Commands::zrem);
-        ALL.put(LuaString.valueOf("ZCARD"), (store, args) -> number(scores(store, args).size()));
+        ALL.put(
+                LuaString.valueOf("ZCARD"),
+                (store, args) -> number(scores(store, args).size()));
         ALL.put(LuaString.valueOf("ZSCORE"), Commands::zscore);
         ALL.put(LuaString.valueOf("ZREMRANGEBYSCORE"), Commands::zremrangebyscore);
         ALL.put(LuaString.valueOf("ZREVRANGE"), Commands::zrevrange);
@@ -83,7 +87,8 @@ final class Commands {
     static LuaValue run(Store store, Varargs args) {
         Command command = ALL.get(args.checkstring(1));
         if (command == null) {
-            throw new RedisError("ERR the simulation has no command " + args.checkstring(1).tojstring());
+            throw new RedisError(
+                    "ERR the simulation has no command " + args.checkstring(1).tojstring());
         }
         return command.run(store, args);
     }

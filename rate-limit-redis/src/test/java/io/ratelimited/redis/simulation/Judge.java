@@ -271,9 +271,7 @@ final class Judge {
                 double bound;
                 if (window) {
                     double most = stored * (calendar && !aligned ? 2 : 1);
-                    bound = most * (1 + bursts)
-                            + Math.max(localNodes, most * local(localNodes))
-                            + rate * ahead;
+                    bound = most * (1 + bursts) + Math.max(localNodes, most * local(localNodes)) + rate * ahead;
                 } else {
                     double again = localNodes > 0 ? stored : 0;
                     bound = stored * (1 + bursts)
@@ -311,12 +309,16 @@ final class Judge {
         long went = calls.stream().filter(call -> call.went()).count();
         Limit limit = calls.get(0).node.limiter().limit();
         boolean flows = limit.algorithm() != Algorithm.CONCURRENCY && calls.get(0).permits > 0;
-        long took = calls.stream().mapToLong(call -> call.settledAt - call.sentAt).max().orElse(0);
+        long took = calls.stream()
+                .mapToLong(call -> call.settledAt - call.sentAt)
+                .max()
+                .orElse(0);
         // A bucket that starts empty was empty when the first of the nodes began.
-        boolean begins = limit.algorithm() == Algorithm.SMOOTH_BURSTY && calls.get(0).node.isNew();
+        boolean begins = limit.algorithm() == Algorithm.SMOOTH_BURSTY
+                && calls.get(0).node.isNew();
         if ((went < most && !begins) || went > most + (flows ? perNano(limit) * took : 0)) {
-            violations.add("a key that nobody has used for long gives " + went + " permits instead of " + most + ": "
-                    + calls);
+            violations.add(
+                    "a key that nobody has used for long gives " + went + " permits instead of " + most + ": " + calls);
         }
     }
 }

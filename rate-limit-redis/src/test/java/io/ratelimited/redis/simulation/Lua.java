@@ -118,8 +118,7 @@ final class Lua {
 
     private Prototype compile(String text) {
         try {
-            return globals.compilePrototype(
-                    new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
+            return globals.compilePrototype(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
         }

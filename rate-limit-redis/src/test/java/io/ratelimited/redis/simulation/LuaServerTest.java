@@ -51,10 +51,13 @@ class LuaServerTest {
     static final RedisServers REDIS = RedisServers.standalone();
 
     static Stream<List<Limit>> limits() {
-        Limit bucket = Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").burst(7).build();
+        Limit bucket =
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").burst(7).build();
         Limit thirds = Limit.of("a", Algorithm.GCRA).rate("3/s").burst(8).build();
-        Limit bursty = Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("20/s").burst(5).build();
-        Limit leaky = Limit.of("a", Algorithm.LEAKY_BUCKET).rate("100/s").burst(8).build();
+        Limit bursty =
+                Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("20/s").burst(5).build();
+        Limit leaky =
+                Limit.of("a", Algorithm.LEAKY_BUCKET).rate("100/s").burst(8).build();
         Limit warm = Limit.of("a", Algorithm.WARM_UP)
                 .rate("7/s")
                 .warmup(Duration.ofSeconds(3))
@@ -106,7 +109,8 @@ class LuaServerTest {
         REDIS.server().ask(commands -> commands.flushall());
         Random random = new Random(seed);
         ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
-        Twin twin = new Twin(LettuceConnector.like(REDIS.client()), new Server(new Lua(), () -> ticker.epochNanos() / 1000));
+        Twin twin = new Twin(
+                LettuceConnector.like(REDIS.client()), new Server(new Lua(), () -> ticker.epochNanos() / 1000));
         boolean ofNode = random.nextBoolean();
         RateLimiter limiter = REDIS.backend(
                         twin,
@@ -114,7 +118,8 @@ class LuaServerTest {
                         time -> ticker.epochNanos() / 1000 + (ofNode ? " 1000000" : " 0") + " 3600000")
                 .limiter(limits.get(0), RedisLimitOptions.DEFAULTS);
         boolean flight = limits.get(0).algorithm() == Algorithm.CONCURRENCY;
-        RedisCommands<String, String> commands = REDIS.closeLater(REDIS.client().connect()).sync();
+        RedisCommands<String, String> commands =
+                REDIS.closeLater(REDIS.client().connect()).sync();
         RedisCommands<String, byte[]> bytes = REDIS.closeLater(
                         REDIS.client().connect(RedisCodec.of(StringCodec.UTF8, ByteArrayCodec.INSTANCE)))
                 .sync();
@@ -139,28 +144,33 @@ class LuaServerTest {
                             flight || random.nextBoolean() ? 0 : random.nextInt(1_500_000_000)));
             }
             assertThat(twin.differences).as("step " + step + " of seed " + seed).isEmpty();
-            assertThat(stored(commands, bytes)).as("step " + step + " of seed " + seed).isEqualTo(twin.server.store().described());
+            assertThat(stored(commands, bytes))
+                    .as("step " + step + " of seed " + seed)
+                    .isEqualTo(twin.server.store().described());
         }
         assertThat(twin.asked).isGreaterThan(steps / 3);
     }
 
-    private static Map<String, String> stored(RedisCommands<String, String> commands, RedisCommands<String, byte[]> bytes) {
+    private static Map<String, String> stored(
+            RedisCommands<String, String> commands, RedisCommands<String, byte[]> bytes) {
         Map<String, String> all = new TreeMap<>();
         for (String key : commands.keys("*")) {
             if (key.contains("~")) {
                 continue;
             }
-            all.put(key, switch (commands.type(key)) {
-                case "hash" -> new TreeMap<>(commands.hgetall(key)).toString();
-                case "list" -> commands.lrange(key, 0, -1).toString();
-                case "zset" -> {
-                    Map<String, Double> members = new TreeMap<>();
-                    commands.zrangeWithScores(key, 0, -1)
-                            .forEach(member -> members.put(member.getValue(), member.getScore()));
-                    yield members.toString();
-                }
-                default -> HexFormat.of().formatHex(bytes.get(key));
-            });
+            all.put(
+                    key,
+                    switch (commands.type(key)) {
+                        case "hash" -> new TreeMap<>(commands.hgetall(key)).toString();
+                        case "list" -> commands.lrange(key, 0, -1).toString();
+                        case "zset" -> {
+                            Map<String, Double> members = new TreeMap<>();
+                            commands.zrangeWithScores(key, 0, -1)
+                                    .forEach(member -> members.put(member.getValue(), member.getScore()));
+                            yield members.toString();
+                        }
+                        default -> HexFormat.of().formatHex(bytes.get(key));
+                    });
         }
         return all;
     }
@@ -245,7 +255,9 @@ class LuaServerTest {
             }
 
             private static List<String> words(ScriptArguments args) {
-                return SentArguments.of(args).stream().map(word -> new String(word, StandardCharsets.UTF_8)).toList();
+                return SentArguments.of(args).stream()
+                        .map(word -> new String(word, StandardCharsets.UTF_8))
+                        .toList();
             }
 
             @Override

@@ -181,8 +181,7 @@ final class Network implements RedisConnector {
         }
 
         @Override
-        public CompletionStage<List<Object>> eval(
-                Script script, String[] keys, ScriptArguments args, boolean asking) {
+        public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
             List<LuaString> names = new ArrayList<>(keys.length);
             for (String key : keys) {
                 names.add(LuaString.valueOf(key));
@@ -204,7 +203,8 @@ final class Network implements RedisConnector {
                 CompletableFuture<List<Object>> result) {
             Sent<List<Object>> sent = send(() -> server.eval(script.digest(), withText, keys, args), result);
             sent.whenComplete((reply, failure) -> {
-                boolean unknown = failure != null && String.valueOf(failure.getMessage()).startsWith("NOSCRIPT");
+                boolean unknown =
+                        failure != null && String.valueOf(failure.getMessage()).startsWith("NOSCRIPT");
                 if (failure == null) {
                     result.complete(reply);
                 } else if (!unknown || withText) {

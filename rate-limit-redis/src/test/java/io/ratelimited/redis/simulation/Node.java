@@ -37,10 +37,7 @@ final class Node extends World.Process {
         Executor soon = task -> world.at(this, world.now(), task);
         this.backend = SimulatedBackend.of(
                 network,
-                RedisBackendOptions.DEFAULTS
-                        .ticker(clock)
-                        .timeout(TIMEOUT)
-                        .expectedNodes(plan.expected()),
+                RedisBackendOptions.DEFAULTS.ticker(clock).timeout(TIMEOUT).expectedNodes(plan.expected()),
                 new Threads(clock, soon, soon),
                 soon,
                 name);

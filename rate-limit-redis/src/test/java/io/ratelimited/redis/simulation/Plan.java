@@ -45,8 +45,8 @@ record Plan(
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY);
-    private static final List<Algorithm> HOT = List.of(
-            Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW);
+    private static final List<Algorithm> HOT =
+            List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW);
     private static final List<Kind> CALLS = List.of(
             Kind.CALL,
             Kind.CALL,
@@ -57,8 +57,7 @@ record Plan(
             Kind.CALL_GIVEN_BACK,
             Kind.CALL_OF_TWO,
             Kind.CALL_THROWING);
-    private static final List<Kind> FAULTS =
-            List.of(Kind.values()).subList(Kind.RESET.ordinal(), Kind.values().length);
+    private static final List<Kind> FAULTS = List.of(Kind.values()).subList(Kind.RESET.ordinal(), Kind.values().length);
 
     /** A small set-up: one to three nodes, one limit, some twenty calls, up to three faults in two seconds. */
     static Plan small(long seed) {
@@ -111,10 +110,10 @@ record Plan(
         long permits = 2 + random.nextInt(10);
         switch (algorithm) {
             case CONCURRENCY -> limit.maxConcurrent(1 + random.nextInt(5));
-            case WARM_UP ->
-                limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
+            case WARM_UP -> limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
             case TOKEN_BUCKET, GCRA, LEAKY_BUCKET, SMOOTH_BURSTY ->
-                limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "100ms" : "500ms")).burst(1 + random.nextInt(9));
+                limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "100ms" : "500ms"))
+                        .burst(1 + random.nextInt(9));
             default -> limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "200ms" : "800ms"));
         }
         return limit.build();
@@ -143,8 +142,7 @@ record Plan(
     }
 
     Plan with(List<Step> fewer) {
-        return new Plan(
-                seed, nodes, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+        return new Plan(seed, nodes, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
     }
 
     boolean has(Kind kind) {

@@ -80,7 +80,9 @@ final class Simulation {
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.FAILOVER) {
                 Store[] kept = new Store[1];
-                world.at(Math.max(0, step.at() - step.amount() * MILLI), () -> kept[0] = server.store().copy());
+                world.at(
+                        Math.max(0, step.at() - step.amount() * MILLI),
+                        () -> kept[0] = server.store().copy());
                 world.at(step.end(), () -> restart(kept[0]));
             }
         }
@@ -271,12 +273,14 @@ final class Simulation {
         }
         for (Node node : alive()) {
             if (node.backend().health().state() != RedisHealth.State.UP) {
-                violations.add(node + " is not UP two seconds after the last fault: " + node.backend().health());
+                violations.add(node + " is not UP two seconds after the last fault: "
+                        + node.backend().health());
             }
             Call call = new Call(new Step(world.now(), Kind.CALL, 0, 9, 1, 0), node, 1, world.now(), 0);
             node.other().reserveAsync("witness", 1, 0).whenComplete((reservation, failure) -> {
                 call.failure = failure;
-                call.source = reservation == null ? null : reservation.decision().source();
+                call.source =
+                        reservation == null ? null : reservation.decision().source();
             });
             world.runUntil(world.now() + 2 * Node.TIMEOUT.toNanos());
             if (call.source == null || call.isLocal()) {

@@ -77,9 +77,20 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
     /** When it is over. */
     long end() {
         return switch (kind) {
-            case FLOOD, CUT, SILENCE, NO_REPLIES, NO_QUESTIONS, SLOW, DEAF, FREEZE, RESTART_EMPTY, FAILOVER, READ_ONLY,
-                    OUT_OF_MEMORY, PAUSE, LOG_THROWS ->
-                at + nanos;
+            case FLOOD,
+                    CUT,
+                    SILENCE,
+                    NO_REPLIES,
+                    NO_QUESTIONS,
+                    SLOW,
+                    DEAF,
+                    FREEZE,
+                    RESTART_EMPTY,
+                    FAILOVER,
+                    READ_ONLY,
+                    OUT_OF_MEMORY,
+                    PAUSE,
+                    LOG_THROWS -> at + nanos;
             default -> at;
         };
     }
