@@ -84,12 +84,7 @@ final class CommandSender {
         }
 
         private void sendOn(RedisLink link, Server target, boolean asking) {
-            CompletableFuture<T> answer;
-            try {
-                answer = command.sendOn(link, asking).toCompletableFuture();
-            } catch (RuntimeException | Error ex) {
-                answer = CompletableFuture.failedFuture(ex);
-            }
+            CompletableFuture<T> answer = Replies.of(() -> command.sendOn(link, asking));
             sent = answer;
             answer.whenComplete((value, failure) -> {
                 if (failure != null) {

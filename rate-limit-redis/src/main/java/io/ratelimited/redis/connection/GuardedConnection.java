@@ -218,7 +218,7 @@ public final class GuardedConnection implements AutoCloseable {
     private final class Recovery implements Server.Owner {
 
         @Override
-        public CompletionStage<?> probe(RedisLink link, @Nullable String key) {
+        public CompletionStage<List<Object>> probe(RedisLink link, @Nullable String key) {
             String on = keys.beside(key == null ? keys.internal("nodes") : key, "probe");
             return link.eval(Script.PROBE, new String[] {on}, new ScriptArguments().add(time.word()), false)
                     .handle((reply, failure) -> {

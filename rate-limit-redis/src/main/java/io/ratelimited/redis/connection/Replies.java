@@ -3,9 +3,11 @@ package io.ratelimited.redis.connection;
 import java.io.Serial;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /** Waiting for replies, and the reasons why there are none. */
@@ -31,6 +33,15 @@ public final class Replies {
             if (interrupted) {
                 Thread.currentThread().interrupt();
             }
+        }
+    }
+
+    /** What a task returns; failed if the task throws. */
+    static <T> CompletableFuture<T> of(Supplier<? extends CompletionStage<T>> task) {
+        try {
+            return task.get().toCompletableFuture();
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
         }
     }
 

@@ -1,5 +1,6 @@
 package io.ratelimited.redis.connection;
 
+import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -21,7 +22,7 @@ final class Server {
     interface Owner {
 
         /** Asks on a connection whether the server decides, about a key of the server if one is known. */
-        CompletionStage<?> probe(RedisLink link, @Nullable String key);
+        CompletionStage<List<Object>> probe(RedisLink link, @Nullable String key);
 
         /** The breaker is open, and nobody asks the server any more. */
         void away(Throwable reason);
@@ -198,16 +199,10 @@ final class Server {
             return;
         }
         long sentAt = threads.nanos();
-        CompletionStage<?> sent;
-        try {
-            sent = owner.probe(asked, key);
-        } catch (RuntimeException | Error ex) {
-            sent = CompletableFuture.failedFuture(ex);
-        }
         if (asked != link()) {
             threads.later(CONNECT_MILLIS, () -> closeUnused(asked));
         }
-        sent.whenComplete((reply, failure) -> {
+        Replies.of(() -> owner.probe(asked, key)).whenComplete((reply, failure) -> {
             probed.remove(asked);
             boolean inUse = asked == link();
             if (failure == null && threads.nanos() - sentAt <= timeoutNanos) {

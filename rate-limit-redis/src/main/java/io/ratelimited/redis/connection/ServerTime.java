@@ -132,14 +132,9 @@ final class ServerTime {
 
     /** In nanoseconds since 1970. */
     private CompletableFuture<Long> time() {
-        try {
-            CompletableFuture<List<Object>> reply =
-                    plainTime.get().toCompletableFuture().copy();
-            deadlines.limit(reply);
-            return reply.thenApply(ServerTime::nanos);
-        } catch (RuntimeException ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
+        CompletableFuture<List<Object>> reply = Replies.of(plainTime).copy();
+        deadlines.limit(reply);
+        return reply.thenApply(ServerTime::nanos);
     }
 
     private static long nanos(List<Object> time) {

@@ -16,7 +16,6 @@ import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -182,31 +181,19 @@ public final class Threads implements AutoCloseable {
     <T> CompletableFuture<T> call(
             Supplier<? extends CompletionStage<T>> task, long boundMillis, Consumer<? super T> discard) {
         CompletableFuture<T> result = new CompletableFuture<>();
-        AtomicBoolean over = new AtomicBoolean();
-        Runnable cancelBound = later(boundMillis, () -> {
-            if (!over.getAndSet(true)) {
-                result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms"));
-            }
-        });
+        Runnable cancelBound = later(
+                boundMillis,
+                () -> result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms")));
         blocking.execute(() -> {
-            if (over.get()) {
+            if (result.isDone()) {
                 return;
             }
-            CompletionStage<T> begun;
-            try {
-                begun = task.get();
-            } catch (RuntimeException | Error ex) {
-                begun = CompletableFuture.failedFuture(ex);
-            }
-            begun.whenComplete((value, failure) -> {
-                boolean late = over.getAndSet(true);
+            Replies.of(task).whenComplete((value, failure) -> {
                 cancelBound.run();
                 if (failure != null) {
                     result.completeExceptionally(Replies.cause(failure));
-                } else if (late) {
+                } else if (!result.complete(value)) {
                     discard.accept(value);
-                } else {
-                    result.complete(value);
                 }
             });
         });

@@ -238,6 +238,22 @@ class GuardedConnectionTest {
         assertThat(last("one:1").keys).containsExactly("one:1/twice");
     }
 
+    /** Otherwise a caller who finds one of them connected finds no server for the keys of another. */
+    @Test
+    void allPrimariesAreKnownBeforeAnyOfThemIsConnected() {
+        ScriptedServers both = new ScriptedServers("one:1", "two:2");
+        Threads threads = new Threads(clock, Runnable::run, Runnable::run);
+        Primaries primaries = new Primaries(
+                both,
+                threads,
+                new Health(threads),
+                address -> new Server(address, both, threads, TIMEOUT.toNanos(), null));
+        List<Integer> known = new ArrayList<>();
+        both.beforeConnecting = () -> known.add(primaries.all().size());
+        primaries.discover();
+        assertThat(known).containsExactly(2, 2);
+    }
+
     /** Looking up the names of all of them blocks; more wait for a thread than there are threads. */
     @Test
     void aClusterOfTwelvePrimariesIsConnectedWithoutAnOutage() throws InterruptedException {
@@ -263,7 +279,8 @@ class GuardedConnectionTest {
                 UnaryOperator.identity())) {
             blocked.await();
             end.countDown();
-            RedisProcess.until(cluster::isUp, "connected", Duration.ofSeconds(20));
+            RedisProcess.until(() -> twelve.connections() == 12, "connected", Duration.ofSeconds(20));
+            assertThat(cluster.isUp()).isTrue();
             assertThat(cluster.lastError()).isNull();
         }
     }

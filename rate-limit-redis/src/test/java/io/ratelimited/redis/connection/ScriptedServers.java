@@ -24,6 +24,12 @@ final class ScriptedServers implements RedisConnector {
         primaries.addAll(List.of(addresses));
     }
 
+    int connections() {
+        synchronized (links) {
+            return links.size();
+        }
+    }
+
     Link link(int number) {
         return links.get(number);
     }
