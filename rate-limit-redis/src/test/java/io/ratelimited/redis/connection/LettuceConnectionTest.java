@@ -81,7 +81,7 @@ class LettuceConnectionTest {
         given.setOptions(ClusterClientOptions.builder()
                 .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
                         .enablePeriodicRefresh(Duration.ofSeconds(1))
-                        .enableAllAdaptiveRefreshTriggers()
+                        .enableAdaptiveRefreshTrigger(ClusterTopologyRefreshOptions.RefreshTrigger.MOVED_REDIRECT)
                         .build())
                 .build());
         try (LettuceConnector connector = LettuceConnector.like(given)) {

@@ -58,6 +58,10 @@ class RepliesTest {
     private volatile boolean broken;
     private final AtomicBoolean lose = new AtomicBoolean();
     private final AtomicBoolean cannotProbe = new AtomicBoolean();
+    /** The next script is kept in {@link #delayed}. */
+    private final AtomicBoolean delay = new AtomicBoolean();
+
+    private volatile Runnable delayed = () -> {};
 
     /** Connections on which the test holds back, loses or changes replies to those who take or ask. */
     private RedisConnector connector() {
@@ -96,6 +100,10 @@ class RepliesTest {
                     if (method.getName().equals("eval") && broken) {
                         return CompletableFuture.failedFuture(new IllegalStateException("broken"));
                     }
+                    boolean isScript = method.getName().equals("eval") && arguments[0] != Script.HEARTBEAT && !probe;
+                    if (isScript && delay.getAndSet(false)) {
+                        return sendLater(link, method, arguments);
+                    }
                     Object result = invoke(link, method, arguments);
                     boolean decides = method.getName().equals("eval") && arguments[0] != Script.HEARTBEAT && !probe;
                     return decides
@@ -106,6 +114,20 @@ class RepliesTest {
                                                     : CompletableFuture.completedFuture(reply))
                             : result;
                 });
+    }
+
+    /** As after a freeze, when the server gets to a command of an old connection after one of a new connection. */
+    private CompletableFuture<Object> sendLater(RedisLink link, Method method, Object[] arguments) {
+        CompletableFuture<Object> reply = new CompletableFuture<>();
+        delayed = () -> {
+            try {
+                ((CompletionStage<?>) invoke(link, method, arguments))
+                        .whenComplete((value, failure) -> reply.complete(value));
+            } catch (Throwable ex) {
+                reply.completeExceptionally(ex);
+            }
+        };
+        return reply;
     }
 
     /** Connections before which something happens. */
@@ -165,6 +187,21 @@ class RepliesTest {
         until(second::isDone, "the second goes", PATIENCE);
         assertThat(lose).isFalse();
         assertThat(second).isCompletedWithValue(true);
+    }
+
+    @Test
+    void aRegistrationThatRedisGetsToAfterTheEndOfTheCallHoldsNoPermit() {
+        Limit limit = Limit.of("late", Algorithm.CONCURRENCY).maxConcurrent(1).build();
+        RateLimiter limiter =
+                backend(OPTIONS.timeout(Duration.ofSeconds(20))).limiter(limit, RedisLimitOptions.DEFAULTS);
+        InFlightCall call = (InFlightCall) limiter.reserve("k", 1, 0);
+        delay.set(true);
+        call.renew();
+        assertThat(delay).isFalse();
+        call.release();
+        delayed.run();
+        // Less than the 30 s after which Redis would forget the call.
+        until(() -> limiter.peek("k", 1, 0).remaining() == 1, "ended again", Duration.ofSeconds(15));
     }
 
     @Test
