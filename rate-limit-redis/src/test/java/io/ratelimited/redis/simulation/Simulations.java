@@ -1,5 +1,8 @@
 package io.ratelimited.redis.simulation;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
@@ -34,6 +37,32 @@ final class Simulations {
             seeds.forEach(seed -> all.run(Plan.small(seed), log));
         }
         return all.summary();
+    }
+
+    /** Seeds that have shown a defect. */
+    static final long[] REGRESSIONS = {192, 382, 5_214, 5_636};
+
+    /**
+     * Two nodes without faults that are asked for more than a limit allows, for three seconds: which part of it they admit.
+     */
+    static double admitted(Algorithm algorithm, double overshoot) {
+        Limit limit = Limit.of("limit", algorithm).rate("40/200ms").build();
+        List<Step> steps = List.of(flood(0), flood(1));
+        Plan plan = new Plan(1, 2, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, steps);
+        try (LogProbe log = new LogProbe()) {
+            Simulation simulation = new Simulation(plan, new Lua(), log);
+            List<String> violations = simulation.run().violations();
+            if (!violations.isEmpty()) {
+                throw new AssertionError(violations.toString());
+            }
+            boolean bucket = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
+            return simulation.calls().stream().filter(Call::went).count() / (bucket ? 640.0 : 600.0);
+        }
+    }
+
+    private static Step flood(int node) {
+        // Windows of the calendar begin with it.
+        return new Step(200_000_000, Kind.FLOOD, node, 0, 6_000, 3_000_000_000L);
     }
 
     private void run(Plan plan, LogProbe log) {
@@ -95,6 +124,14 @@ final class Simulations {
         long first = Long.parseLong(args[0]);
         long end = System.nanoTime() + 1_000_000_000L * Long.parseLong(args[2]);
         try {
+            System.out.println(run(LongStream.of(REGRESSIONS)));
+            for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG)) {
+                double part = admitted(algorithm, 0);
+                System.out.println(algorithm + " admits " + part);
+                if (part < 0.99) {
+                    throw new AssertionError(algorithm + " admits too little");
+                }
+            }
             System.out.println(run(LongStream.range(first, first + Long.parseLong(args[1]))
                     .takeWhile(seed -> System.nanoTime() < end)));
         } catch (AssertionError ex) {
