@@ -74,6 +74,7 @@ class LettuceConnectionTest {
 
     /** A search of the client's own, at a time of its own, would compete with ours. */
     @Test
+    @SuppressWarnings("deprecation") // Clients of applications still set it.
     void aClientOfOursDoesNotLookForPrimariesByItself() {
         RedisClusterClient given = RedisClusterClient.create(
                 REDIS.client().getResources(),
@@ -81,7 +82,7 @@ class LettuceConnectionTest {
         given.setOptions(ClusterClientOptions.builder()
                 .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
                         .enablePeriodicRefresh(Duration.ofSeconds(1))
-                        .enableAdaptiveRefreshTrigger(ClusterTopologyRefreshOptions.RefreshTrigger.MOVED_REDIRECT)
+                        .enableAllAdaptiveRefreshTriggers()
                         .build())
                 .build());
         try (LettuceConnector connector = LettuceConnector.like(given)) {

@@ -97,7 +97,7 @@ final class ScriptedServers implements RedisConnector {
         @Override
         public CompletionStage<List<Object>> eval(Script script, String[] on, ScriptArguments args, boolean asking) {
             CompletableFuture<List<Object>> reply = new CompletableFuture<>();
-            if (script == Script.PROBE) {
+            if (script.equals(Script.PROBE)) {
                 probes.add(reply);
             } else {
                 keys.add(on[0]);
