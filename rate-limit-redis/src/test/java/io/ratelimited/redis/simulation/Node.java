@@ -4,7 +4,6 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
@@ -13,6 +12,7 @@ import io.ratelimited.redis.connection.Threads;
 import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
 
 /** A process with the shipped backend and limiters, on virtual time. */
 final class Node extends World.Process {
@@ -27,7 +27,7 @@ final class Node extends World.Process {
     private final Network network;
     private final RedisBackend backend;
     private final RateLimiter limiter;
-    private final RateLimiter other;
+    private @Nullable RateLimiter other;
     private boolean alone;
 
     Node(World world, Server server, Plan plan, int number) {
@@ -41,9 +41,9 @@ final class Node extends World.Process {
                 new Threads(clock, soon, soon),
                 soon,
                 name);
-        RedisLimitOptions options = RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure());
-        this.limiter = backend.limiter(plan.limit(), options.maxOvershoot(plan.overshoot()));
-        this.other = backend.limiter(OTHER, options.onFailure(OnFailure.LOCAL));
+        this.limiter = backend.limiter(
+                plan.limit(),
+                RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()).maxOvershoot(plan.overshoot()));
     }
 
     Network network() {
@@ -60,7 +60,12 @@ final class Node extends World.Process {
 
     /** Of a limit that refuses nobody. */
     RateLimiter other() {
-        return other;
+        RateLimiter made = other;
+        if (made == null) {
+            made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS);
+            other = made;
+        }
+        return made;
     }
 
     /** Whether the node has joined when all others had died. */

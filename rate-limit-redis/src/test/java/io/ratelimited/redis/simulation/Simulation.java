@@ -268,7 +268,7 @@ final class Simulation {
     private void recovered() {
         if (plan.has(Kind.TIME_REFUSED)) {
             // The first script of each node finds out.
-            alive().forEach(node -> node.other().reserveAsync("first", 1, 0));
+            alive().forEach(node -> ask(node, "first", call(node)));
             world.runUntil(world.now() + 600 * MILLI);
         }
         for (Node node : alive()) {
@@ -276,12 +276,8 @@ final class Simulation {
                 violations.add(node + " is not UP two seconds after the last fault: "
                         + node.backend().health());
             }
-            Call call = new Call(new Step(world.now(), Kind.CALL, 0, 9, 1, 0), node, 1, world.now(), 0);
-            node.other().reserveAsync("witness", 1, 0).whenComplete((reservation, failure) -> {
-                call.failure = failure;
-                call.source =
-                        reservation == null ? null : reservation.decision().source();
-            });
+            Call call = call(node);
+            ask(node, "witness", call);
             world.runUntil(world.now() + 2 * Node.TIMEOUT.toNanos());
             if (call.source == null || call.isLocal()) {
                 violations.add(node + " does not ask Redis two seconds after the last fault: " + call);
@@ -294,6 +290,20 @@ final class Simulation {
                 violations.add(node + " has " + owed + " commands under way when all have ended");
             }
         }
+    }
+
+    private Call call(Node node) {
+        return new Call(new Step(world.now(), Kind.CALL, 0, 9, 1, 0), node, 1, world.now(), 0);
+    }
+
+    private static void ask(Node node, String key, Call call) {
+        node.limiter().reserveAsync(key, 1, 0).whenComplete((reservation, failure) -> {
+            call.failure = failure;
+            if (reservation != null) {
+                call.source = reservation.decision().source();
+                reservation.release();
+            }
+        });
     }
 
     /** How long it takes until a key is as one never seen. */

@@ -7,10 +7,13 @@ import java.util.PriorityQueue;
 /** Virtual time: whatever happens is an event, and one thread runs all of them in order. Nothing takes time by itself. */
 final class World {
 
+    private static final long MOST_EVENTS = 1_000_000;
+
     private final PriorityQueue<Event> events = new PriorityQueue<>();
     private final List<Throwable> failures = new ArrayList<>();
     private long now;
     private long sequence;
+    private long begun;
 
     /** Whoever runs events: a process that may be paused or killed. */
     static class Process {
@@ -97,6 +100,9 @@ final class World {
                 continue;
             }
             now = next.time;
+            if (++begun > MOST_EVENTS) {
+                throw new IllegalStateException("something goes on for ever at " + now / 1e6 + " ms");
+            }
             next.cancelled = true;
             try {
                 next.task.run();
