@@ -57,12 +57,12 @@ final class CommandSender {
 
         private final String key;
         private final Command<T> command;
-        private final long deadline = deadlines.next();
         private int redirections;
         /** The server that the command was last sent to, and when. */
         private volatile Server server;
 
-        private volatile long sentAt;
+        private volatile long sentAt = threads.nanos();
+        private final long deadline = deadlines.of(sentAt);
         private volatile @Nullable CompletableFuture<?> sent;
 
         private Reply(String key, Command<T> command, Server server) {
@@ -72,7 +72,6 @@ final class CommandSender {
         }
 
         private void sendTo(Server target, boolean asking) {
-            sentAt = threads.nanos();
             server = target;
             target.ready().whenComplete((link, unconnected) -> {
                 if (unconnected != null) {
@@ -124,6 +123,7 @@ final class CommandSender {
             if (other == null || other.isAway()) {
                 completeExceptionally(Replies.notSent("not asked, because it has just failed"));
             } else {
+                sentAt = threads.nanos();
                 sendTo(other, redirection.once());
             }
         }

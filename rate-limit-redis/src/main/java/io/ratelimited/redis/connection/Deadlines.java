@@ -32,7 +32,7 @@ final class Deadlines {
 
         boolean isDone();
 
-        /** A value of {@link Deadlines#next}. */
+        /** A value of {@link Deadlines#of}. */
         long deadline();
 
         /** Fails it, unless it is done. */
@@ -60,14 +60,14 @@ final class Deadlines {
         this.pause = Math.max(100_000, Math.min(LONGEST_PAUSE, timeoutNanos / 4));
     }
 
-    /** The deadline of what begins now. */
-    long next() {
-        return threads.nanos() + timeoutNanos;
+    /** The deadline of what begins at a value of {@link Threads#nanos}. */
+    long of(long begin) {
+        return begin + timeoutNanos;
     }
 
     /** Fails a future that is not done in time. */
     void limit(CompletableFuture<?> future) {
-        add(new TimedFuture(future, next()));
+        add(new TimedFuture(future, of(threads.nanos())));
     }
 
     void add(Timed timed) {

@@ -86,8 +86,11 @@ final class LettuceLink implements RedisLink {
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        return write(new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null))
-                .thenApply(reply -> (Long) reply.get(0));
+        Call call = new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null);
+        CompletableFuture<Long> removed = write(call).thenApply(reply -> (Long) reply.get(0));
+        // Given up like any other call.
+        removed.whenComplete((number, failure) -> call.cancel(false));
+        return removed;
     }
 
     @Override
