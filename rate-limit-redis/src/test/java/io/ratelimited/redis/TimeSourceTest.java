@@ -224,6 +224,8 @@ class TimeSourceTest {
         allowTime(REDIS, true);
         awaitUp(backend);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        // Written by a thread that nobody waits for.
+        until(() -> log.stream().anyMatch(line -> line.contains("Redis tells the time")), "reported", PATIENCE);
         assertThat(log)
                 .filteredOn(line -> line.contains("does not tell the time"))
                 .hasSize(1);

@@ -3,7 +3,6 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
-import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
@@ -67,15 +66,11 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         return permits;
     }
 
-    private GuardedConnection connection() {
-        return limiter.connection();
-    }
-
     /** Asks Redis once; a call that may wait then joins the queue of this node. */
     CompletableFuture<Reservation> begin() {
         boolean never = limiter.parameters().isNever(permits);
         boolean behind = limiter.hasQueue(key);
-        if (behind && maxWait > 0 && !never && !connection().isDown(key)) {
+        if (behind && maxWait > 0 && !never && !limiter.connection().isDown(key)) {
             queue();
             return CompletableFuture.completedFuture(this);
         }
@@ -172,10 +167,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     void failed(RuntimeException failure) {
-        if (phase.compareAndSet(Phase.WAITING, Phase.ENDED)) {
-            queued = false;
-            turn.completeExceptionally(failure);
-        }
+        turn.completeExceptionally(failure);
+        leaveQueue(Phase.ENDED, reply);
     }
 
     private boolean leaveQueue(Phase next, ScriptReply answer) {
@@ -190,14 +183,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** The call still runs: keeps its permits from lapsing. A call with a lease of its own may lapse. */
     void renew() {
-        if (limiter.limit().lease() == null && !connection().isDown(key)) {
+        if (limiter.limit().lease() == null && !limiter.connection().isDown(key)) {
             register();
         }
     }
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
-        connection().deliver(limiter.parameters().script(), key, this::registration, true);
+        limiter.connection().deliver(limiter.parameters().script(), key, this::registration, true);
     }
 
     private @Nullable ScriptArguments registration() {
@@ -222,14 +215,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
             deliverEnd(ended);
             if (doubtful) {
                 // After a freeze a server may run an old command of one connection after a new one of another.
-                connection().later(AFTER_A_FREEZE_MILLIS, () -> deliverEnd(ended));
+                limiter.connection().later(AFTER_A_FREEZE_MILLIS, () -> deliverEnd(ended));
             }
         }
     }
 
     private void deliverEnd(String attempt) {
         ScriptParameters parameters = limiter.parameters();
-        connection().deliver(parameters.script(), key, () -> arguments("cancel", parameters, attempt), true);
+        limiter.connection().deliver(parameters.script(), key, () -> arguments("cancel", parameters, attempt), true);
     }
 
     @Override
