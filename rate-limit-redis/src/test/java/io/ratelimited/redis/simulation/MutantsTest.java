@@ -122,13 +122,16 @@ class MutantsTest {
             urls.add(Path.of(entry).toUri().toURL());
         }
         try (URLClassLoader loader = new Changed(urls.toArray(URL[]::new))) {
-            Method run = loader.loadClass(Simulations.class.getName())
-                    .getDeclaredMethod("runFor", long.class, double.class);
+            Method run =
+                    loader.loadClass(Simulations.class.getName()).getDeclaredMethod("runFor", long.class, double.class);
             run.setAccessible(true);
             run.invoke(null, 1_000, SECONDS);
             return null;
         } catch (InvocationTargetException ex) {
-            return String.valueOf(ex.getCause().getMessage()).lines().findFirst().orElse("");
+            return String.valueOf(ex.getCause().getMessage())
+                    .lines()
+                    .findFirst()
+                    .orElse("");
         }
     }
 
