@@ -102,12 +102,12 @@ final class Judge {
                 violations.add("a call ends " + call.completions + " times: " + call);
             }
             long late = call.decidedAt - call.sentAt - Node.TIMEOUT.toNanos() - TICK;
-            if (late > pauses(call, call.sentAt, call.decidedAt)) {
+            if (late > pauses(call.sentAt, call.decidedAt)) {
                 violations.add("a call is decided " + late / 1e6 + " ms late: " + call);
             }
             long longest = Math.max(call.wait, call.maxWait) + TICK;
             long waited = call.settledAt - call.decidedAt - longest;
-            if (waited > pauses(call, call.decidedAt, call.settledAt)) {
+            if (waited > pauses(call.decidedAt, call.settledAt)) {
                 violations.add("a call waits " + waited / 1e6 + " ms too long: " + call);
             }
             boolean alone = call.step.kind() != Kind.CALL_OF_TWO;
@@ -120,8 +120,8 @@ final class Judge {
         }
     }
 
-    /** For how long a node stood still between two times. */
-    private long pauses(Call call, long from, long to) {
+    /** For how long some node stood still between two times. */
+    private long pauses(long from, long to) {
         long sum = 0;
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.PAUSE) {
@@ -134,7 +134,7 @@ final class Judge {
     /** A server that answers nobody is asked by its probe alone, once a caller has waited in vain. */
     void silence(Step silent, Node node) {
         boolean alone = plan.steps().stream()
-                .filter(step -> step != silent && step.kind().isFault())
+                .filter(step -> !step.equals(silent) && step.kind().isFault())
                 .noneMatch(step -> step.at() <= silent.end() && step.end() + 300 * MILLI >= silent.at());
         if (!alone || silent.nanos() < 200 * MILLI) {
             return;

@@ -17,7 +17,6 @@ import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
-import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
@@ -37,8 +36,10 @@ class MutantsTest {
     record Mutant(String breaks, Path file, String original, String changed) {
 
         private Pattern pattern() {
-            return Pattern.compile(
-                    Stream.of(original.split("\\s+")).map(Pattern::quote).collect(Collectors.joining("\\s+")));
+            return Pattern.compile(Pattern.compile("\\s+")
+                    .splitAsStream(original)
+                    .map(Pattern::quote)
+                    .collect(Collectors.joining("\\s+")));
         }
 
         private String source() throws IOException {
@@ -57,7 +58,7 @@ class MutantsTest {
             list = new String(Objects.requireNonNull(in).readAllBytes(), StandardCharsets.UTF_8);
         }
         List<Mutant> all = new ArrayList<>();
-        for (String entry : list.split("\n\n")) {
+        for (String entry : Pattern.compile("\n\n").split(list)) {
             List<String> lines = entry.strip().lines().toList();
             if (!lines.get(0).startsWith("#")) {
                 all.add(new Mutant(
@@ -118,7 +119,7 @@ class MutantsTest {
     private static @Nullable String noticed(Path classes, String classPath) throws Exception {
         List<URL> urls = new ArrayList<>();
         urls.add(classes.toUri().toURL());
-        for (String entry : classPath.split(File.pathSeparator)) {
+        for (String entry : Pattern.compile(File.pathSeparator).split(classPath)) {
             urls.add(Path.of(entry).toUri().toURL());
         }
         try (URLClassLoader loader = new Changed(urls.toArray(URL[]::new))) {

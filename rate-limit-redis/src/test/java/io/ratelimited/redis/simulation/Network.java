@@ -27,7 +27,7 @@ final class Network implements RedisConnector {
     private static final String SERVER = "server";
 
     private final World world;
-    private final World.Process node;
+    private final World.Member node;
     private final Server server;
     private final SplittableRandom random;
     private final long mostDelay;
@@ -46,7 +46,7 @@ final class Network implements RedisConnector {
     /** Connections are accepted, and never answered, until then. */
     private long deafUntil;
 
-    Network(World world, World.Process node, Server server, SplittableRandom random, long mostDelay) {
+    Network(World world, World.Member node, Server server, SplittableRandom random, long mostDelay) {
         this.world = world;
         this.node = node;
         this.server = server;

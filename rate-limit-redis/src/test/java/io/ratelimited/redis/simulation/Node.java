@@ -15,7 +15,7 @@ import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /** A process with the shipped backend and limiters, on virtual time. */
-final class Node extends World.Process {
+final class Node extends World.Member {
 
     static final Duration TIMEOUT = Duration.ofMillis(50);
 
@@ -33,7 +33,7 @@ final class Node extends World.Process {
     Node(World world, Server server, Plan plan, int number) {
         this.name = "n" + number;
         this.clock = new Clock(world, this, number * 3_600_000_000_000L);
-        this.network = new Network(world, this, server, new SplittableRandom(plan.seed() + 77 * number), plan.delay());
+        this.network = new Network(world, this, server, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
         Executor soon = task -> world.at(this, world.now(), task);
         this.backend = SimulatedBackend.of(
                 network,
@@ -90,11 +90,11 @@ final class Node extends World.Process {
     private static final class Clock implements Ticker {
 
         private final World world;
-        private final World.Process process;
+        private final World.Member process;
         private final long begin;
         private long wall;
 
-        private Clock(World world, World.Process process, long begin) {
+        private Clock(World world, World.Member process, long begin) {
             this.world = world;
             this.process = process;
             this.begin = begin;

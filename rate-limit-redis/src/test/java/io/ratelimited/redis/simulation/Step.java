@@ -70,7 +70,7 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         LOG_THROWS;
 
         boolean isFault() {
-            return ordinal() > CALL_THROWING.ordinal();
+            return compareTo(CALL_THROWING) > 0;
         }
     }
 

@@ -16,7 +16,7 @@ final class World {
     private long begun;
 
     /** Whoever runs events: a process that may be paused or killed. */
-    static class Process {
+    static class Member {
 
         /** Nothing runs before this time. */
         private long pausedUntil;
@@ -41,17 +41,17 @@ final class World {
     }
 
     /** Those who are never paused: the network and whoever injects faults. */
-    private static final Process NOBODY = new Process();
+    private static final Member NOBODY = new Member();
 
     private static final class Event implements Comparable<Event> {
 
-        private final Process process;
+        private final Member process;
         private final long sequence;
         private long time;
         private final Runnable task;
         private boolean cancelled;
 
-        private Event(Process process, long time, long sequence, Runnable task) {
+        private Event(Member process, long time, long sequence, Runnable task) {
             this.process = process;
             this.time = time;
             this.sequence = sequence;
@@ -74,8 +74,12 @@ final class World {
         return at(NOBODY, time, task);
     }
 
-    /** @return cancels the task if it has not begun */
-    Runnable at(Process process, long time, Runnable task) {
+    /**
+     * Runs a task of a process at a time.
+     *
+     * @return cancels the task if it has not begun
+     */
+    Runnable at(Member process, long time, Runnable task) {
         Event event = new Event(process, Math.max(now, time), sequence++, task);
         events.add(event);
         return () -> {
