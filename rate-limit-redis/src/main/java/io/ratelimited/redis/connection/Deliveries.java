@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 final class Deliveries {
 
     private static final int MOST = 20_000;
-    private static final int MOST_TRIES = 4;
+    /** Half a minute: a server that answers with errors, such as a replica that few ask, must not forget who has ended. */
+    private static final int MOST_TRIES = 150;
     /** Redis takes a few milliseconds for so many. */
     static final int MOST_UNDER_WAY = 256;
 

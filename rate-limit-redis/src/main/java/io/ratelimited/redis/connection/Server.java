@@ -174,16 +174,15 @@ final class Server {
         }
     }
 
-    /** Looks again whether the server is back, if it is away. */
+    /** Looks again for a connection, if there is none, and whether the server is back, if it is away. */
     void look() {
-        if (!breaker.isOpen()) {
-            return;
-        }
         RedisLink current = link();
-        if (current != null) {
+        boolean away = breaker.isOpen();
+        if (away && current != null) {
             probe(current);
         }
-        if (current == null || needsAnother(lastFailure)) {
+        // An attempt that hangs holds up no other one.
+        if (current == null || (away && needsAnother(lastFailure))) {
             connect();
         }
     }
@@ -211,9 +210,13 @@ final class Server {
             } else if (failure == null && inUse && breaker.isOpen()) {
                 // Late, as after a freeze: it may be in time now.
                 probe(asked);
-            } else if (failure != null && inUse) {
+            } else if (failure != null && (inUse || (link() == null && !retired))) {
                 // What another connection says must not end the search for one that replaces a silent one.
                 lastFailure = Replies.cause(failure);
+                if (!inUse) {
+                    // A server that refuses scripts the time is asked for it on a connection in use.
+                    use(asked);
+                }
             } else {
                 closeUnused(asked);
             }

@@ -70,10 +70,11 @@ final class MultiLimitCall {
 
     /** {@link #reserve} for callers that must not block. */
     CompletableFuture<List<Reservation>> reserveAsync() {
+        CompletableFuture<List<Reservation>> asked = RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack);
+        context.connection().limitTime(asked);
         return RemoteLimiter.orGivenBack(
-                decide().handleAsync(
-                                (decided, failure) -> decided != null ? decided : withoutRedis(failure),
-                                context.callers()),
+                asked.handleAsync(
+                        (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers()),
                 MultiLimitCall::giveBack);
     }
 

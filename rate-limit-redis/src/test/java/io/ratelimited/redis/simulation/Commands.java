@@ -1,0 +1,331 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.redis.simulation.Store.Elements;
+import io.ratelimited.redis.simulation.Store.Hash;
+import io.ratelimited.redis.simulation.Store.Scores;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.luaj.vm2.LuaString;
+import org.luaj.vm2.LuaTable;
+import org.luaj.vm2.LuaValue;
+import org.luaj.vm2.Varargs;
+
+/** The commands that the scripts use, on a store. A command that no script uses is an error. */
+final class Commands {
+
+    private static final LuaString OK = LuaString.valueOf("ok");
+    private static final LuaTable STATUS_OK = status("OK");
+    private static final Map<LuaString, Command> ALL = new HashMap<>();
+    private static final Set<LuaString> WRITES = Stream.of(
+                    "SET",
+                    "DEL",
+                    "PEXPIRE",
+                    "HSET",
+                    "HDEL",
+                    "RPUSH",
+                    "LPUSH",
+                    "LTRIM",
+                    "LSET",
+                    "LREM",
+                    "ZADD",
+                    "ZREM",
+                    "ZREMRANGEBYSCORE")
+            .map(LuaString::valueOf)
+            .collect(java.util.stream.Collectors.toUnmodifiableSet());
+    /** Commands that a server which is out of memory refuses. */
+    private static final Set<LuaString> GROWS = Stream.of("SET", "HSET", "RPUSH", "LPUSH", "LSET", "ZADD")
+            .map(LuaString::valueOf)
+            .collect(java.util.stream.Collectors.toUnmodifiableSet());
+
+    static {
+        ALL.put(LuaString.valueOf("GET"), (store, args) -> orFalse(store.get(text(args, 2), LuaString.class)));
+        ALL.put(LuaString.valueOf("SET"), Commands::set);
+        ALL.put(LuaString.valueOf("DEL"), (store, args) -> number(store.remove(text(args, 2)) ? 1 : 0));
+        ALL.put(LuaString.valueOf("TYPE"), (store, args) -> type(store.get(text(args, 2))));
+        ALL.put(
+                LuaString.valueOf("PEXPIRE"),
+                (store, args) -> number(store.expire(text(args, 2), store.now() + integer(args, 3)) ? 1 : 0));
+        ALL.put(LuaString.valueOf("HGET"), (store, args) -> {
+            Hash hash = store.get(text(args, 2), Hash.class);
+            return orFalse(hash == null ? null : hash.get(text(args, 3)));
+        });
+        ALL.put(LuaString.valueOf("HGETALL"), Commands::hgetall);
+        ALL.put(LuaString.valueOf("HSET"), Commands::hset);
+        ALL.put(LuaString.valueOf("HDEL"), Commands::hdel);
+        ALL.put(
+                LuaString.valueOf("LLEN"),
+                (store, args) -> number(list(store, args).size()));
+        ALL.put(LuaString.valueOf("LINDEX"), Commands::lindex);
+        ALL.put(LuaString.valueOf("RPUSH"), (store, args) -> push(store, args, false));
+        ALL.put(LuaString.valueOf("LPUSH"), (store, args) -> push(store, args, true));
+        ALL.put(LuaString.valueOf("LSET"), Commands::lset);
+        ALL.put(LuaString.valueOf("LTRIM"), Commands::ltrim);
+        ALL.put(LuaString.valueOf("LREM"), Commands::lrem);
+        ALL.put(LuaString.valueOf("ZADD"), Commands::zadd);
+        ALL.put(LuaString.valueOf("ZREM"), Commands::zrem);
+        ALL.put(
+                LuaString.valueOf("ZCARD"),
+                (store, args) -> number(scores(store, args).size()));
+        ALL.put(LuaString.valueOf("ZSCORE"), Commands::zscore);
+        ALL.put(LuaString.valueOf("ZREMRANGEBYSCORE"), Commands::zremrangebyscore);
+        ALL.put(LuaString.valueOf("ZREVRANGE"), Commands::zrevrange);
+    }
+
+    private Commands() {}
+
+    private interface Command {
+
+        /** @param args the name of the command first */
+        LuaValue run(Store store, Varargs args);
+    }
+
+    static LuaValue run(Store store, Varargs args) {
+        Command command = ALL.get(args.checkstring(1));
+        if (command == null) {
+            throw new RedisError(
+                    "ERR the simulation has no command " + args.checkstring(1).tojstring());
+        }
+        return command.run(store, args);
+    }
+
+    static boolean writes(LuaString name) {
+        return WRITES.contains(name);
+    }
+
+    static boolean grows(LuaString name) {
+        return GROWS.contains(name);
+    }
+
+    /** Numbers become text as Redis writes them: whole ones without a fraction. */
+    private static LuaString text(Varargs args, int index) {
+        LuaValue value = args.arg(index);
+        if (value instanceof LuaString text) {
+            return text;
+        }
+        double number = value.checkdouble();
+        return LuaString.valueOf(number == Math.rint(number) ? Long.toString((long) number) : Lua.general(number));
+    }
+
+    private static long integer(Varargs args, int index) {
+        LuaString text = text(args, index);
+        try {
+            return Long.parseLong(text.tojstring());
+        } catch (NumberFormatException ex) {
+            throw new RedisError("ERR value is not an integer or out of range");
+        }
+    }
+
+    private static double score(Varargs args, int index) {
+        String text = text(args, index).tojstring();
+        return text.equals("-inf") ? Double.NEGATIVE_INFINITY : Double.parseDouble(text);
+    }
+
+    private static LuaValue number(long number) {
+        return LuaValue.valueOf((double) number);
+    }
+
+    private static LuaValue orFalse(@Nullable LuaString text) {
+        return text == null ? LuaValue.FALSE : text;
+    }
+
+    private static LuaTable status(String text) {
+        LuaTable table = new LuaTable();
+        table.rawset(OK, LuaString.valueOf(text));
+        return table;
+    }
+
+    private static LuaValue type(@Nullable Object value) {
+        return status(
+                value == null
+                        ? "none"
+                        : value instanceof LuaString
+                                ? "string"
+                                : value instanceof Hash ? "hash" : value instanceof Elements ? "list" : "zset");
+    }
+
+    private static LuaValue set(Store store, Varargs args) {
+        LuaString key = text(args, 2);
+        long lives = integer(args, 5);
+        if (lives <= 0) {
+            throw new RedisError("ERR invalid expire time in 'set' command");
+        }
+        store.put(key, text(args, 3));
+        store.expire(key, store.now() + lives);
+        return STATUS_OK;
+    }
+
+    private static LuaValue hgetall(Store store, Varargs args) {
+        LuaTable all = new LuaTable();
+        Hash hash = store.get(text(args, 2), Hash.class);
+        if (hash != null) {
+            int next = 1;
+            for (Map.Entry<LuaString, LuaString> field : hash.entrySet()) {
+                all.rawset(next++, field.getKey());
+                all.rawset(next++, field.getValue());
+            }
+        }
+        return all;
+    }
+
+    private static LuaValue hset(Store store, Varargs args) {
+        LuaString key = text(args, 2);
+        Hash hash = store.get(key, Hash.class);
+        if (hash == null) {
+            hash = new Hash();
+            store.put(key, hash);
+        }
+        int added = 0;
+        for (int i = 3; i < args.narg(); i += 2) {
+            added += hash.put(text(args, i), text(args, i + 1)) == null ? 1 : 0;
+        }
+        return number(added);
+    }
+
+    private static LuaValue hdel(Store store, Varargs args) {
+        LuaString key = text(args, 2);
+        Hash hash = store.get(key, Hash.class);
+        int removed = 0;
+        for (int i = 3; hash != null && i <= args.narg(); i++) {
+            removed += hash.remove(text(args, i)) != null ? 1 : 0;
+        }
+        if (hash != null && hash.isEmpty()) {
+            store.remove(key);
+        }
+        return number(removed);
+    }
+
+    private static Elements list(Store store, Varargs args) {
+        Elements list = store.get(text(args, 2), Elements.class);
+        return list == null ? new Elements() : list;
+    }
+
+    private static LuaValue lindex(Store store, Varargs args) {
+        Elements list = list(store, args);
+        int at = position(list, integer(args, 3));
+        return at < 0 || at >= list.size() ? LuaValue.FALSE : list.get(at);
+    }
+
+    private static int position(Elements list, long index) {
+        return (int) (index < 0 ? list.size() + index : index);
+    }
+
+    private static LuaValue push(Store store, Varargs args, boolean left) {
+        LuaString key = text(args, 2);
+        Elements list = store.get(key, Elements.class);
+        if (list == null) {
+            list = new Elements();
+            store.put(key, list);
+        }
+        for (int i = 3; i <= args.narg(); i++) {
+            list.add(left ? 0 : list.size(), text(args, i));
+        }
+        return number(list.size());
+    }
+
+    private static LuaValue lset(Store store, Varargs args) {
+        Elements list = store.get(text(args, 2), Elements.class);
+        if (list == null) {
+            throw new RedisError("ERR no such key");
+        }
+        int at = position(list, integer(args, 3));
+        if (at < 0 || at >= list.size()) {
+            throw new RedisError("ERR index out of range");
+        }
+        list.set(at, text(args, 4));
+        return STATUS_OK;
+    }
+
+    private static LuaValue ltrim(Store store, Varargs args) {
+        Elements list = store.get(text(args, 2), Elements.class);
+        if (list != null) {
+            int from = Math.max(0, position(list, integer(args, 3)));
+            int to = Math.min(list.size() - 1, position(list, integer(args, 4)));
+            List<LuaString> kept = from > to ? List.of() : List.copyOf(list.subList(from, to + 1));
+            list.clear();
+            list.addAll(kept);
+            if (list.isEmpty()) {
+                store.remove(text(args, 2));
+            }
+        }
+        return STATUS_OK;
+    }
+
+    /** With a negative count only: from the end. */
+    private static LuaValue lrem(Store store, Varargs args) {
+        Elements list = store.get(text(args, 2), Elements.class);
+        long left = -integer(args, 3);
+        LuaString value = text(args, 4);
+        int removed = 0;
+        for (int i = list == null ? -1 : list.size() - 1; i >= 0 && left > 0; i--) {
+            if (Objects.requireNonNull(list).get(i).equals(value)) {
+                list.remove(i);
+                removed++;
+                left--;
+            }
+        }
+        if (list != null && list.isEmpty()) {
+            store.remove(text(args, 2));
+        }
+        return number(removed);
+    }
+
+    private static Scores scores(Store store, Varargs args) {
+        Scores scores = store.get(text(args, 2), Scores.class);
+        return scores == null ? new Scores() : scores;
+    }
+
+    private static LuaValue zadd(Store store, Varargs args) {
+        LuaString key = text(args, 2);
+        Scores scores = store.get(key, Scores.class);
+        if (scores == null) {
+            scores = new Scores();
+            store.put(key, scores);
+        }
+        return number(scores.put(text(args, 4), score(args, 3)) == null ? 1 : 0);
+    }
+
+    private static LuaValue zrem(Store store, Varargs args) {
+        Scores scores = scores(store, args);
+        int removed = scores.remove(text(args, 3)) == null ? 0 : 1;
+        dropIfEmpty(store, args, scores);
+        return number(removed);
+    }
+
+    private static void dropIfEmpty(Store store, Varargs args, Scores scores) {
+        if (scores.isEmpty()) {
+            store.remove(text(args, 2));
+        }
+    }
+
+    private static LuaValue zscore(Store store, Varargs args) {
+        Double score = scores(store, args).get(text(args, 3));
+        return score == null ? LuaValue.FALSE : LuaString.valueOf(Lua.general(score));
+    }
+
+    private static LuaValue zremrangebyscore(Store store, Varargs args) {
+        Scores scores = scores(store, args);
+        double low = score(args, 3);
+        double high = score(args, 4);
+        int before = scores.size();
+        scores.values().removeIf(score -> score >= low && score <= high);
+        dropIfEmpty(store, args, scores);
+        return number(before - scores.size());
+    }
+
+    /** Of the last member alone, with its score. */
+    private static LuaValue zrevrange(Store store, Varargs args) {
+        Scores scores = scores(store, args);
+        LuaTable all = new LuaTable();
+        if (!scores.isEmpty()) {
+            LuaString last = scores.last();
+            all.rawset(1, last);
+            all.rawset(2, LuaString.valueOf(Lua.general(Objects.requireNonNull(scores.get(last)))));
+        }
+        return all;
+    }
+}

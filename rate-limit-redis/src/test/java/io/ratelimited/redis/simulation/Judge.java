@@ -1,0 +1,324 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.simulation.Step.Kind;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.function.Predicate;
+import java.util.function.ToLongFunction;
+import java.util.stream.LongStream;
+
+/**
+ * Judges what callers have seen by the words of {@code docs/cluster.md}, and knows nothing of how it came about. A caller
+ * knows when it asked and when it went; its permit was taken in between. A window breaks the limit when the calls that
+ * were both sent and gone within it have more permits than the bound.
+ */
+final class Judge {
+
+    private static final long MILLI = 1_000_000;
+    /** How much later than its time a deadline is noticed. */
+    private static final long TICK = 13 * MILLI;
+
+    private final Plan plan;
+    private final List<String> violations;
+    /** Faults each of which may give a burst again. */
+    private final int bursts;
+
+    Judge(Plan plan, List<String> violations) {
+        this.plan = plan;
+        this.violations = violations;
+        this.bursts = (int) plan.steps().stream()
+                .map(Step::kind)
+                .filter(kind -> switch (kind) {
+                    case RESTART_EMPTY, FAILOVER, SERVER_CLOCK, RESET -> true;
+                    default -> false;
+                })
+                .count();
+    }
+
+    /** How long a key takes to be as one never seen. */
+    static long fullNanos(Limit limit) {
+        double permit = limit.algorithm() == Algorithm.CONCURRENCY
+                ? 0
+                : (double) limit.rate().period().toNanos() / limit.rate().permits();
+        return switch (limit.algorithm()) {
+            case CONCURRENCY -> 0;
+            case WARM_UP -> limit.warmup().toNanos() + (long) (16 * permit);
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
+                2 * limit.rate().period().toNanos();
+            default -> (long) ((limit.burst() + 8) * permit);
+        };
+    }
+
+    /** How many permits a key never seen gives at once. */
+    static long freshPermits(Limit limit) {
+        return switch (limit.algorithm()) {
+            case CONCURRENCY -> limit.maxConcurrent();
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> limit.rate().permits();
+            case LEAKY_BUCKET, WARM_UP -> 1;
+            case SMOOTH_BURSTY -> limit.burst() + 1;
+            default -> limit.burst();
+        };
+    }
+
+    /** The next beginning of a window of the calendar, a little later. */
+    static long atWindow(Plan plan, long from, long serverMicros) {
+        if (plan.limit().algorithm() != Algorithm.FIXED_WINDOW) {
+            return from;
+        }
+        long end = from;
+        for (Limit limit : List.of(plan.limit(), plan.changed())) {
+            end = Math.max(end, next(limit.rate().period().toNanos(), from, serverMicros));
+        }
+        if (plan.has(Kind.TIME_REFUSED)) {
+            // The window of a node begins by its own clock.
+            end += Node.TIMEOUT.toNanos();
+        }
+        return end;
+    }
+
+    private static long next(long period, long from, long serverMicros) {
+        long wall = Simulation.BEGIN_MICROS * 1_000 + serverMicros * 1_000 + from;
+        return from + period - Math.floorMod(wall, period) + 2 * MILLI;
+    }
+
+    /** Every call ends, once and in time. */
+    void calls(List<Call> calls) {
+        for (Call call : calls) {
+            if (call.cancelled || call.node.isDead()) {
+                continue;
+            }
+            if (call.decidedAt == Call.NEVER || call.settledAt == Call.NEVER) {
+                violations.add("a call never ends: " + call);
+                continue;
+            }
+            if (call.completions > 2) {
+                violations.add("a call ends " + call.completions + " times: " + call);
+            }
+            long late = call.decidedAt - call.sentAt - Node.TIMEOUT.toNanos() - TICK;
+            if (late > pauses(call.sentAt, call.decidedAt)) {
+                violations.add("a call is decided " + late / 1e6 + " ms late: " + call);
+            }
+            long longest = Math.max(call.wait, call.maxWait) + TICK;
+            long waited = call.settledAt - call.decidedAt - longest;
+            if (waited > pauses(call.decidedAt, call.settledAt)) {
+                violations.add("a call waits " + waited / 1e6 + " ms too long: " + call);
+            }
+            boolean alone = call.step.kind() != Kind.CALL_OF_TWO;
+            if (call.isLocal() && call.went() && alone && plan.onFailure() == OnFailure.DENY) {
+                violations.add("a call goes without Redis in spite of on-failure deny: " + call);
+            }
+            if (call.failure != null && plan.onFailure() != OnFailure.THROW) {
+                violations.add("a call fails: " + call + " " + call.failure);
+            }
+        }
+    }
+
+    /** For how long some node stood still between two times. */
+    private long pauses(long from, long to) {
+        long sum = 0;
+        for (Step step : plan.steps()) {
+            if (step.kind() == Kind.PAUSE) {
+                sum += Math.max(0, Math.min(to, step.end()) - Math.max(from, step.at()));
+            }
+        }
+        return sum;
+    }
+
+    /** A server that answers nobody is asked by its probe alone, once a caller has waited in vain. */
+    void silence(Step silent, Node node) {
+        boolean alone = plan.steps().stream()
+                .filter(step -> !step.equals(silent) && step.kind().isFault())
+                .noneMatch(step -> step.at() <= silent.end() && step.end() + 300 * MILLI >= silent.at());
+        if (!alone || silent.nanos() < 200 * MILLI) {
+            return;
+        }
+        long[] sent = node.network().sent(silent.at() + 25 * MILLI, silent.end());
+        if (sent.length == 0) {
+            return;
+        }
+        long known = sent[0] + Node.TIMEOUT.toNanos() + TICK;
+        long vain = LongStream.of(sent).filter(time -> time > known).count();
+        long probes = 3 + Math.max(0, silent.end() - known) / (100 * MILLI);
+        if (vain > probes) {
+            violations.add(node + " sends " + vain + " commands to a server that does not answer, " + probes
+                    + " allowed: " + silent);
+        }
+    }
+
+    /** The worst window of all keys, divided by its bound. */
+    double windows(List<Call> calls) {
+        Set<Integer> keys = new HashSet<>();
+        calls.forEach(call -> keys.add(call.step.key()));
+        double worst = 0;
+        for (int key : keys) {
+            List<Call> went = calls.stream()
+                    .filter(call -> call.step.key() == key && call.went())
+                    .toList();
+            long local = went.stream()
+                    .filter(Call::isLocal)
+                    .map(call -> call.node)
+                    .distinct()
+                    .count();
+            worst = Math.max(worst, worst(went, call -> !call.isLocal(), 0));
+            if (plan.onFailure() == OnFailure.LOCAL && local > 0) {
+                worst = Math.max(worst, worst(went, call -> true, (int) local));
+            }
+        }
+        return worst;
+    }
+
+    private double worst(List<Call> all, Predicate<Call> counts, int localNodes) {
+        // Calls that wait keep their time when the limit changes or the server forgets, and others come in between.
+        boolean changes = plan.has(Kind.CHANGE) || bursts > 0;
+        List<Call> calls = all.stream()
+                .filter(counts)
+                .filter(call -> !changes || call.wait == 0)
+                .toList();
+        if (calls.isEmpty()) {
+            return 0;
+        }
+        return plan.limit().algorithm() == Algorithm.CONCURRENCY
+                ? mostAtOnce(calls, localNodes)
+                : mostInWindow(calls, localNodes);
+    }
+
+    /** The part of the limit that nodes cut off from Redis may give beside it, together. */
+    private double local(int nodes) {
+        return plan.expected() == 0 ? nodes : (double) nodes / plan.expected();
+    }
+
+    private double mostAtOnce(List<Call> calls, int localNodes) {
+        long most = larger(Limit::maxConcurrent);
+        // A node has a place at least.
+        double bound = most * (1 + bursts) + Math.max(most * local(localNodes), localNodes);
+        double worst = 0;
+        for (Call begin : calls) {
+            long sum = 0;
+            for (Call call : calls) {
+                if (call.wentAt <= begin.wentAt && call.endedAt > begin.wentAt) {
+                    sum += call.permits;
+                }
+            }
+            worst = Math.max(worst, sum / bound);
+            if (sum > bound) {
+                violations.add(sum + " calls in flight at " + begin.wentAt / 1e6 + " ms, " + bound + " allowed");
+                break;
+            }
+        }
+        return worst;
+    }
+
+    private long larger(ToLongFunction<Limit> what) {
+        long first = what.applyAsLong(plan.limit());
+        return plan.has(Kind.CHANGE) ? Math.max(first, what.applyAsLong(plan.changed())) : first;
+    }
+
+    private static double perNano(Limit limit) {
+        return (double) limit.rate().permits() / limit.rate().period().toNanos();
+    }
+
+    private double mostInWindow(List<Call> calls, int localNodes) {
+        Limit limit = plan.limit();
+        double rate = perNano(limit);
+        long period = limit.rate().period().toNanos();
+        if (plan.has(Kind.CHANGE)) {
+            rate = Math.max(rate, perNano(plan.changed()));
+            period = Math.min(period, plan.changed().rate().period().toNanos());
+        }
+        // Nodes that give scripts the time differ by half a round trip each.
+        long apart = plan.has(Kind.TIME_REFUSED) ? Node.TIMEOUT.toNanos() : 0;
+        boolean window = switch (limit.algorithm()) {
+            case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> true;
+            default -> false;
+        };
+        long ahead = plan.overshoot() == 0
+                ? 0
+                : Math.min(1_000 * MILLI, (long) (limit.rate().period().toNanos() * plan.overshoot()));
+        long largest = calls.stream().mapToLong(call -> call.permits).max().orElse(0);
+        double stored = switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA -> larger(Limit::burst);
+            case SMOOTH_BURSTY -> larger(Limit::burst) + largest;
+            case LEAKY_BUCKET, WARM_UP -> largest;
+            default -> larger(each -> each.rate().permits());
+        };
+        boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
+        boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !plan.has(Kind.CHANGE);
+        double worst = 0;
+        List<Call> byEnd = new ArrayList<>(calls);
+        byEnd.sort(Comparator.comparingLong(call -> call.wentAt));
+        for (Call first : calls) {
+            long from = first.sentAt + first.wait;
+            long sum = 0;
+            for (Call call : byEnd) {
+                if (call.sentAt + call.wait < from) {
+                    continue;
+                }
+                long length = call.wentAt - from;
+                if (window && length + apart >= period) {
+                    break;
+                }
+                if (aligned && index(from, period) != index(call.wentAt, period)) {
+                    break;
+                }
+                sum += call.permits;
+                double bound;
+                if (window) {
+                    double most = stored * (calendar && !aligned ? 2 : 1);
+                    bound = most * (1 + bursts) + Math.max(localNodes, most * local(localNodes)) + rate * ahead;
+                } else {
+                    double again = localNodes > 0 ? stored : 0;
+                    bound = stored * (1 + bursts)
+                            + again
+                            + localNodes * largest
+                            + rate * (1 + local(localNodes)) * (length + ahead + apart + 2_000);
+                }
+                worst = Math.max(worst, sum / bound);
+                if (sum > bound + 1e-6) {
+                    violations.add(String.format(
+                            Locale.ROOT,
+                            "%d permits%s in the window from %.3f to %.3f ms, %.3f allowed",
+                            sum,
+                            localNodes == 0 ? " of Redis" : "",
+                            from / 1e6,
+                            call.wentAt / 1e6,
+                            bound));
+                    return worst;
+                }
+            }
+        }
+        return worst;
+    }
+
+    private static long index(long time, long period) {
+        return Math.floorDiv(Simulation.BEGIN_MICROS * 1_000 + time, period);
+    }
+
+    /** The calls on a key that is as one never seen: exactly what a fresh cluster would give. */
+    void fresh(List<Call> calls) {
+        if (calls.isEmpty()) {
+            return;
+        }
+        long most = freshPermits(calls.get(0).node.limiter().limit());
+        long went = calls.stream().filter(call -> call.went()).count();
+        Limit limit = calls.get(0).node.limiter().limit();
+        boolean flows = limit.algorithm() != Algorithm.CONCURRENCY && calls.get(0).permits > 0;
+        long took = calls.stream()
+                .mapToLong(call -> call.settledAt - call.sentAt)
+                .max()
+                .orElse(0);
+        // A bucket that starts empty was empty when the first of the nodes began.
+        boolean begins = limit.algorithm() == Algorithm.SMOOTH_BURSTY
+                && calls.get(0).node.isNew();
+        if ((went < most && !begins) || went > most + (flows ? perNano(limit) * took : 0)) {
+            violations.add(
+                    "a key that nobody has used for long gives " + went + " permits instead of " + most + ": " + calls);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+package io.ratelimited.redis.simulation;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.math.BigDecimal;
+import java.math.MathContext;
+import java.math.RoundingMode;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.luaj.vm2.Globals;
+import org.luaj.vm2.LuaClosure;
+import org.luaj.vm2.LuaError;
+import org.luaj.vm2.LuaString;
+import org.luaj.vm2.LuaTable;
+import org.luaj.vm2.LuaValue;
+import org.luaj.vm2.Prototype;
+import org.luaj.vm2.Varargs;
+import org.luaj.vm2.compiler.LuaC;
+import org.luaj.vm2.lib.BaseLib;
+import org.luaj.vm2.lib.OneArgFunction;
+import org.luaj.vm2.lib.PackageLib;
+import org.luaj.vm2.lib.StringLib;
+import org.luaj.vm2.lib.TableLib;
+import org.luaj.vm2.lib.VarArgFunction;
+import org.luaj.vm2.lib.jse.JseMathLib;
+
+/** Runs the scripts as Redis does: compiled once, with its functions and its rules for replies. For one thread. */
+final class Lua {
+
+    private static final LuaString ERR = LuaString.valueOf("err");
+    private static final LuaString OK = LuaString.valueOf("ok");
+    private static final LuaString KEYS = LuaString.valueOf("KEYS");
+    private static final LuaString ARGV = LuaString.valueOf("ARGV");
+
+    private final Globals globals = new Globals();
+    private final Map<String, Prototype> compiled = new HashMap<>();
+    /** Runs the commands of the script that is running. */
+    private Function<Varargs, LuaValue> commands = args -> LuaValue.NIL;
+
+    Lua() {
+        globals.load(new BaseLib());
+        globals.load(new PackageLib());
+        globals.load(new TableLib());
+        globals.load(new StringLib());
+        globals.load(new JseMathLib());
+        LuaC.install(globals);
+        globals.set("unpack", globals.get("table").get("unpack"));
+        globals.get("string").set("format", new Format());
+        LuaTable redis = new LuaTable();
+        redis.set("call", new VarArgFunction() {
+            @Override
+            public Varargs invoke(Varargs args) {
+                try {
+                    return commands.apply(args);
+                } catch (RedisError ex) {
+                    throw new LuaError(failure(ex.getMessage()));
+                }
+            }
+        });
+        redis.set("pcall", new VarArgFunction() {
+            @Override
+            public Varargs invoke(Varargs args) {
+                try {
+                    return commands.apply(args);
+                } catch (RedisError ex) {
+                    return failure(ex.getMessage());
+                }
+            }
+        });
+        redis.set("error_reply", new OneArgFunction() {
+            @Override
+            public LuaValue call(LuaValue text) {
+                return failure(text.tojstring());
+            }
+        });
+        globals.set("redis", redis);
+        LuaTable struct = new LuaTable();
+        struct.set("pack", new Pack());
+        struct.set("unpack", new Unpack());
+        globals.set("struct", struct);
+    }
+
+    private static LuaTable failure(String text) {
+        LuaTable table = new LuaTable();
+        table.rawset(ERR, LuaString.valueOf(text));
+        return table;
+    }
+
+    /**
+     * Runs a script.
+     *
+     * @param commands runs its commands, and throws a {@link RedisError} for each that fails
+     * @return integers as Long, the rest as String
+     */
+    List<Object> run(String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
+        Prototype prototype = compiled.computeIfAbsent(text, this::compile);
+        Function<Varargs, LuaValue> before = this.commands;
+        this.commands = commands;
+        globals.rawset(KEYS, table(keys));
+        globals.rawset(ARGV, table(args));
+        try {
+            return reply(new LuaClosure(prototype, globals).call());
+        } catch (LuaError ex) {
+            LuaValue cause = ex.getMessageObject();
+            throw new RedisError(
+                    cause instanceof LuaTable table && table.rawget(ERR).isstring()
+                            ? table.rawget(ERR).tojstring()
+                            : "ERR " + ex.getMessage());
+        } finally {
+            this.commands = before;
+        }
+    }
+
+    private Prototype compile(String text) {
+        try {
+            return globals.compilePrototype(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
+        } catch (IOException ex) {
+            throw new UncheckedIOException(ex);
+        }
+    }
+
+    private static LuaTable table(List<LuaString> values) {
+        LuaTable table = new LuaTable(values.size(), 0);
+        for (int i = 0; i < values.size(); i++) {
+            table.rawset(i + 1, values.get(i));
+        }
+        return table;
+    }
+
+    private static List<Object> reply(LuaValue value) {
+        if (!(value instanceof LuaTable table)) {
+            return value.isnil() ? List.of() : List.of(one(value));
+        }
+        if (table.rawget(ERR).isstring()) {
+            throw new RedisError(table.rawget(ERR).tojstring());
+        }
+        if (table.rawget(OK).isstring()) {
+            return List.of(table.rawget(OK).tojstring());
+        }
+        List<Object> all = new ArrayList<>();
+        for (int i = 1; !table.rawget(i).isnil(); i++) {
+            all.add(one(table.rawget(i)));
+        }
+        return all;
+    }
+
+    private static Object one(LuaValue value) {
+        return value instanceof LuaString text ? text.tojstring() : (Object) (long) value.checkdouble();
+    }
+
+    /** A number with 17 digits, as C writes it with %.17g. */
+    static String general(double number) {
+        if (number == Math.rint(number) && Math.abs(number) < 1e17) {
+            return number == 0 && 1 / number < 0 ? "-0" : Long.toString((long) number);
+        }
+        BigDecimal exact = new BigDecimal(number).round(new MathContext(17, RoundingMode.HALF_EVEN));
+        int exponent = exact.precision() - exact.scale() - 1;
+        if (exponent < -4 || exponent >= 17) {
+            String digits = exact.unscaledValue().abs().toString();
+            String fraction = digits.substring(1).replaceAll("0+$", "");
+            return (number < 0 ? "-" : "") + digits.charAt(0) + (fraction.isEmpty() ? "" : "." + fraction) + "e"
+                    + (exponent < 0 ? "-" : "+") + (Math.abs(exponent) < 10 ? "0" : "") + Math.abs(exponent);
+        }
+        return exact.stripTrailingZeros().toPlainString();
+    }
+
+    /** {@code string.format} with what the scripts use: %.0f and %.17g. */
+    private static final class Format extends VarArgFunction {
+
+        @Override
+        public Varargs invoke(Varargs args) {
+            String pattern = args.checkjstring(1);
+            StringBuilder text = new StringBuilder();
+            int next = 2;
+            for (int i = 0; i < pattern.length(); i++) {
+                if (pattern.startsWith("%.0f", i)) {
+                    double number = args.checkdouble(next++);
+                    text.append(
+                            Math.abs(number) < 1e18
+                                    ? Long.toString((long) Math.rint(number))
+                                    : new BigDecimal(number).toPlainString());
+                    i += 3;
+                } else if (pattern.startsWith("%.17g", i)) {
+                    text.append(general(args.checkdouble(next++)));
+                    i += 4;
+                } else if (pattern.charAt(i) == '%') {
+                    throw new LuaError("the simulation has no format " + pattern);
+                } else {
+                    text.append(pattern.charAt(i));
+                }
+            }
+            return LuaString.valueOf(text.toString());
+        }
+    }
+
+    /** {@code struct.pack} for big-endian unsigned integers. */
+    private static final class Pack extends VarArgFunction {
+
+        @Override
+        public Varargs invoke(Varargs args) {
+            LuaString sizes = sizes(args);
+            byte[] packed = new byte[8 * sizes.length()];
+            int end = 0;
+            for (int i = 0; 2 * i + 2 < sizes.length(); i++) {
+                int size = sizes.luaByte(2 * i + 2) - '0';
+                long number = (long) args.checkdouble(i + 2);
+                for (int at = size - 1; at >= 0; at--) {
+                    packed[end + at] = (byte) number;
+                    number >>= 8;
+                }
+                end += size;
+            }
+            return LuaString.valueOf(packed, 0, end);
+        }
+    }
+
+    private static LuaString sizes(Varargs args) {
+        LuaString sizes = args.checkstring(1);
+        if (sizes.luaByte(0) != '>' || sizes.length() % 2 == 0) {
+            throw new LuaError("the simulation has no structure " + sizes.tojstring());
+        }
+        return sizes;
+    }
+
+    /** {@code struct.unpack} for the same, with the position behind them. */
+    private static final class Unpack extends VarArgFunction {
+
+        @Override
+        public Varargs invoke(Varargs args) {
+            LuaString sizes = sizes(args);
+            LuaString packed = args.checkstring(2);
+            int at = args.optint(3, 1) - 1;
+            int count = sizes.length() / 2;
+            LuaValue[] all = new LuaValue[count + 1];
+            for (int i = 0; i < count; i++) {
+                int size = sizes.luaByte(2 * i + 2) - '0';
+                if (at + size > packed.length()) {
+                    throw new LuaError("data string too short");
+                }
+                long number = 0;
+                for (int end = at + size; at < end; at++) {
+                    number = number << 8 | packed.luaByte(at);
+                }
+                all[i] = LuaValue.valueOf((double) number);
+            }
+            all[count] = LuaValue.valueOf(at + 1);
+            return LuaValue.varargsOf(all);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+package io.ratelimited.redis.simulation;
+
+import io.lettuce.core.RedisCommandExecutionException;
+import io.lettuce.core.RedisConnectionException;
+import io.lettuce.core.RedisException;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.SentArguments;
+import java.util.ArrayList;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.SplittableRandom;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
+import org.luaj.vm2.LuaString;
+
+/**
+ * The network between one node and the server. Each connection keeps its order and has delays of its own; a silence holds
+ * back what is sent until it ends, as TCP does, and a cut loses what is on its way.
+ */
+final class Network implements RedisConnector {
+
+    private static final String SERVER = "server";
+
+    private final World world;
+    private final World.Member node;
+    private final Server server;
+    private final SplittableRandom random;
+    private final long mostDelay;
+    private final Set<Link> links = new LinkedHashSet<>();
+    private final List<Long> sent = new ArrayList<>();
+    /** Connections that a frozen server has accepted. */
+    private final List<Runnable> shaking = new ArrayList<>();
+    /** Until then nothing that is sent to the server arrives there, and no connection is made. */
+    private long silentUpUntil;
+    /** Until then no reply arrives. */
+    private long silentDownUntil;
+    /** Until then what is sent takes longer by {@link #extraDelay}. */
+    private long slowUntil;
+
+    private long extraDelay;
+    /** Connections are accepted, and never answered, until then. */
+    private long deafUntil;
+
+    Network(World world, World.Member node, Server server, SplittableRandom random, long mostDelay) {
+        this.world = world;
+        this.node = node;
+        this.server = server;
+        this.random = random;
+        this.mostDelay = mostDelay;
+    }
+
+    void silence(long until, boolean up, boolean down) {
+        silentUpUntil = up ? Math.max(silentUpUntil, until) : silentUpUntil;
+        silentDownUntil = down ? Math.max(silentDownUntil, until) : silentDownUntil;
+    }
+
+    void slow(long until, long extra) {
+        slowUntil = until;
+        extraDelay = extra;
+    }
+
+    void deaf(long until) {
+        deafUntil = until;
+    }
+
+    /** Breaks all connections; the node notices at once. */
+    void cut() {
+        List<Runnable> refused = List.copyOf(shaking);
+        shaking.clear();
+        refused.forEach(each -> world.at(node, world.now() + delay(), each));
+        for (Link link : List.copyOf(links)) {
+            link.cut();
+        }
+    }
+
+    /** When commands were sent between two times. */
+    long[] sent(long from, long to) {
+        return sent.stream()
+                .mapToLong(time -> time)
+                .filter(time -> time >= from && time < to)
+                .toArray();
+    }
+
+    /** Commands that were sent before a time and have no reply. */
+    int underWay(long before) {
+        return (int) links.stream()
+                .flatMap(link -> link.underWay.stream())
+                .filter(sent -> sent.sentAt < before)
+                .count();
+    }
+
+    private long delay() {
+        long usual = 100_000 + random.nextLong(mostDelay);
+        return world.now() < slowUntil ? usual + random.nextLong(extraDelay) : usual;
+    }
+
+    @Override
+    public CompletionStage<Set<String>> discover() {
+        return CompletableFuture.completedFuture(Set.of(SERVER));
+    }
+
+    @Override
+    public @Nullable String address(String key) {
+        return SERVER;
+    }
+
+    @Override
+    public boolean isCluster() {
+        return false;
+    }
+
+    @Override
+    public CompletionStage<RedisLink> connect(String address) {
+        CompletableFuture<RedisLink> made = new CompletableFuture<>();
+        long arrives = Math.max(world.now(), Math.max(silentUpUntil, silentDownUntil)) + 2 * delay();
+        world.at(node, arrives, () -> handshake(made));
+        return made;
+    }
+
+    private void handshake(CompletableFuture<RedisLink> made) {
+        if (world.now() < deafUntil) {
+            return;
+        }
+        if (server.isDown()) {
+            made.completeExceptionally(new RedisConnectionException("Unable to connect: connection refused"));
+        } else if (server.isFrozen()) {
+            // Accepted, but nobody answers before the server goes on.
+            Runnable answer = () -> handshake(made);
+            shaking.add(answer);
+            server.arrived(() -> {
+                if (shaking.remove(answer)) {
+                    world.at(node, world.now() + delay(), answer);
+                }
+            });
+        } else {
+            Link link = new Link();
+            links.add(link);
+            if (!made.complete(link)) {
+                link.close();
+            }
+        }
+    }
+
+    @Override
+    public void close() {
+        List.copyOf(links).forEach(Link::close);
+    }
+
+    private interface Command<T> {
+
+        T run();
+    }
+
+    /** One connection. */
+    private final class Link implements RedisLink {
+
+        private final CompletableFuture<Void> broken = new CompletableFuture<>();
+        private final Set<Sent<?>> underWay = new LinkedHashSet<>();
+        private final List<Sent<?>> unsent = new ArrayList<>();
+        private boolean closed;
+        /** What has not arrived never will. */
+        private boolean severed;
+
+        private long lastUp;
+        private long lastDown;
+
+        /** A command and its reply. */
+        private static final class Sent<T> extends CompletableFuture<T> {
+
+            private final Command<T> command;
+            private long sentAt;
+
+            private Sent(Command<T> command) {
+                this.command = command;
+            }
+        }
+
+        @Override
+        public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
+            List<LuaString> names = new ArrayList<>(keys.length);
+            for (String key : keys) {
+                names.add(LuaString.valueOf(key));
+            }
+            List<LuaString> words = new ArrayList<>();
+            for (byte[] word : SentArguments.of(args)) {
+                words.add(LuaString.valueOf(word));
+            }
+            CompletableFuture<List<Object>> result = new CompletableFuture<>();
+            eval(script, names, words, false, result);
+            return result;
+        }
+
+        private void eval(
+                Script script,
+                List<LuaString> keys,
+                List<LuaString> args,
+                boolean withText,
+                CompletableFuture<List<Object>> result) {
+            Sent<List<Object>> sent = send(() -> server.eval(script.digest(), withText, keys, args), result);
+            sent.whenComplete((reply, failure) -> {
+                boolean unknown =
+                        failure != null && String.valueOf(failure.getMessage()).startsWith("NOSCRIPT");
+                if (failure == null) {
+                    result.complete(reply);
+                } else if (!unknown || withText) {
+                    result.completeExceptionally(failure);
+                } else if (!result.isDone()) {
+                    eval(script, keys, args, true, result);
+                }
+            });
+        }
+
+        @Override
+        public CompletionStage<List<Object>> time() {
+            return send(server::time, null);
+        }
+
+        @Override
+        public CompletionStage<Long> delete(String key) {
+            LuaString name = LuaString.valueOf(key);
+            return send(() -> server.delete(name), null);
+        }
+
+        /** @param wanted whoever gives it up before the command is sent takes the command back */
+        private <T> Sent<T> send(Command<T> command, @Nullable CompletableFuture<T> wanted) {
+            Sent<T> sent = new Sent<>(command);
+            if (closed) {
+                sent.completeExceptionally(new RedisException("Connection is closed"));
+                return sent;
+            }
+            unsent.add(sent);
+            world.at(node, world.now(), () -> {
+                if (unsent.remove(sent) && !sent.isDone() && (wanted == null || !wanted.isDone())) {
+                    write(sent);
+                }
+            });
+            return sent;
+        }
+
+        private <T> void write(Sent<T> sent) {
+            sent.sentAt = world.now();
+            Network.this.sent.add(world.now());
+            underWay.add(sent);
+            lastUp = Math.max(lastUp + 1, Math.max(world.now(), silentUpUntil) + delay());
+            world.at(lastUp, () -> {
+                if (!severed) {
+                    server.arrived(() -> run(sent));
+                }
+            });
+        }
+
+        private <T> void run(Sent<T> sent) {
+            T reply = null;
+            RuntimeException failure = null;
+            try {
+                reply = sent.command.run();
+            } catch (RedisError ex) {
+                failure = new RedisCommandExecutionException(ex.getMessage());
+            }
+            T told = reply;
+            RuntimeException error = failure;
+            lastDown = Math.max(lastDown + 1, Math.max(world.now(), silentDownUntil) + delay());
+            world.at(node, lastDown, () -> {
+                if (underWay.remove(sent)) {
+                    if (error != null) {
+                        sent.completeExceptionally(error);
+                    } else {
+                        sent.complete(told);
+                    }
+                }
+            });
+        }
+
+        private void cut() {
+            severed = true;
+            links.remove(this);
+            world.at(node, world.now(), this::lost);
+        }
+
+        /** The node notices. */
+        private void lost() {
+            List<Sent<?>> all = new ArrayList<>(underWay);
+            all.addAll(unsent);
+            underWay.clear();
+            unsent.clear();
+            closed = true;
+            all.forEach(one -> one.completeExceptionally(new RedisException("Connection closed prematurely")));
+            broken.complete(null);
+        }
+
+        @Override
+        public void onBreak(Runnable task) {
+            broken.thenRun(task);
+        }
+
+        /** What has been sent still arrives. */
+        @Override
+        public void close() {
+            if (!closed) {
+                closed = true;
+                links.remove(this);
+                world.at(node, world.now(), this::lost);
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.redis.SimulatedBackend;
+import io.ratelimited.redis.connection.Threads;
+import java.time.Duration;
+import java.util.SplittableRandom;
+import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
+
+/** A process with the shipped backend and limiters, on virtual time. */
+final class Node extends World.Member {
+
+    static final Duration TIMEOUT = Duration.ofMillis(50);
+
+    private static final Limit OTHER =
+            Limit.of("other", Algorithm.TOKEN_BUCKET).rate("1000000/s").build();
+
+    private final String name;
+    private final Clock clock;
+    private final Network network;
+    private final RedisBackend backend;
+    private final RateLimiter limiter;
+    private @Nullable RateLimiter other;
+    private boolean alone;
+
+    Node(World world, Server server, Plan plan, int number) {
+        this.name = "n" + number;
+        this.clock = new Clock(world, this, number * 3_600_000_000_000L);
+        this.network = new Network(world, this, server, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
+        Executor soon = task -> world.at(this, world.now(), task);
+        this.backend = SimulatedBackend.of(
+                network,
+                RedisBackendOptions.DEFAULTS.ticker(clock).timeout(TIMEOUT).expectedNodes(plan.expected()),
+                new Threads(clock, soon, soon),
+                soon,
+                name);
+        this.limiter = backend.limiter(
+                plan.limit(),
+                RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()).maxOvershoot(plan.overshoot()));
+    }
+
+    Network network() {
+        return network;
+    }
+
+    RedisBackend backend() {
+        return backend;
+    }
+
+    RateLimiter limiter() {
+        return limiter;
+    }
+
+    /** Of a limit that refuses nobody. */
+    RateLimiter other() {
+        RateLimiter made = other;
+        if (made == null) {
+            made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS);
+            other = made;
+        }
+        return made;
+    }
+
+    /** Whether the node has joined when all others had died. */
+    boolean isNew() {
+        return alone;
+    }
+
+    void alone() {
+        alone = true;
+    }
+
+    void stepWallClock(long nanos) {
+        clock.wall += nanos;
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+
+    /** The clocks of a process: each begins at another time. */
+    private static final class Clock implements Ticker {
+
+        private final World world;
+        private final World.Member process;
+        private final long begin;
+        private long wall;
+
+        private Clock(World world, World.Member process, long begin) {
+            this.world = world;
+            this.process = process;
+            this.begin = begin;
+        }
+
+        @Override
+        public long nanos() {
+            return begin + world.now();
+        }
+
+        @Override
+        public long epochNanos() {
+            return Simulation.BEGIN_MICROS * 1_000 + world.now() + wall;
+        }
+
+        @Override
+        public void sleepUntil(long deadline) {
+            throw new UnsupportedOperationException("there is one thread, which must not sleep");
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            return world.at(process, deadline - begin, task);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.simulation.Step.Kind;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/**
+ * A schedule: the same one for the same seed.
+ *
+ * @param nodes that are there from the beginning
+ * @param limit of the calls
+ * @param changed what the limit is changed to on one node
+ * @param expected how many nodes share the limit while Redis is away; 0 to count them
+ * @param delay the longest usual time of a message, in nanoseconds
+ */
+record Plan(
+        long seed,
+        int nodes,
+        Limit limit,
+        Limit changed,
+        OnFailure onFailure,
+        double overshoot,
+        int expected,
+        long delay,
+        List<Step> steps) {
+
+    private static final long MILLI = 1_000_000;
+    private static final List<OnFailure> ON_FAILURE = List.of(OnFailure.values());
+    private static final List<Algorithm> ALGORITHMS = List.of(
+            Algorithm.TOKEN_BUCKET,
+            Algorithm.TOKEN_BUCKET,
+            Algorithm.GCRA,
+            Algorithm.FIXED_WINDOW,
+            Algorithm.SLIDING_WINDOW,
+            Algorithm.SLIDING_LOG,
+            Algorithm.SMOOTH_BURSTY,
+            Algorithm.LEAKY_BUCKET,
+            Algorithm.WARM_UP,
+            Algorithm.CONCURRENCY,
+            Algorithm.CONCURRENCY,
+            Algorithm.CONCURRENCY);
+    private static final List<Algorithm> HOT =
+            List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW);
+    private static final List<Kind> CALLS = List.of(
+            Kind.CALL,
+            Kind.CALL,
+            Kind.CALL,
+            Kind.BURST,
+            Kind.BURST,
+            Kind.CALL_CANCELLED,
+            Kind.CALL_GIVEN_BACK,
+            Kind.CALL_OF_TWO,
+            Kind.CALL_THROWING);
+    private static final List<Kind> FAULTS =
+            Stream.of(Kind.values()).filter(Kind::isFault).toList();
+
+    /**
+     * A small set-up: one to three nodes, one limit, some twenty calls, up to three faults in two seconds. Seeds are known by
+     * their numbers, which a change here would give to other schedules.
+     */
+    static Plan small(long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        boolean hot = random.nextInt(10) == 0;
+        Algorithm algorithm = (hot ? HOT : ALGORITHMS).get(random.nextInt(hot ? HOT.size() : ALGORITHMS.size()));
+        Limit limit = hot ? hot(algorithm, random) : limit(algorithm, random);
+        int nodes = 1 + random.nextInt(3);
+        OnFailure onFailure =
+                random.nextInt(3) > 0 ? OnFailure.LOCAL : ON_FAILURE.get(random.nextInt(ON_FAILURE.size()));
+        long delay = random.nextInt(4) == 0 && !hot ? 8 * MILLI : 400_000;
+        List<Step> steps = new ArrayList<>();
+        long length = (hot ? 200 : 500 + random.nextInt(1_500)) * MILLI;
+        int calls = hot ? 2 + random.nextInt(3) : 4 + random.nextInt(16);
+        for (int i = 0; i < calls; i++) {
+            long at = 100 * MILLI + random.nextLong(length);
+            steps.add(
+                    hot
+                            ? new Step(at, Kind.FLOOD, random.nextInt(nodes), 0, 100, 60 * MILLI)
+                            : call(algorithm, nodes, at, random));
+        }
+        int faults = random.nextInt(4);
+        for (int i = 0; i < faults; i++) {
+            steps.add(fault(nodes, 100 * MILLI + random.nextLong(length), random));
+        }
+        steps.sort(Comparator.comparingLong(Step::at));
+        return new Plan(
+                seed,
+                nodes,
+                limit,
+                hot ? hot(algorithm, random) : limit(algorithm, random),
+                onFailure,
+                hot ? 0.05 + 0.05 * random.nextInt(3) : random.nextInt(3) == 0 ? 0.05 : 0,
+                random.nextInt(4) > 0 ? nodes : 0,
+                delay,
+                List.copyOf(steps));
+    }
+
+    /** So many calls that nodes hold permits in advance. */
+    private static Limit hot(Algorithm algorithm, SplittableRandom random) {
+        Limit.Builder limit = Limit.of("limit", algorithm).rate((100 + random.nextInt(200)) + "/100ms");
+        if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
+            limit.burst(10 + random.nextInt(40));
+        }
+        return limit.build();
+    }
+
+    private static Limit limit(Algorithm algorithm, SplittableRandom random) {
+        Limit.Builder limit = Limit.of("limit", algorithm);
+        long permits = 2L + random.nextInt(10);
+        switch (algorithm) {
+            case CONCURRENCY -> limit.maxConcurrent(1 + random.nextInt(5));
+            case WARM_UP -> limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
+            case TOKEN_BUCKET, GCRA, LEAKY_BUCKET, SMOOTH_BURSTY ->
+                limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "100ms" : "500ms"))
+                        .burst(1 + random.nextInt(9));
+            default -> limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "200ms" : "800ms"));
+        }
+        return limit.build();
+    }
+
+    private static Step call(Algorithm algorithm, int nodes, long at, SplittableRandom random) {
+        Kind kind = CALLS.get(random.nextInt(CALLS.size()));
+        int amount = kind == Kind.BURST ? 2 + random.nextInt(5) : random.nextInt(4) == 0 ? 2 : 1;
+        // Calls in flight last for as long as they might wait elsewhere.
+        boolean waits = algorithm == Algorithm.CONCURRENCY || random.nextInt(3) == 0;
+        long nanos = waits ? random.nextLong(300 * MILLI) : 0;
+        return new Step(at, kind, random.nextInt(nodes + 1), random.nextInt(8) == 0 ? 1 : 0, amount, nanos);
+    }
+
+    private static Step fault(int nodes, long at, SplittableRandom random) {
+        Kind kind = FAULTS.get(random.nextInt(FAULTS.size()));
+        int node = random.nextInt(nodes);
+        long nanos = (random.nextInt(3) == 0 ? random.nextInt(1_000) : random.nextInt(120)) * MILLI;
+        int amount = switch (kind) {
+            case SLOW -> 1 + random.nextInt(120);
+            case FAILOVER -> random.nextInt(300);
+            case SERVER_CLOCK, NODE_CLOCK -> random.nextInt(4_000) - 2_000;
+            default -> 0;
+        };
+        return new Step(at, kind, node, 0, amount, nanos);
+    }
+
+    Plan with(List<Step> fewer) {
+        return new Plan(seed, nodes, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+    }
+
+    boolean has(Kind kind) {
+        return steps.stream().anyMatch(step -> step.kind() == kind);
+    }
+
+    @Override
+    public String toString() {
+        return "seed " + seed + ": " + nodes + " nodes (" + (expected == 0 ? "counted" : "expected " + expected) + "), "
+                + limit + ", changed to " + changed + ", on-failure " + onFailure + ", max-overshoot " + overshoot
+                + ", messages take up to " + (delay + 100_000) / 1_000 + " us\n"
+                + steps.stream().map(step -> "  " + step + "\n").collect(Collectors.joining());
+    }
+}

@@ -1,0 +1,49 @@
+package io.ratelimited.redis.simulation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** What {@code docs/cluster.md} promises, on random schedules of calls and faults. */
+class SimulationTest {
+
+    @Test
+    void twoThousandSchedulesKeepEveryPromise() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 2_000)));
+    }
+
+    @Test
+    void seedsThatHaveShownADefectDoNotShowItAgain() {
+        System.out.println(Simulations.run(LongStream.of(Simulations.REGRESSIONS)));
+    }
+
+    /** The log loses the time between a permit's leaving the window and the next question. */
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, 0", "GCRA, 0", "FIXED_WINDOW, 0", "SLIDING_LOG, 0", "TOKEN_BUCKET, 0.05"})
+    void whatIsAllowedIsAdmitted(Algorithm algorithm, double overshoot) {
+        double part = Simulations.admitted(algorithm, overshoot);
+        System.out.printf("ADMITTED %s, overshoot %s: %.4f%n", algorithm, overshoot, part);
+        assertThat(part).isGreaterThanOrEqualTo(overshoot > 0 ? 0.98 : 0.99);
+    }
+
+    /** {@code -Dsimulation.schedules} and {@code -Dsimulation.first} choose others. */
+    @Test
+    @Tag("proof")
+    void aMillionSchedulesKeepEveryPromise() {
+        long first = Long.getLong("simulation.first", 1_000_000);
+        System.out.println(
+                Simulations.run(LongStream.range(first, first + Long.getLong("simulation.schedules", 1_000_000))));
+    }
+
+    @Test
+    void theSameSeedShowsTheSame() {
+        for (long seed = 1; seed <= 20; seed++) {
+            assertThat(Simulations.seen(seed)).isEqualTo(Simulations.seen(seed));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+package io.ratelimited.redis.simulation;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.OnFailure;
+import io.ratelimited.redis.simulation.Step.Kind;
+import java.lang.management.ManagementFactory;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+
+/** Runs many schedules. The first that breaks a promise is made smaller and shown. */
+final class Simulations {
+
+    private final Lua lua = new Lua();
+    private final Map<Kind, Long> happened = new EnumMap<>(Kind.class);
+    private long schedules;
+    private long decisions;
+    private long commands;
+    private double worst;
+
+    private Simulations() {}
+
+    /**
+     * Runs the schedules of seeds.
+     *
+     * @return what was run, in a few lines
+     * @throws AssertionError when a schedule breaks a promise; shows the smallest schedule found that does
+     */
+    static String run(LongStream seeds) {
+        Simulations all = new Simulations();
+        try (LogProbe log = new LogProbe()) {
+            seeds.forEach(seed -> all.run(Plan.small(seed), log));
+        }
+        return all.summary();
+    }
+
+    /** Seeds that have shown a defect. */
+    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369};
+
+    /**
+     * Two nodes without faults that are asked for more than a limit allows, for 0.6 s: which part of it they admit.
+     */
+    static double admitted(Algorithm algorithm, double overshoot) {
+        Limit limit = Limit.of("limit", algorithm).rate("40/200ms").build();
+        List<Step> steps = List.of(flood(0), flood(1));
+        Plan plan = new Plan(1, 2, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, steps);
+        try (LogProbe log = new LogProbe()) {
+            Simulation simulation = new Simulation(plan, new Lua(), log);
+            List<String> violations = simulation.run().violations();
+            if (!violations.isEmpty()) {
+                throw new AssertionError(violations.toString());
+            }
+            boolean bucket = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
+            return simulation.calls().stream().filter(Call::went).count() / (bucket ? 160.0 : 120.0);
+        }
+    }
+
+    private static Step flood(int node) {
+        // Windows of the calendar begin with it.
+        return new Step(200_000_000, Kind.FLOOD, node, 0, 1_200, 600_000_000L);
+    }
+
+    private void run(Plan plan, LogProbe log) {
+        Simulation.Outcome outcome = new Simulation(plan, lua, log).run();
+        if (!outcome.violations().isEmpty()) {
+            throw new AssertionError(shown(shrunk(plan, log), log));
+        }
+        schedules++;
+        decisions += outcome.decisions();
+        commands += outcome.commands();
+        worst = Math.max(worst, outcome.worst());
+        plan.steps().forEach(step -> happened.merge(step.kind(), 1L, Long::sum));
+    }
+
+    /** Without the steps that the failure does not need. */
+    private Plan shrunk(Plan plan, LogProbe log) {
+        Plan smallest = plan;
+        for (int i = plan.steps().size() - 1; i >= 0; i--) {
+            List<Step> fewer = new ArrayList<>(smallest.steps());
+            fewer.remove(i);
+            Plan next = smallest.with(fewer);
+            if (!new Simulation(next, lua, log).run().violations().isEmpty()) {
+                smallest = next;
+            }
+        }
+        return smallest;
+    }
+
+    private String shown(Plan plan, LogProbe log) {
+        Simulation simulation = new Simulation(plan, lua, log);
+        List<String> violations = simulation.run().violations();
+        return violations.stream().map(each -> each + "\n").collect(Collectors.joining())
+                + plan
+                + simulation.calls().stream().map(call -> "    " + call + "\n").collect(Collectors.joining());
+    }
+
+    /** Everything that callers have seen: the same for the same seed. */
+    static String seen(long seed) {
+        try (LogProbe log = new LogProbe()) {
+            return new Simulations().shown(Plan.small(seed), log);
+        }
+    }
+
+    private String summary() {
+        return String.format(
+                        Locale.ROOT,
+                        "%,d schedules, %,d decisions, %,d commands, worst window %.3f of its bound%n",
+                        schedules,
+                        decisions,
+                        commands,
+                        worst)
+                + happened.entrySet().stream()
+                        .map(entry -> String.format(Locale.ROOT, "%s %,d", entry.getKey(), entry.getValue()))
+                        .collect(Collectors.joining(", "));
+    }
+
+    /** Whatever is checked here, for so many seconds of processor time. */
+    static String runFor(long first, double seconds) {
+        String regressions = run(LongStream.of(REGRESSIONS));
+        for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW)) {
+            double part = admitted(algorithm, 0);
+            if (part < 0.99) {
+                throw new AssertionError(algorithm + " admits " + part + " of what is allowed");
+            }
+        }
+        double end = processorSeconds() + seconds;
+        return regressions
+                + run(LongStream.iterate(first, seed -> seed + 1).takeWhile(seed -> processorSeconds() < end));
+    }
+
+    private static double processorSeconds() {
+        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
+    }
+
+    /** Arguments: the first seed, and seconds of processor time. */
+    public static void main(String[] args) {
+        try {
+            System.out.println(runFor(Long.parseLong(args[0]), Double.parseDouble(args[1])));
+        } catch (AssertionError ex) {
+            System.out.println(ex.getMessage());
+            System.exit(1);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+package io.ratelimited.redis.simulation;
+
+import java.util.Locale;
+
+/**
+ * Something that happens in a schedule: calls, or a fault.
+ *
+ * @param at nanoseconds since the beginning
+ * @param node whom it concerns, counted from 0; meaningless for the server
+ * @param key of a call
+ * @param amount permits of a call or the number of calls at once; otherwise see {@link Kind}
+ * @param nanos how long a call may wait or a fault lasts
+ */
+record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
+
+    /** What happens. */
+    enum Kind {
+        /** A call for some permits. */
+        CALL,
+        /** Several calls for one permit at once. */
+        BURST,
+        /** Calls for one permit, one after the other within the time. */
+        FLOOD,
+        /** A call whose caller cancels its future. */
+        CALL_CANCELLED,
+        /** A call that gives back what it was given. */
+        CALL_GIVEN_BACK,
+        /** A call under two limits. */
+        CALL_OF_TWO,
+        /** A call whose callback throws. */
+        CALL_THROWING,
+        /** Forgets what a key has used. */
+        RESET,
+        /** Connections of the node break. */
+        CUT,
+        /** Nothing arrives in either direction. */
+        SILENCE,
+        /** Questions arrive, replies do not. */
+        NO_REPLIES,
+        /** Replies of what was asked before arrive, questions do not. */
+        NO_QUESTIONS,
+        /** What is sent takes up to this much longer, in milliseconds. */
+        SLOW,
+        /** Connections break, and new ones are accepted and never answered. */
+        DEAF,
+        /** The server stands still, and then goes on with all that has arrived. */
+        FREEZE,
+        /** The server ends, and starts without keys. */
+        RESTART_EMPTY,
+        /** The server ends, and another one takes over with what it knew some milliseconds before. */
+        FAILOVER,
+        READ_ONLY,
+        OUT_OF_MEMORY,
+        FORGET_SCRIPTS,
+        /** Scripts may not ask for the time any more; the end is that of the schedule. */
+        TIME_REFUSED,
+        /** The clock of the server steps by milliseconds. */
+        SERVER_CLOCK,
+        /** The wall clock of the node steps by milliseconds. */
+        NODE_CLOCK,
+        /** The process of the node stands still. */
+        PAUSE,
+        /** The process of the node ends. */
+        KILL,
+        /** Another node joins. */
+        JOIN,
+        /** The limit is changed on this node alone. */
+        CHANGE,
+        /** The handler of the log throws. */
+        LOG_THROWS;
+
+        boolean isFault() {
+            return compareTo(CALL_THROWING) > 0;
+        }
+    }
+
+    /** When it is over. */
+    long end() {
+        return switch (kind) {
+            case FLOOD,
+                    CUT,
+                    SILENCE,
+                    NO_REPLIES,
+                    NO_QUESTIONS,
+                    SLOW,
+                    DEAF,
+                    FREEZE,
+                    RESTART_EMPTY,
+                    FAILOVER,
+                    READ_ONLY,
+                    OUT_OF_MEMORY,
+                    PAUSE,
+                    LOG_THROWS -> at + nanos;
+            default -> at;
+        };
+    }
+
+    @Override
+    public String toString() {
+        String text = String.format(Locale.ROOT, "%9.3f ms  node %d  %s", at / 1e6, node, kind);
+        if (!kind.isFault() || kind == Kind.RESET) {
+            text += " of key k" + key;
+        }
+        if (amount != 0) {
+            text += ", " + amount;
+        }
+        return nanos == 0 ? text : text + String.format(Locale.ROOT, ", for %.3f ms", nanos / 1e6);
+    }
+}
