@@ -58,7 +58,7 @@ class MutantsTest {
             list = new String(Objects.requireNonNull(in).readAllBytes(), StandardCharsets.UTF_8);
         }
         List<Mutant> all = new ArrayList<>();
-        for (String entry : Pattern.compile("\n\n").split(list)) {
+        for (String entry : Pattern.compile("\n\n").splitAsStream(list).toList()) {
             List<String> lines = entry.strip().lines().toList();
             if (!lines.get(0).startsWith("#")) {
                 all.add(new Mutant(
@@ -119,7 +119,8 @@ class MutantsTest {
     private static @Nullable String noticed(Path classes, String classPath) throws Exception {
         List<URL> urls = new ArrayList<>();
         urls.add(classes.toUri().toURL());
-        for (String entry : Pattern.compile(File.pathSeparator).split(classPath)) {
+        for (String entry :
+                Pattern.compile(File.pathSeparator).splitAsStream(classPath).toList()) {
             urls.add(Path.of(entry).toUri().toURL());
         }
         try (URLClassLoader loader = new Changed(urls.toArray(URL[]::new))) {
