@@ -180,10 +180,11 @@ final class Server {
             return;
         }
         RedisLink current = link();
+        boolean silent = current != null && probed.contains(current);
         if (current != null) {
             probe(current);
         }
-        if (current == null || needsAnother(lastFailure)) {
+        if (current == null || silent || needsAnother(lastFailure)) {
             connect();
         }
     }
@@ -191,7 +192,9 @@ final class Server {
     /** Whether another connection may help: to a server that is silent here, or to the primary of now. */
     private static boolean needsAnother(@Nullable Throwable failure) {
         return failure instanceof TimeoutException
-                || (failure != null && String.valueOf(failure.getMessage()).startsWith("READONLY"));
+                || (failure != null
+                        && (Replies.isNotSent(failure)
+                                || String.valueOf(failure.getMessage()).startsWith("READONLY")));
     }
 
     /** Asks on a connection, once at a time. */

@@ -125,6 +125,29 @@ class GuardedConnectionTest {
         assertThat(connection.recoveries()).isEqualTo(1);
     }
 
+    /** Its address may be that of another server by now, as behind Sentinel. */
+    @Test
+    void aServerThatAnswersWithErrorsAndThenNotAtAllIsConnectedAnew() {
+        refuse(one, "one:1/a");
+        clock.advance(LOOK);
+        assertThat(one.probes).hasSize(1);
+        clock.advance(LOOK);
+        Link other = last("one:1");
+        assertThat(other).isNotSameAs(one);
+        other.probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    /** As many commands are under way on the connection as may be. */
+    @Test
+    void aSilentServerIsConnectedAnewAlsoIfItsConnectionTakesNoProbe() {
+        silence("one:1/a");
+        one.probes.remove().completeExceptionally(Replies.notSent("full"));
+        clock.advance(LOOK);
+        one.probes.clear();
+        assertThat(last("one:1")).isNotSameAs(one);
+    }
+
     @Test
     void aProbeThatIsAnsweredLateIsSentAgainAtOnce() {
         silence("one:1/a");
