@@ -80,6 +80,11 @@ final class Server {
         return current.isCompletedExceptionally() ? null : current.getNow(null);
     }
 
+    /** Nobody asks the server before it has been sent what has to come first after an outage. */
+    void takeOver() {
+        breaker.open();
+    }
+
     void connect() {
         if (retired) {
             return;

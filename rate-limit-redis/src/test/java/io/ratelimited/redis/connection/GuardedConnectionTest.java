@@ -149,6 +149,24 @@ class GuardedConnectionTest {
     }
 
     @Test
+    void aPrimaryThatTakesOverFromOneThatIsAwayIsToldFirstWhatMustNotBeLost() {
+        connection.onRecovery(
+                () -> connection.deliver(Script.HEARTBEAT, "new:3/registered", ScriptArguments::new, true));
+        silence("one:1/a");
+        connection.deliver(Script.HEARTBEAT, "new:3/ended", ScriptArguments::new, true);
+        servers.primaries.remove("one:1");
+        servers.primaries.add("new:3");
+        clock.advance(LOOK);
+        Link taking = last("new:3");
+        assertThat(connection.isDown("new:3/a")).isTrue();
+        assertThat(taking.keys).isEmpty();
+        taking.probes.remove().complete(List.of(1L));
+        assertThat(taking.keys).containsExactly("new:3/ended", "new:3/registered");
+        assertThat(connection.recoveries()).isEqualTo(1);
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    @Test
     void aProbeThatIsAnsweredLateIsSentAgainAtOnce() {
         silence("one:1/a");
         clock.advance(LOOK);
