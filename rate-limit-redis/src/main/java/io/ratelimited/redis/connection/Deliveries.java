@@ -29,6 +29,8 @@ final class Deliveries {
     private final Deque<Delivery> kept = new ArrayDeque<>();
     /** Guarded by this. */
     private int underWay;
+    /** Something is kept only because too many were under way. Guarded by this. */
+    private boolean crowded;
 
     /**
      * A command to deliver.
@@ -69,7 +71,12 @@ final class Deliveries {
         List<Delivery> sendable = new ArrayList<>();
         synchronized (this) {
             Iterator<Delivery> all = kept.iterator();
-            while (all.hasNext() && underWay + sendable.size() < MOST_UNDER_WAY) {
+            crowded = false;
+            while (all.hasNext()) {
+                if (underWay + sendable.size() >= MOST_UNDER_WAY) {
+                    crowded = true;
+                    break;
+                }
                 Delivery next = all.next();
                 if (routes.apply(next.key()) != null) {
                     all.remove();
@@ -83,13 +90,14 @@ final class Deliveries {
     private synchronized boolean begin() {
         boolean free = underWay < MOST_UNDER_WAY;
         underWay += free ? 1 : 0;
+        crowded |= !free;
         return free;
     }
 
-    /** Returns whether it is time to send more of what is kept. */
+    /** Returns whether it is time to send more of what is kept. What waits for a server is not looked at with each reply. */
     private synchronized boolean end() {
         underWay--;
-        return underWay <= MOST_UNDER_WAY / 2 && !kept.isEmpty();
+        return crowded && underWay <= MOST_UNDER_WAY / 2;
     }
 
     private synchronized void keep(Delivery delivery) {

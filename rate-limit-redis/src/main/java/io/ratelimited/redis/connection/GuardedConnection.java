@@ -251,6 +251,8 @@ public final class GuardedConnection implements AutoCloseable {
             } finally {
                 server.readmit();
             }
+            // What was answered meanwhile has made room.
+            deliveries.deliverKept();
             connectedOnce();
             time.ask();
         }

@@ -66,8 +66,12 @@ final class Primaries {
 
     private void add(Set<String> addresses) {
         List<Server> added = new ArrayList<>();
+        boolean outage = away() > 0;
         addresses.forEach(address -> servers.computeIfAbsent(address, unknown -> {
             Server made = factory.apply(unknown);
+            if (outage) {
+                made.takeOver();
+            }
             added.add(made);
             return made;
         }));

@@ -80,6 +80,11 @@ final class Server {
         return current.isCompletedExceptionally() ? null : current.getNow(null);
     }
 
+    /** Nobody asks the server before it has been sent what has to come first after an outage. */
+    void takeOver() {
+        breaker.open();
+    }
+
     void connect() {
         if (retired) {
             return;
@@ -178,11 +183,12 @@ final class Server {
     void look() {
         RedisLink current = link();
         boolean away = breaker.isOpen();
+        boolean silent = away && current != null && probed.contains(current);
         if (away && current != null) {
             probe(current);
         }
         // An attempt that hangs holds up no other one.
-        if (current == null || (away && needsAnother(lastFailure))) {
+        if (current == null || silent || (away && needsAnother(lastFailure))) {
             connect();
         }
     }
@@ -190,7 +196,9 @@ final class Server {
     /** Whether another connection may help: to a server that is silent here, or to the primary of now. */
     private static boolean needsAnother(@Nullable Throwable failure) {
         return failure instanceof TimeoutException
-                || (failure != null && String.valueOf(failure.getMessage()).startsWith("READONLY"));
+                || (failure != null
+                        && (Replies.isNotSent(failure)
+                                || String.valueOf(failure.getMessage()).startsWith("READONLY")));
     }
 
     /** Asks on a connection, once at a time. */

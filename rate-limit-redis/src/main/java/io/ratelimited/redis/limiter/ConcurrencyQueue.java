@@ -58,11 +58,12 @@ final class ConcurrencyQueue {
                 return;
             }
             head = queue.peekFirst();
-            if (head == null) {
-                return;
-            }
-            asking = true;
+            asking = head != null;
             again = false;
+        }
+        if (head == null) {
+            limiter.left(key);
+            return;
         }
         if (limiter.connection().isDown(key)) {
             answered(head, limiter.decideWithoutRedis(head), LONG_PAUSE);

@@ -128,6 +128,11 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return queue != null && queue.isOccupied();
     }
 
+    /** Keys for which calls wait. */
+    int queues() {
+        return queues.size();
+    }
+
     /** A call waits for others of its key to end. */
     void queue(InFlightCall call) {
         ConcurrencyQueue joined = queues.compute(call.key(), (key, present) -> {

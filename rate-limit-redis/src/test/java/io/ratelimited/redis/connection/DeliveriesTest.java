@@ -80,4 +80,25 @@ class DeliveriesTest {
         assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
         assertThat(one.keys).isEqualTo(all());
     }
+
+    /** Else each reply would go through all of them on the thread that reads the replies. */
+    @Test
+    void whatIsKeptForAnotherServerIsNotLookedAtWithEachReply() {
+        servers.primaries.add("two:2");
+        connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
+        clock.advance(Duration.ofMillis(250));
+        assertThat(connection.isDown("one:1/a")).isTrue();
+        Link two = servers.links.stream()
+                .filter(link -> link.address.equals("two:2"))
+                .findFirst()
+                .orElseThrow();
+        two.probes.forEach(probe -> probe.complete(List.of(1L)));
+        deliverMany();
+        int before = servers.lookUps;
+        for (int i = 0; i < 10; i++) {
+            connection.deliver(Script.CONCURRENCY, "two:2/" + i, ScriptArguments::new, true);
+            two.answer();
+        }
+        assertThat(servers.lookUps - before).isLessThan(MANY);
+    }
 }

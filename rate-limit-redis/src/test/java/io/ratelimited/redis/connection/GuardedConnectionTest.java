@@ -125,6 +125,47 @@ class GuardedConnectionTest {
         assertThat(connection.recoveries()).isEqualTo(1);
     }
 
+    /** Its address may be that of another server by now, as behind Sentinel. */
+    @Test
+    void aServerThatAnswersWithErrorsAndThenNotAtAllIsConnectedAnew() {
+        refuse(one, "one:1/a");
+        clock.advance(LOOK);
+        assertThat(one.probes).hasSize(1);
+        clock.advance(LOOK);
+        Link other = last("one:1");
+        assertThat(other).isNotSameAs(one);
+        other.probes.remove().complete(List.of(1L));
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    /** As many commands are under way on the connection as may be. */
+    @Test
+    void aSilentServerIsConnectedAnewAlsoIfItsConnectionTakesNoProbe() {
+        silence("one:1/a");
+        one.probes.remove().completeExceptionally(Replies.notSent("full"));
+        clock.advance(LOOK);
+        one.probes.clear();
+        assertThat(last("one:1")).isNotSameAs(one);
+    }
+
+    @Test
+    void aPrimaryThatTakesOverFromOneThatIsAwayIsToldFirstWhatMustNotBeLost() {
+        connection.onRecovery(
+                () -> connection.deliver(Script.HEARTBEAT, "new:3/registered", ScriptArguments::new, true));
+        silence("one:1/a");
+        connection.deliver(Script.HEARTBEAT, "new:3/ended", ScriptArguments::new, true);
+        servers.primaries.remove("one:1");
+        servers.primaries.add("new:3");
+        clock.advance(LOOK);
+        Link taking = last("new:3");
+        assertThat(connection.isDown("new:3/a")).isTrue();
+        assertThat(taking.keys).isEmpty();
+        taking.probes.remove().complete(List.of(1L));
+        assertThat(taking.keys).containsExactly("new:3/ended", "new:3/registered");
+        assertThat(connection.recoveries()).isEqualTo(1);
+        assertThat(connection.isUp()).isTrue();
+    }
+
     @Test
     void aProbeThatIsAnsweredLateIsSentAgainAtOnce() {
         silence("one:1/a");

@@ -17,6 +17,8 @@ final class ScriptedServers implements RedisConnector {
     final List<Link> links = new ArrayList<>();
     /** Connections are refused. */
     boolean refusing;
+    /** How often the address of a key was looked up. */
+    int lookUps;
     /** Runs before each attempt to connect. */
     Runnable beforeConnecting = () -> {};
 
@@ -41,6 +43,7 @@ final class ScriptedServers implements RedisConnector {
 
     @Override
     public String address(String key) {
+        lookUps++;
         int at = key.indexOf('/');
         return at < 0 ? primaries.iterator().next() : key.substring(0, at);
     }

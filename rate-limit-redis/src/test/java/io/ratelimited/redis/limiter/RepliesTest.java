@@ -190,6 +190,19 @@ class RepliesTest {
     }
 
     @Test
+    void nothingIsKeptOfAKeyForWhichNobodyWaitsAnyMore() {
+        RedisConcurrencyLimiter limiter =
+                (RedisConcurrencyLimiter) backend(OPTIONS).limiter(one(), RedisLimitOptions.DEFAULTS);
+        Reservation first = limiter.reserve("k", 1, 0);
+        Reservation second = limiter.reserve("k", 1, Duration.ofHours(1).toNanos());
+        CompletableFuture<Boolean> turn = second.awaitAsync();
+        first.release();
+        until(turn::isDone, "the second goes", PATIENCE);
+        second.release();
+        until(() -> limiter.queues() == 0, "the queue is gone", Duration.ofSeconds(2));
+    }
+
+    @Test
     void aRegistrationThatRedisGetsToAfterTheEndOfTheCallHoldsNoPermit() {
         Limit limit = Limit.of("late", Algorithm.CONCURRENCY).maxConcurrent(1).build();
         RateLimiter limiter =
