@@ -7,7 +7,6 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
-import java.util.List;
 
 /**
  * A Lua script, assembled from the files in {@code io/ratelimited/redis}: the time, constants, one or all of the algorithms, and the
@@ -36,9 +35,6 @@ public record Script(String text, String digest) {
             "decide");
     public static final Script HEARTBEAT = of("heartbeat");
     public static final Script PROBE = of("probe");
-
-    public static final List<Script> EVERY = List.of(
-            VIRTUAL_TIME, WARM_UP, FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY, ALL, HEARTBEAT, PROBE);
 
     private Script(String text) {
         this(text, sha1(text));

@@ -78,52 +78,51 @@ final class ScriptParameters {
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
         String size = rate.permits() + "/" + brief(rate.period().toNanos());
-        switch (limit.algorithm()) {
+        script = switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
-                script = Script.VIRTUAL_TIME;
                 letter = limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
                 meta = letter + size + burst();
                 virtualTime();
+                yield Script.VIRTUAL_TIME;
             }
             case WARM_UP -> {
-                script = Script.WARM_UP;
                 letter = "w";
                 meta = letter + size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
                 warmUp();
+                yield Script.WARM_UP;
             }
             case FIXED_WINDOW -> {
-                script = Script.FIXED_WINDOW;
                 letter = "f";
                 meta = letter + size + "/" + limit.zone();
                 add(rate.permits());
                 add(micros(rate.period()));
+                yield Script.FIXED_WINDOW;
             }
             case SLIDING_WINDOW -> {
-                script = Script.SLIDING_WINDOW;
                 letter = "r";
                 long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
                 meta = letter + rate.permits() + "/" + slot + "/" + (limit.slots() + 1);
                 add(rate.permits());
                 add(slot);
                 add(limit.slots() + 1);
+                yield Script.SLIDING_WINDOW;
             }
             case SLIDING_LOG -> {
-                script = Script.SLIDING_LOG;
                 letter = "q";
                 meta = letter + rate.permits() + "/" + micros(rate.period());
                 add(rate.permits());
                 add(micros(rate.period()));
+                yield Script.SLIDING_LOG;
             }
             case CONCURRENCY -> {
-                script = Script.CONCURRENCY;
                 letter = "c";
                 meta = letter;
                 add(limit.maxConcurrent());
                 Duration lease = limit.lease();
                 add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
+                yield Script.CONCURRENCY;
             }
-            default -> throw new IllegalArgumentException("no script for " + limit.algorithm());
-        }
+        };
         offsets = limit.algorithm().followsCalendar() ? new ZoneOffsets(limit, ticker) : null;
         always = offsets == null && !limit.algorithm().startsEmpty() ? arguments(-1) : null;
     }

@@ -18,6 +18,7 @@ import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.connection.Script;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -48,6 +49,18 @@ class ScriptsTest {
             case CONCURRENCY -> limit.maxConcurrent(5).build();
             default -> limit.rate("10/s").build();
         };
+    }
+
+    /** A budget is continued by the algorithm that the first letter of its key's value names. */
+    @Test
+    void everyAlgorithmHasALetterOfItsOwnInTheScriptOfSeveralLimits() {
+        assertThat(Script.ALL
+                        .text()
+                        .lines()
+                        .filter(line -> line.startsWith("families."))
+                        .map(line -> line.substring(0, line.indexOf(' '))))
+                .hasSize(Algorithm.values().length)
+                .doesNotHaveDuplicates();
     }
 
     @ParameterizedTest

@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 
@@ -99,7 +101,7 @@ public final class LimitSettings {
                     name,
                     places.of("maxOvershoot"),
                     "maxOvershoot has no meaning for " + algorithm(all) + ", which is always exact: " + overshoot,
-                    "Remove it, or use TOKEN_BUCKET, GCRA, FIXED_WINDOW or SLIDING_WINDOW.");
+                    "Remove it, or use one of " + leasable() + ".");
         }
     }
 
@@ -168,6 +170,13 @@ public final class LimitSettings {
         if (value != null) {
             setter.accept(value);
         }
+    }
+
+    private static String leasable() {
+        return Stream.of(Algorithm.values())
+                .filter(Algorithm::canBeLeased)
+                .map(Algorithm::name)
+                .collect(Collectors.joining(", "));
     }
 
     static Algorithm algorithm(LimitProperties properties) {

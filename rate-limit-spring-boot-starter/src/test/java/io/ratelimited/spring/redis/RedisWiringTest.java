@@ -395,6 +395,19 @@ class RedisWiringTest {
     }
 
     @Test
+    void anAlgorithmThatIsAlwaysExactNamesThoseThatAreNot() {
+        runner.withPropertyValues(
+                        "rate-limit.backend=redis",
+                        "rate-limit.limits.search.rate=5/h",
+                        "rate-limit.limits.search.algorithm=leaky-bucket",
+                        "rate-limit.limits.search.max-overshoot=5%")
+                .run(context -> assertRefused(
+                        context,
+                        "maxOvershoot has no meaning for LEAKY_BUCKET, which is always exact: 5%",
+                        "use one of TOKEN_BUCKET, GCRA, FIXED_WINDOW, SLIDING_WINDOW."));
+    }
+
+    @Test
     void whatDecidesWithoutRedisHasNoMeaningForALimitInMemory() {
         runner.withPropertyValues(
                         "rate-limit.limits.search.rate=5/h",
