@@ -98,7 +98,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     private static @Nullable Object shorten(@Nullable Object key) {
-        return key == null ? null : KeyDigest.shorten(key);
+        return key instanceof String text && text.length() > KeyDigest.LONGEST ? KeyDigest.shorten(text) : key;
     }
 
     private static long requirePermits(long permits) {

@@ -8,7 +8,8 @@ import java.util.HexFormat;
 /** Keeps keys short: a string of more than 256 characters is kept as its SHA-256, so that callers cannot fill memory. */
 public final class KeyDigest {
 
-    private static final int LONGEST = 256;
+    /** Characters of the longest string that is kept as it is. */
+    static final int LONGEST = 256;
 
     private KeyDigest() {}
 

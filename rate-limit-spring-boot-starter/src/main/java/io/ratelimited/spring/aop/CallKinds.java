@@ -1,7 +1,7 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
-import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -39,7 +39,7 @@ final class CallKinds {
     }
 
     private static @Nullable Object invokeAsync(LimitedMethod method, LimitedInvocation call) throws Throwable {
-        CompletableFuture<LimitEnforcer.Admission> entered;
+        CompletableFuture<Admission> entered;
         try {
             entered = method.enterAsync(call, method.currentRequest());
         } catch (RuntimeException ex) {

@@ -1,15 +1,14 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
-import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -30,6 +29,7 @@ public final class LimitedMethod {
     private final @Nullable LimitUse only;
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
+    private final boolean observed;
     private final Kind kind;
     private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
@@ -50,6 +50,7 @@ public final class LimitedMethod {
         this.only = limits.size() == 1 ? limits.get(0) : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
+        this.observed = !enforcer.isUnobserved();
         this.kind = kind;
         this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
@@ -92,22 +93,14 @@ public final class LimitedMethod {
                 || kind != Kind.BLOCKING
                 || !limit.isPlain()
                 || currentRequest() != null
-                || !mayTry(limit.limit())
+                || !limit.limit().mayTry()
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
-        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
+        if (observed) {
+            enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
+        }
         return true;
-    }
-
-    /**
-     * Whether no reservation is needed: the call does not wait, nothing ends with it, and nobody has to ask the limiter
-     * again over a network to know who decided, or when a refused call may come again.
-     */
-    private static boolean mayTry(ConfiguredLimit limit) {
-        return limit.policy() == Policy.REJECT
-                && !limit.countsInFlight()
-                && limit.limiter().source() != null;
     }
 
     /** A call that blocks its thread until it ends. */
@@ -117,7 +110,7 @@ public final class LimitedMethod {
         if (requests.isEmpty()) {
             return call.proceed();
         }
-        LimitEnforcer.@Nullable Admission admission;
+        @Nullable Admission admission;
         try {
             boolean admitted = current == null && requests.size() == 1 && isAdmittedAtOnce(requests.get(0));
             admission = admitted ? null : enforcer.enter(requests, current);
@@ -143,12 +136,12 @@ public final class LimitedMethod {
      * @throws RateLimitExceededException when it is refused
      */
     private boolean isAdmittedAtOnce(LimitRequest request) {
-        if (request.denied() || !mayTry(request.limit())) {
+        if (request.denied() || !request.limit().mayTry()) {
             return false;
         }
         boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
         if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
-            if (!enforcer.isUnobserved()) {
+            if (observed) {
                 enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peek);
             }
             return true;
@@ -161,8 +154,7 @@ public final class LimitedMethod {
     }
 
     /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    public CompletableFuture<LimitEnforcer.Admission> enterAsync(
-            LimitedInvocation call, @Nullable CurrentRequest current) {
+    public CompletableFuture<Admission> enterAsync(LimitedInvocation call, @Nullable CurrentRequest current) {
         return enforcer.enterAsync(requests(call, current), current);
     }
 

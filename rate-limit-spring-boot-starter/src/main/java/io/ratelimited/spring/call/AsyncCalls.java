@@ -42,16 +42,13 @@ public final class AsyncCalls {
      * @param refused makes the result of a refused call
      */
     public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
-            CompletableFuture<LimitEnforcer.Admission> entered,
-            LimitEnforcer enforcer,
-            Body<T> body,
-            Refused<T> refused)
+            CompletableFuture<Admission> entered, LimitEnforcer enforcer, Body<T> body, Refused<T> refused)
             throws Throwable {
         if (!entered.isDone()) {
             return new Waiting<>(entered, body, refused)
                     .start(enforcer.executor().ofThisCaller());
         }
-        LimitEnforcer.Admission admission;
+        Admission admission;
         try {
             admission = entered.join();
         } catch (RuntimeException ex) {
@@ -64,8 +61,8 @@ public final class AsyncCalls {
      * Makes an admitted call; throws what it throws, and returns the very stage that it returns, unless the call counts
      * as long as it is in flight: then one that completes when it no longer does.
      */
-    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(
-            LimitEnforcer.Admission admission, Body<T> body) throws Throwable {
+    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Admission admission, Body<T> body)
+            throws Throwable {
         CompletionStage<T> stage = null;
         try {
             stage = body.start();
@@ -117,11 +114,11 @@ public final class AsyncCalls {
     /** A call that was not decided at once. */
     private static final class Waiting<T extends @Nullable Object> extends Result<T> {
 
-        private final CompletableFuture<LimitEnforcer.Admission> entered;
+        private final CompletableFuture<Admission> entered;
         private final Body<T> body;
         private final Refused<T> refused;
 
-        private Waiting(CompletableFuture<LimitEnforcer.Admission> entered, Body<T> body, Refused<T> refused) {
+        private Waiting(CompletableFuture<Admission> entered, Body<T> body, Refused<T> refused) {
             this.entered = entered;
             this.body = body;
             this.refused = refused;
@@ -145,7 +142,7 @@ public final class AsyncCalls {
             return this;
         }
 
-        private void decided(LimitEnforcer.@Nullable Admission admission, @Nullable Throwable failure) {
+        private void decided(@Nullable Admission admission, @Nullable Throwable failure) {
             if (isDone()) {
                 giveBack(admission);
                 return;
@@ -164,7 +161,7 @@ public final class AsyncCalls {
             }
         }
 
-        private static void giveBack(LimitEnforcer.@Nullable Admission admission) {
+        private static void giveBack(@Nullable Admission admission) {
             if (admission != null) {
                 admission.cancel();
             }
