@@ -210,16 +210,7 @@ public final class LimitedMethods {
                         key + " must be something with an equals of its own, not a " + type.getName(),
                         "Use what identifies it, such as its id.");
             }
-            String permits = use.permits() == null ? "1" : use.permits();
-            boolean fixed = ConfiguredLimit.isFixed(permits);
-            return new LimitUse(
-                    limit,
-                    key,
-                    fixed ? null : expression("permits", permits),
-                    fixed ? limit.fixedPermits(permits, place) : 1,
-                    expression("when", use.when()),
-                    expression("tier", use.tier()),
-                    once ? limit.name() + "\n" + use.key() : null);
+            return LimitUse.of(limit, key, use, place, this::expression, once ? limit.name() + "\n" + use.key() : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {

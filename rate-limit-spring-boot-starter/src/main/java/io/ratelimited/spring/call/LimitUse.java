@@ -3,6 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Modifier;
 import java.security.Principal;
@@ -14,6 +15,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -46,8 +48,7 @@ public final class LimitUse {
     private final @Nullable String once;
     private final Supplier<Decision> plainDecision;
 
-    /** @param once names this use of the limit if it charges a web request only once; null if it charges every call */
-    public LimitUse(
+    private LimitUse(
             ConfiguredLimit limit,
             @Nullable CallExpression key,
             @Nullable CallExpression permits,
@@ -63,6 +64,33 @@ public final class LimitUse {
         this.tier = tier;
         this.once = once;
         this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
+    }
+
+    /**
+     * Makes the use that properties describe.
+     *
+     * @param key the expression of its key, if it has one
+     * @param place where the properties stand
+     * @param expressions makes the expression of an attribute from its text; null from none
+     * @param once names this use of the limit if it charges a web request only once; null if it charges every call
+     */
+    public static LimitUse of(
+            ConfiguredLimit limit,
+            @Nullable CallExpression key,
+            LimitProperties properties,
+            String place,
+            BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
+            @Nullable String once) {
+        String permits = properties.permits() == null ? "1" : properties.permits();
+        boolean fixed = ConfiguredLimit.isFixed(permits);
+        return new LimitUse(
+                limit,
+                key,
+                fixed ? null : expressions.apply("permits", permits),
+                fixed ? limit.fixedPermits(permits, place) : 1,
+                expressions.apply("when", properties.when()),
+                expressions.apply("tier", properties.tier()),
+                once);
     }
 
     public ConfiguredLimit limit() {

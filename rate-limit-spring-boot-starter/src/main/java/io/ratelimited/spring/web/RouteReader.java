@@ -66,9 +66,20 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
 
     private LimitUse limit(String route, String place, String name, @Nullable String key) {
         String property = LimitSettings.property(name);
-        ConfiguredLimit limit;
+        ConfiguredLimit limit = named(name, place, property);
+        LimitProperties use = registry.merged(name, LimitProperties.NONE);
+        return LimitUse.of(
+                limit,
+                expression("key", key == null ? use.key() : key, limit, key == null ? property : route + ".key"),
+                use,
+                property,
+                (attribute, text) -> expression(attribute, text, limit, property),
+                null);
+    }
+
+    private ConfiguredLimit named(String name, String place, String property) {
         try {
-            limit = registry.get(name);
+            return registry.get(name);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     name,
@@ -77,19 +88,6 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                     "Define " + property + ", or correct the name.",
                     ex);
         }
-        LimitProperties use = registry.merged(name, LimitProperties.NONE);
-        String permits = use.permits() == null ? "1" : use.permits();
-        boolean fixed = ConfiguredLimit.isFixed(permits);
-        return new LimitUse(
-                limit,
-                key == null
-                        ? expression("key", use.key(), limit, property)
-                        : expression("key", key, limit, route + ".key"),
-                fixed ? null : expression("permits", permits, limit, property),
-                fixed ? limit.fixedPermits(permits, property) : 1,
-                expression("when", use.when(), limit, property),
-                expression("tier", use.tier(), limit, property),
-                null);
     }
 
     private @Nullable CallExpression expression(
