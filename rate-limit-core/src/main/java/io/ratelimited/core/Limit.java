@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.Algorithm.Attribute;
-import java.math.BigInteger;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -16,34 +15,18 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Limit {
 
-    private static final int MAX_SLOTS = 10_000;
     /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
     static final long LONGEST = 1L << 60;
 
     private final String name;
     private final Algorithm algorithm;
-    private final Rate rate;
-    private final @Nullable Long burst;
-    private final Duration warmup;
-    private final double coldFactor;
-    private final int maxConcurrent;
-    private final ZoneId zone;
-    private final int slots;
-    private final @Nullable Duration lease;
-    private final int maxWaiting;
+    /** The parameters as they were set; a copy that nobody changes. */
+    private final Builder set;
 
     private Limit(Builder builder) {
         this.name = builder.name;
         this.algorithm = builder.algorithm;
-        this.rate = builder.rate == null ? Rate.UNLIMITED : builder.rate;
-        this.burst = builder.burst;
-        this.warmup = builder.warmup == null ? Duration.ZERO : builder.warmup;
-        this.coldFactor = builder.coldFactor == null ? 3.0 : builder.coldFactor;
-        this.maxConcurrent = builder.maxConcurrent == null ? 0 : builder.maxConcurrent;
-        this.zone = builder.zone == null ? ZoneOffset.UTC : builder.zone;
-        this.slots = builder.slots == null ? 10 : builder.slots;
-        this.lease = builder.lease;
-        this.maxWaiting = builder.maxWaiting;
+        this.set = new Builder(builder);
     }
 
     /**
@@ -58,27 +41,7 @@ public final class Limit {
 
     /** A builder with this limit's parameters, as far as they were set. */
     public Builder toBuilder() {
-        Builder builder = new Builder(name, algorithm);
-        builder.maxWaiting = maxWaiting;
-        builder.burst = burst;
-        builder.lease = lease;
-        if (algorithm.uses(Attribute.RATE)) {
-            builder.rate = rate;
-        }
-        if (algorithm.uses(Attribute.WARMUP)) {
-            builder.warmup = warmup;
-            builder.coldFactor = coldFactor;
-        }
-        if (algorithm.uses(Attribute.MAX_CONCURRENT)) {
-            builder.maxConcurrent = maxConcurrent;
-        }
-        if (algorithm.uses(Attribute.ZONE)) {
-            builder.zone = zone;
-        }
-        if (algorithm.uses(Attribute.SLOTS)) {
-            builder.slots = slots;
-        }
-        return builder;
+        return new Builder(set);
     }
 
     public String name() {
@@ -91,7 +54,7 @@ public final class Limit {
 
     /** Permits per period; {@link Rate#UNLIMITED} for {@link Algorithm#CONCURRENCY}, which has none. */
     public Rate rate() {
-        return rate;
+        return set.rate == null ? Rate.UNLIMITED : set.rate;
     }
 
     /**
@@ -100,9 +63,10 @@ public final class Limit {
      * #storesOneSecond one second} of it, here rounded up to whole permits.
      */
     public long burst() {
-        if (burst != null) {
-            return burst;
+        if (set.burst != null) {
+            return set.burst;
         }
+        Rate rate = rate();
         if (algorithm.storesOneSecond() && !rate.isUnlimited()) {
             return (long) Math.ceil(rate.permits() * 1e9 / rate.period().toNanos());
         }
@@ -114,42 +78,42 @@ public final class Limit {
      * Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
      */
     public boolean storesOneSecond() {
-        return algorithm.storesOneSecond() && burst == null;
+        return algorithm.storesOneSecond() && set.burst == null;
     }
 
     /** Duration of the warm-up; default none. */
     public Duration warmup() {
-        return warmup;
+        return set.warmup == null ? Duration.ZERO : set.warmup;
     }
 
     /** How many times dearer than a fresh permit the coldest stored one is; default 3. */
     public double coldFactor() {
-        return coldFactor;
+        return set.coldFactor == null ? 3 : set.coldFactor;
     }
 
     /** Calls in flight at once; 0 for all algorithms but {@link Algorithm#CONCURRENCY}. */
     public int maxConcurrent() {
-        return maxConcurrent;
+        return set.maxConcurrent == null ? 0 : set.maxConcurrent;
     }
 
     /** The time zone whose days and hours the windows of {@link Algorithm#FIXED_WINDOW} follow; default UTC. */
     public ZoneId zone() {
-        return zone;
+        return set.zone == null ? ZoneOffset.UTC : set.zone;
     }
 
     /** Slots of a {@link Algorithm#SLIDING_WINDOW}; default 10. */
     public int slots() {
-        return slots;
+        return set.slots == null ? 10 : set.slots;
     }
 
     /** After this time a call in flight no longer counts ({@link Algorithm#CONCURRENCY}); default: never. */
     public @Nullable Duration lease() {
-        return lease;
+        return set.lease;
     }
 
     /** Callers of this limit that may sleep at once; default 1000. */
     public int maxWaiting() {
-        return maxWaiting;
+        return set.maxWaiting;
     }
 
     /** The most permits that one call may ever have at once; {@link Long#MAX_VALUE} where the next caller pays. */
@@ -157,19 +121,19 @@ public final class Limit {
         return switch (algorithm.family()) {
             case BUCKET -> burst();
             case PACED -> algorithm.queues() ? burst() : Long.MAX_VALUE;
-            case WINDOW -> rate.permits();
-            case IN_FLIGHT -> maxConcurrent;
+            case WINDOW -> rate().permits();
+            case IN_FLIGHT -> maxConcurrent();
         };
     }
 
     /** Whether no call is admitted, because the rate is 0. */
     public boolean isClosed() {
-        return rate.isClosed();
+        return rate().isClosed();
     }
 
     /** Whether every call is admitted, because the rate is unlimited. */
     public boolean isUnlimited() {
-        return rate.isUnlimited() && !algorithm.countsCallsInFlight();
+        return rate().isUnlimited() && !algorithm.countsCallsInFlight();
     }
 
     /**
@@ -195,22 +159,22 @@ public final class Limit {
         StringJoiner text = new StringJoiner(", ", name + ": ", "");
         text.add(algorithm.name().toLowerCase(Locale.ROOT).replace('_', '-'));
         if (algorithm.uses(Attribute.RATE)) {
-            text.add("rate " + rate);
+            text.add("rate " + rate());
         }
         if (algorithm.uses(Attribute.BURST)) {
             text.add("burst " + burst());
         }
         if (algorithm.uses(Attribute.WARMUP)) {
-            text.add("warmup " + warmup);
+            text.add("warmup " + warmup());
         }
         if (algorithm.uses(Attribute.ZONE)) {
-            text.add("zone " + zone);
+            text.add("zone " + zone());
         }
         if (algorithm.uses(Attribute.SLOTS)) {
-            text.add("slots " + slots);
+            text.add("slots " + slots());
         }
         if (algorithm.uses(Attribute.MAX_CONCURRENT)) {
-            text.add("maxConcurrent " + maxConcurrent);
+            text.add("maxConcurrent " + maxConcurrent());
         }
         return text.toString();
     }
@@ -220,40 +184,53 @@ public final class Limit {
         return other instanceof Limit that
                 && name.equals(that.name)
                 && algorithm == that.algorithm
-                && rate.equals(that.rate)
-                && Objects.equals(burst, that.burst)
-                && warmup.equals(that.warmup)
-                && coldFactor == that.coldFactor
-                && maxConcurrent == that.maxConcurrent
-                && zone.equals(that.zone)
-                && slots == that.slots
-                && Objects.equals(lease, that.lease)
-                && maxWaiting == that.maxWaiting;
+                && rate().equals(that.rate())
+                && Objects.equals(set.burst, that.set.burst)
+                && warmup().equals(that.warmup())
+                && coldFactor() == that.coldFactor()
+                && maxConcurrent() == that.maxConcurrent()
+                && zone().equals(that.zone())
+                && slots() == that.slots()
+                && Objects.equals(lease(), that.lease())
+                && maxWaiting() == that.maxWaiting();
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(name, algorithm, rate, burst, warmup, maxConcurrent);
+        return Objects.hash(name, algorithm, rate(), set.burst, warmup(), maxConcurrent());
     }
 
-    /** Collects the parameters of a limit; {@link #build} checks them. Not thread-safe. */
+    /** Collects the parameters of a limit, each described at its accessor there; {@link #build} checks them. Not thread-safe. */
     public static final class Builder {
 
-        private final String name;
-        private final Algorithm algorithm;
-        private @Nullable Rate rate;
-        private @Nullable Long burst;
-        private @Nullable Duration warmup;
-        private @Nullable Double coldFactor;
-        private @Nullable Integer maxConcurrent;
-        private @Nullable ZoneId zone;
-        private @Nullable Integer slots;
-        private @Nullable Duration lease;
-        private int maxWaiting = 1000;
+        final String name;
+        final Algorithm algorithm;
+        @Nullable Rate rate;
+        @Nullable Long burst;
+        @Nullable Duration warmup;
+        @Nullable Double coldFactor;
+        @Nullable Integer maxConcurrent;
+        @Nullable ZoneId zone;
+        @Nullable Integer slots;
+        @Nullable Duration lease;
+        int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {
             this.name = name;
             this.algorithm = algorithm;
+        }
+
+        private Builder(Builder other) {
+            this(other.name, other.algorithm);
+            this.rate = other.rate;
+            this.burst = other.burst;
+            this.warmup = other.warmup;
+            this.coldFactor = other.coldFactor;
+            this.maxConcurrent = other.maxConcurrent;
+            this.zone = other.zone;
+            this.slots = other.slots;
+            this.lease = other.lease;
+            this.maxWaiting = other.maxWaiting;
         }
 
         /** See {@link Rate#parse}. */
@@ -266,49 +243,41 @@ public final class Limit {
             return this;
         }
 
-        /** See {@link Limit#burst}. */
         public Builder burst(long burst) {
             this.burst = burst;
             return this;
         }
 
-        /** See {@link Limit#warmup}. */
         public Builder warmup(Duration warmup) {
             this.warmup = warmup;
             return this;
         }
 
-        /** See {@link Limit#coldFactor}. */
         public Builder coldFactor(double coldFactor) {
             this.coldFactor = coldFactor;
             return this;
         }
 
-        /** See {@link Limit#maxConcurrent}. */
         public Builder maxConcurrent(int maxConcurrent) {
             this.maxConcurrent = maxConcurrent;
             return this;
         }
 
-        /** See {@link Limit#zone}. */
         public Builder zone(ZoneId zone) {
             this.zone = zone;
             return this;
         }
 
-        /** See {@link Limit#slots}. */
         public Builder slots(int slots) {
             this.slots = slots;
             return this;
         }
 
-        /** See {@link Limit#lease}. */
         public Builder lease(Duration lease) {
             this.lease = lease;
             return this;
         }
 
-        /** See {@link Limit#maxWaiting}. */
         public Builder maxWaiting(int maxWaiting) {
             this.maxWaiting = maxWaiting;
             return this;
@@ -321,66 +290,8 @@ public final class Limit {
          *     algorithm; the message names the parameter, its value and the remedy
          */
         public Limit build() {
-            require(!name.isBlank(), "name must not be blank: \"" + name + "\"");
-            requireMeaning(Attribute.RATE, rate);
-            requireMeaning(Attribute.BURST, burst);
-            requireMeaning(Attribute.WARMUP, warmup);
-            requireMeaning(Attribute.COLD_FACTOR, coldFactor);
-            requireMeaning(Attribute.MAX_CONCURRENT, maxConcurrent);
-            requireMeaning(Attribute.ZONE, zone);
-            requireMeaning(Attribute.SLOTS, slots);
-            requireMeaning(Attribute.LEASE, lease);
-            requirePresent(Attribute.RATE, rate, "100/s");
-            requirePresent(Attribute.MAX_CONCURRENT, maxConcurrent, "20");
-            requirePresent(Attribute.WARMUP, warmup, "10s");
-            long least = algorithm.storesOneSecond() ? 0 : 1;
-            require(burst == null || burst >= least, "burst must be at least " + least + ": " + burst);
-            require(burst == null || burst <= 1_000_000_000_000_000L, "burst must be at most 10^15: " + burst);
-            require(
-                    warmup == null || (!warmup.isNegative() && warmup.compareTo(Duration.ofDays(365)) <= 0),
-                    "warmup must be from 0s to 365d: " + warmup);
-            require(
-                    coldFactor == null || (coldFactor >= 1 && coldFactor <= 1000),
-                    "coldFactor must be from 1 to 1000: " + coldFactor);
-            require(maxConcurrent == null || maxConcurrent >= 0, "maxConcurrent must be 0 or more: " + maxConcurrent);
-            require(slots == null || (slots >= 1 && slots <= MAX_SLOTS), "slots must be from 1 to 10000: " + slots);
-            require(lease == null || !(lease.isNegative() || lease.isZero()), "lease must be longer than 0s: " + lease);
-            require(maxWaiting >= 0, "maxWaiting must be 0 or more: " + maxWaiting);
-            String flaw = rate == null ? null : algorithm.flaw(rate);
-            require(flaw == null, flaw + ": " + rate);
-            Limit limit = new Limit(this);
-            if (burst != null && rate != null && !rate.isClosed() && !rate.isUnlimited()) {
-                require(
-                        refillsInTime(burst, rate),
-                        "burst must be refilled within 36 years at rate " + rate + ": " + burst);
-            }
-            return limit;
-        }
-
-        /** Whether a bucket is full again within {@link #LONGEST}. */
-        private static boolean refillsInTime(long burst, Rate rate) {
-            BigInteger needed = BigInteger.valueOf(burst)
-                    .multiply(BigInteger.valueOf(rate.period().toNanos()));
-            BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(LONGEST));
-            return needed.compareTo(range) < 0;
-        }
-
-        private void requirePresent(Attribute attribute, @Nullable Object value, String example) {
-            require(
-                    value != null || !algorithm.uses(attribute),
-                    attribute.label() + " is missing: " + algorithm + " needs one, such as " + example);
-        }
-
-        private void requireMeaning(Attribute attribute, @Nullable Object value) {
-            require(
-                    value == null || algorithm.uses(attribute),
-                    attribute.label() + " has no meaning for " + algorithm + ": " + value + "; remove it");
-        }
-
-        private static void require(boolean condition, String message) {
-            if (!condition) {
-                throw new IllegalArgumentException(message);
-            }
+            LimitRules.check(this);
+            return new Limit(this);
         }
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -87,7 +88,7 @@ public final class RateLimits {
         if (!enabled) {
             return call.get();
         }
-        LimitEnforcer.Admission admission = enforcer.enter(limitRequests(name, key, 1), currentRequest());
+        Admission admission = enforcer.enter(limitRequests(name, key, 1), currentRequest());
         try {
             return call.get();
         } finally {

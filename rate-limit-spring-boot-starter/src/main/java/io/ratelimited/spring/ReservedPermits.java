@@ -1,5 +1,6 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -12,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 public final class ReservedPermits implements AutoCloseable {
 
     /** Null when it is over, or when nothing is limited. */
-    private final AtomicReference<LimitEnforcer.@Nullable Admission> admission;
+    private final AtomicReference<@Nullable Admission> admission;
 
-    ReservedPermits(LimitEnforcer.@Nullable Admission admission) {
+    ReservedPermits(@Nullable Admission admission) {
         this.admission = new AtomicReference<>(admission);
     }
 
@@ -23,7 +24,7 @@ public final class ReservedPermits implements AutoCloseable {
      * in flight no longer counts. Without effect after {@link #close}.
      */
     public void cancel() {
-        LimitEnforcer.Admission reserved = admission.getAndSet(null);
+        Admission reserved = admission.getAndSet(null);
         if (reserved != null) {
             reserved.cancel();
         }
@@ -32,7 +33,7 @@ public final class ReservedPermits implements AutoCloseable {
     /** The call has ended: its permits stay spent, and a call in flight no longer counts. */
     @Override
     public void close() {
-        LimitEnforcer.Admission reserved = admission.getAndSet(null);
+        Admission reserved = admission.getAndSet(null);
         if (reserved != null) {
             reserved.end();
         }

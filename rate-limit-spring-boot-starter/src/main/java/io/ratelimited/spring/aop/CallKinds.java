@@ -1,5 +1,6 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
@@ -39,7 +40,7 @@ final class CallKinds {
     }
 
     private static @Nullable Object invokeAsync(LimitedMethod method, LimitedInvocation call) throws Throwable {
-        CompletableFuture<LimitEnforcer.Admission> entered;
+        CompletableFuture<Admission> entered;
         try {
             entered = method.enterAsync(call, method.currentRequest());
         } catch (RuntimeException ex) {

@@ -5,6 +5,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -92,22 +93,12 @@ public final class LimitedMethod {
                 || kind != Kind.BLOCKING
                 || !limit.isPlain()
                 || currentRequest() != null
-                || !mayTry(limit.limit())
+                || !limit.limit().mayTry()
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
         enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
         return true;
-    }
-
-    /**
-     * Whether no reservation is needed: the call does not wait, nothing ends with it, and nobody has to ask the limiter
-     * again over a network to know who decided, or when a refused call may come again.
-     */
-    private static boolean mayTry(ConfiguredLimit limit) {
-        return limit.policy() == Policy.REJECT
-                && !limit.countsInFlight()
-                && limit.limiter().source() != null;
     }
 
     /** A call that blocks its thread until it ends. */
@@ -117,7 +108,7 @@ public final class LimitedMethod {
         if (requests.isEmpty()) {
             return call.proceed();
         }
-        LimitEnforcer.@Nullable Admission admission;
+        @Nullable Admission admission;
         try {
             boolean admitted = current == null && requests.size() == 1 && isAdmittedAtOnce(requests.get(0));
             admission = admitted ? null : enforcer.enter(requests, current);
@@ -143,7 +134,7 @@ public final class LimitedMethod {
      * @throws RateLimitExceededException when it is refused
      */
     private boolean isAdmittedAtOnce(LimitRequest request) {
-        if (request.denied() || !mayTry(request.limit())) {
+        if (request.denied() || !request.limit().mayTry()) {
             return false;
         }
         boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
@@ -161,7 +152,7 @@ public final class LimitedMethod {
     }
 
     /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    public CompletableFuture<LimitEnforcer.Admission> enterAsync(
+    public CompletableFuture<Admission> enterAsync(
             LimitedInvocation call, @Nullable CurrentRequest current) {
         return enforcer.enterAsync(requests(call, current), current);
     }

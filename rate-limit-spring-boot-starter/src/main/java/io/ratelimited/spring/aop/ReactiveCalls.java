@@ -2,6 +2,7 @@ package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
@@ -80,7 +81,7 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         private final LimitedMethod method;
         private final LimitedInvocation call;
         private final boolean unattended;
-        private final CompletableFuture<LimitEnforcer.Admission> entered;
+        private final CompletableFuture<Admission> entered;
         private volatile boolean started;
         private volatile boolean ended;
 
@@ -151,7 +152,7 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }
-            LimitEnforcer.Admission admission = entered.join();
+            Admission admission = entered.join();
             if (started) {
                 admission.end();
             } else {

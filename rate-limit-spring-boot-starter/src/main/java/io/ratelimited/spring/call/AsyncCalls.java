@@ -42,7 +42,7 @@ public final class AsyncCalls {
      * @param refused makes the result of a refused call
      */
     public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
-            CompletableFuture<LimitEnforcer.Admission> entered,
+            CompletableFuture<Admission> entered,
             LimitEnforcer enforcer,
             Body<T> body,
             Refused<T> refused)
@@ -51,7 +51,7 @@ public final class AsyncCalls {
             return new Waiting<>(entered, body, refused)
                     .start(enforcer.executor().ofThisCaller());
         }
-        LimitEnforcer.Admission admission;
+        Admission admission;
         try {
             admission = entered.join();
         } catch (RuntimeException ex) {
@@ -65,7 +65,7 @@ public final class AsyncCalls {
      * as long as it is in flight: then one that completes when it no longer does.
      */
     private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(
-            LimitEnforcer.Admission admission, Body<T> body) throws Throwable {
+            Admission admission, Body<T> body) throws Throwable {
         CompletionStage<T> stage = null;
         try {
             stage = body.start();
@@ -117,11 +117,11 @@ public final class AsyncCalls {
     /** A call that was not decided at once. */
     private static final class Waiting<T extends @Nullable Object> extends Result<T> {
 
-        private final CompletableFuture<LimitEnforcer.Admission> entered;
+        private final CompletableFuture<Admission> entered;
         private final Body<T> body;
         private final Refused<T> refused;
 
-        private Waiting(CompletableFuture<LimitEnforcer.Admission> entered, Body<T> body, Refused<T> refused) {
+        private Waiting(CompletableFuture<Admission> entered, Body<T> body, Refused<T> refused) {
             this.entered = entered;
             this.body = body;
             this.refused = refused;
@@ -145,7 +145,7 @@ public final class AsyncCalls {
             return this;
         }
 
-        private void decided(LimitEnforcer.@Nullable Admission admission, @Nullable Throwable failure) {
+        private void decided(@Nullable Admission admission, @Nullable Throwable failure) {
             if (isDone()) {
                 giveBack(admission);
                 return;
@@ -164,7 +164,7 @@ public final class AsyncCalls {
             }
         }
 
-        private static void giveBack(LimitEnforcer.@Nullable Admission admission) {
+        private static void giveBack(@Nullable Admission admission) {
             if (admission != null) {
                 admission.cancel();
             }

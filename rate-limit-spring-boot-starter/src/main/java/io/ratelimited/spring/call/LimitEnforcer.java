@@ -1,7 +1,6 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.AllOf;
-import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
@@ -11,12 +10,10 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -71,11 +68,11 @@ public final class LimitEnforcer {
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission enter(List<LimitRequest> requests, @Nullable CurrentRequest current) {
-        Admission admission = new Admission(requests, current);
-        if (!admission.enforced.isEmpty()) {
+        Admission admission = new Admission(this, requests, current);
+        if (!admission.enforced().isEmpty()) {
             enter(admission);
         }
-        if (!admission.shadows.isEmpty()) {
+        if (admission.hasShadows()) {
             admission.reserveShadows(claim -> CompletableFuture.completedFuture(claim.reserve()));
         }
         return admission;
@@ -83,7 +80,7 @@ public final class LimitEnforcer {
 
     private void enter(Admission admission) {
         admission.requireKeys();
-        boolean maySleep = !admission.waits || !EventLoops.isCurrentThread();
+        boolean maySleep = !admission.waits() || !EventLoops.isCurrentThread();
         Reservation reservation = AllOf.reserve(admission.claims(maySleep));
         long waited = 0;
         try {
@@ -95,7 +92,7 @@ public final class LimitEnforcer {
                 waited = ticker.nanos() - before;
             } else if (reservation.isRefused()) {
                 if (!maySleep) {
-                    admission.warnOfEventLoop(reservation.decision());
+                    warnOfEventLoop(admission, reservation.decision());
                 }
                 throw admission.refused(reservation);
             }
@@ -108,9 +105,25 @@ public final class LimitEnforcer {
 
     private static CancellationException interrupted(Admission admission, InterruptedException cause) {
         CancellationException exception = new CancellationException("interrupted while waiting for rate limit '"
-                + admission.enforced.get(0).limit().name() + "'");
+                + admission.enforced().get(0).limit().name() + "'");
         exception.initCause(cause);
         return exception;
+    }
+
+    /** Warns once for each limit that WAIT cannot apply on an event loop. */
+    private void warnOfEventLoop(Admission admission, Decision decision) {
+        for (LimitRequest request : admission.enforced()) {
+            NamedLimit limit = request.limit();
+            if (limit.name().equals(decision.limit())
+                    && limit.policy() == Policy.WAIT
+                    && refusedOnEventLoops.add(limit.name())) {
+                LOG.warn("Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
+                        + Thread.currentThread().getName()
+                        + " is an event loop and must not sleep: its calls over the limit are refused at once."
+                        + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
+                        + " Schedulers.boundedElastic(), or use the policy REJECT.");
+            }
+        }
     }
 
     /**
@@ -118,10 +131,10 @@ public final class LimitEnforcer {
      * after the call was admitted.
      */
     public CompletableFuture<Admission> enterAsync(List<LimitRequest> requests, @Nullable CurrentRequest current) {
-        Admission admission = new Admission(requests, current);
+        Admission admission = new Admission(this, requests, current);
         CompletableFuture<Admission> entered = new CompletableFuture<>();
-        if (admission.enforced.isEmpty()) {
-            admission.letIn(entered);
+        if (admission.enforced().isEmpty()) {
+            letIn(admission, entered);
             return entered;
         }
         try {
@@ -133,12 +146,57 @@ public final class LimitEnforcer {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (reservation.mayWait()) {
-                admission.await(reservation, entered);
+                await(admission, reservation, entered);
             } else {
-                admission.decided(reservation, !reservation.isRefused(), 0, entered);
+                decided(admission, reservation, !reservation.isRefused(), 0, entered);
             }
         });
         return entered;
+    }
+
+    private void await(Admission admission, Reservation reservation, CompletableFuture<Admission> entered) {
+        long before = ticker.nanos();
+        CompletableFuture<Boolean> turn = reservation.awaitAsync();
+        entered.whenComplete((ignored, cancellation) -> {
+            if (cancellation != null) {
+                turn.cancel(false);
+                reservation.cancel();
+            }
+        });
+        turn.whenComplete((admitted, interruption) -> {
+            if (interruption != null) {
+                entered.completeExceptionally(interruption);
+            } else {
+                decided(admission, reservation, admitted, ticker.nanos() - before, entered);
+            }
+        });
+    }
+
+    private static void decided(
+            Admission admission,
+            Reservation reservation,
+            boolean admitted,
+            long waitedNanos,
+            CompletableFuture<Admission> entered) {
+        if (entered.isCancelled()) {
+            reservation.cancel();
+        } else if (!admitted) {
+            entered.completeExceptionally(admission.refused(reservation));
+        } else {
+            admission.admitted(reservation, waitedNanos);
+            letIn(admission, entered);
+        }
+    }
+
+    /** Asks the shadow limits without blocking, then completes the future. */
+    private static void letIn(Admission admission, CompletableFuture<Admission> entered) {
+        admission
+                .reserveShadows(claim -> AllOf.reserveAsync(List.of(claim)))
+                .thenAccept(admitted -> {
+                    if (!entered.complete(admitted)) {
+                        admitted.cancel();
+                    }
+                });
     }
 
     /** Reports the refusal of a call outside a web request, and makes its exception. */
@@ -179,204 +237,6 @@ public final class LimitEnforcer {
                                 + observer.getClass().getName() + " failed",
                         ex);
             }
-        }
-    }
-
-    /** The admission of one call: holds its reservations until the call ends. */
-    public final class Admission {
-
-        private final List<LimitRequest> enforced = new ArrayList<>(2);
-        private final List<LimitRequest> shadows = new ArrayList<>(0);
-        private final List<Reservation> held = new ArrayList<>(1);
-        private final @Nullable CurrentRequest current;
-        private boolean countsInFlight;
-        private boolean waits;
-
-        private Admission(List<LimitRequest> requests, @Nullable CurrentRequest current) {
-            this.current = current;
-            for (LimitRequest request : requests) {
-                (request.limit().policy() == Policy.SHADOW ? shadows : enforced).add(request);
-                countsInFlight |= request.limit().countsInFlight();
-                waits |= request.limit().policy() == Policy.WAIT;
-            }
-        }
-
-        /** Refuses a call without a key if a limit denies such calls. */
-        private void requireKeys() {
-            for (int i = 0; i < enforced.size(); i++) {
-                if (enforced.get(i).denied()) {
-                    throw refused(i, enforced.get(i).denial());
-                }
-            }
-        }
-
-        private List<Claim> claims(boolean maySleep) {
-            List<Claim> claims = new ArrayList<>(enforced.size());
-            for (LimitRequest request : enforced) {
-                claims.add(maySleep ? request.claim() : request.claimAtOnce());
-            }
-            return claims;
-        }
-
-        /** Warns once for each limit that WAIT cannot apply on an event loop. */
-        private void warnOfEventLoop(Decision decision) {
-            for (LimitRequest request : enforced) {
-                NamedLimit limit = request.limit();
-                if (limit.name().equals(decision.limit())
-                        && limit.policy() == Policy.WAIT
-                        && refusedOnEventLoops.add(limit.name())) {
-                    LOG.warn(
-                            "Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
-                                    + Thread.currentThread().getName()
-                                    + " is an event loop and must not sleep: its calls over the limit are refused at once."
-                                    + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
-                                    + " Schedulers.boundedElastic(), or use the policy REJECT.");
-                }
-            }
-        }
-
-        private void await(Reservation reservation, CompletableFuture<Admission> entered) {
-            long before = ticker.nanos();
-            CompletableFuture<Boolean> turn = reservation.awaitAsync();
-            entered.whenComplete((ignored, cancellation) -> {
-                if (cancellation != null) {
-                    turn.cancel(false);
-                    reservation.cancel();
-                }
-            });
-            turn.whenComplete((admitted, interruption) -> {
-                if (interruption != null) {
-                    entered.completeExceptionally(interruption);
-                } else {
-                    decided(reservation, admitted, ticker.nanos() - before, entered);
-                }
-            });
-        }
-
-        private void decided(
-                Reservation reservation, boolean admitted, long waitedNanos, CompletableFuture<Admission> entered) {
-            if (entered.isCancelled()) {
-                reservation.cancel();
-            } else if (!admitted) {
-                entered.completeExceptionally(refused(reservation));
-            } else {
-                admitted(reservation, waitedNanos);
-                letIn(entered);
-            }
-        }
-
-        /** Asks the shadow limits without blocking, then completes the future. */
-        private void letIn(CompletableFuture<Admission> entered) {
-            reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(admission -> {
-                if (!entered.complete(admission)) {
-                    cancel();
-                }
-            });
-        }
-
-        private void admitted(Reservation reservation, long waitedNanos) {
-            held.add(reservation);
-            List<Reservation> members = AllOf.members(reservation);
-            for (int i = 0; i < members.size(); i++) {
-                Reservation member = members.get(i);
-                boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
-                reportOf(
-                        enforced.get(i),
-                        delayed ? Outcome.DELAYED : Outcome.ADMITTED,
-                        delayed ? waitedNanos : 0,
-                        member::decision);
-            }
-        }
-
-        /** Asks the shadow limits one after the other; the call goes whatever they decide. */
-        private CompletionStage<Admission> reserveShadows(Function<Claim, CompletionStage<Reservation>> reserving) {
-            CompletionStage<Admission> reserved = CompletableFuture.completedFuture(this);
-            for (LimitRequest shadow : shadows) {
-                reserved = shadow.denied()
-                        ? reserved.whenComplete(
-                                (admission, none) -> reportOf(shadow, Outcome.SHADOWED, 0, shadow::denial))
-                        : reserved.thenCompose(admission -> reserving.apply(shadow.claim()))
-                                .handle((member, failure) -> {
-                                    shadowed(shadow, member, failure);
-                                    return this;
-                                });
-            }
-            return reserved;
-        }
-
-        private void shadowed(LimitRequest shadow, @Nullable Reservation member, @Nullable Throwable failure) {
-            if (member == null) {
-                LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
-                return;
-            }
-            held.add(member);
-            reportOf(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
-        }
-
-        private RateLimitExceededException refused(Reservation reservation) {
-            return refused(AllOf.refusedClaim(reservation), reservation.decision());
-        }
-
-        /** @param position of the request that was refused: one limit may be asked for several keys */
-        private RateLimitExceededException refused(int position, Decision decision) {
-            for (int i = 0; i < enforced.size(); i++) {
-                LimitRequest request = enforced.get(i);
-                if (i == position) {
-                    reportOf(request, Outcome.REJECTED, 0, () -> decision);
-                } else if (current != null) {
-                    current.applies(request.limit(), request.limiter().limit());
-                }
-            }
-            return new RateLimitExceededException(decision);
-        }
-
-        private void reportOf(LimitRequest request, Outcome outcome, long waitedNanos, Supplier<Decision> decision) {
-            LimitEnforcer.this.report(request.limit(), outcome, request.key(), waitedNanos, decision);
-            if (current != null) {
-                reportTo(current, request, outcome, decision);
-                String once = request.once();
-                if (once != null && outcome != Outcome.REJECTED) {
-                    current.charged(once);
-                }
-            }
-        }
-
-        /** A failure to report to the request is logged and does not fail the call. */
-        private static void reportTo(
-                CurrentRequest current, LimitRequest request, Outcome outcome, Supplier<Decision> decision) {
-            try {
-                current.decided(request.limit(), request.limiter().limit(), outcome, decision);
-            } catch (RuntimeException ex) {
-                LOG.warn(
-                        "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request",
-                        ex);
-            }
-        }
-
-        /** The call has ended: calls in flight no longer count. */
-        public void end() {
-            held.forEach(Reservation::release);
-        }
-
-        /** The call has returned: it ends now, or with the stage or the response that its result is for. */
-        public void endWith(@Nullable Object result) {
-            if (!countsInFlight || result == null) {
-                end();
-            } else if (result instanceof CompletionStage<?> stage) {
-                stage.whenComplete((value, failure) -> endWith(value));
-            } else if (current == null || !current.endsWith(result, this::end)) {
-                end();
-            }
-        }
-
-        /** Whether the call counts as long as it is in flight. */
-        public boolean countsInFlight() {
-            return countsInFlight;
-        }
-
-        /** The call is not made: gives its permits back. */
-        public void cancel() {
-            held.forEach(Reservation::cancel);
         }
     }
 }

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
@@ -25,6 +24,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final RateLimiter limiter;
     private final LimitProperties definition;
     private final Map<String, RateLimiter> tiers;
+    private final boolean countsInFlight;
     private volatile LimitProperties properties;
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
@@ -44,7 +44,8 @@ public final class ConfiguredLimit implements NamedLimit {
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
         this.properties = properties;
-        this.enforcement = Enforcement.of(properties, limiter.limit().algorithm());
+        this.countsInFlight = limit().algorithm().countsCallsInFlight();
+        this.enforcement = enforcement(properties);
     }
 
     @Override
@@ -101,7 +102,15 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Whether calls count while they are in flight. */
     public boolean countsInFlight() {
-        return limit().algorithm().countsCallsInFlight();
+        return countsInFlight;
+    }
+
+    /**
+     * Whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and nobody has to ask the
+     * limiter again over a network to know who decided, or when a refused call may come again.
+     */
+    public boolean mayTry() {
+        return enforcement.mayTry;
     }
 
     @Override
@@ -168,7 +177,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     void properties(LimitProperties changed) {
         properties = changed;
-        enforcement = Enforcement.of(changed, limit().algorithm());
+        enforcement = enforcement(changed);
     }
 
     @Override
@@ -189,13 +198,15 @@ public final class ConfiguredLimit implements NamedLimit {
     private record Weight(long permits, String where) {}
 
     /** The properties that apply to each call, computed once. */
-    private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey) {
+    private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey, boolean mayTry) {}
 
-        private static Enforcement of(LimitProperties properties, Algorithm algorithm) {
-            Policy policy = properties.policy() == null ? algorithm.defaultPolicy() : properties.policy();
-            Duration maxWait = properties.maxWait() == null ? DEFAULT_MAX_WAIT : properties.maxWait();
-            MissingKey missingKey = properties.missingKey() == null ? MissingKey.SHARED : properties.missingKey();
-            return new Enforcement(policy, policy == Policy.WAIT ? maxWait.toNanos() : 0, missingKey);
-        }
+    private Enforcement enforcement(LimitProperties of) {
+        Policy policy = of.policy() == null ? limit().algorithm().defaultPolicy() : of.policy();
+        Duration maxWait = of.maxWait() == null ? DEFAULT_MAX_WAIT : of.maxWait();
+        return new Enforcement(
+                policy,
+                policy == Policy.WAIT ? maxWait.toNanos() : 0,
+                of.missingKey() == null ? MissingKey.SHARED : of.missingKey(),
+                policy == Policy.REJECT && !countsInFlight && limiter.source() != null);
     }
 }

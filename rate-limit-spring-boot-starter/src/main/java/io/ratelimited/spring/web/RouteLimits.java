@@ -4,6 +4,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
@@ -69,14 +70,14 @@ public final class RouteLimits {
      * @return to be ended with the request
      * @throws RateLimitExceededException when the request is refused
      */
-    public LimitEnforcer.Admission enter(List<Route> matching, CurrentRequest request) {
+    public Admission enter(List<Route> matching, CurrentRequest request) {
         return enforcer.enter(limitRequests(matching, request), request);
     }
 
     /**
      * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
      */
-    public CompletableFuture<LimitEnforcer.Admission> enterAsync(List<Route> matching, CurrentRequest request) {
+    public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
         return enforcer.enterAsync(limitRequests(matching, request), request);
     }
 

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.call.LimitEnforcer.Admission;
+import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import io.ratelimited.spring.web.RoutePatterns;
