@@ -200,6 +200,12 @@ public final class AllOf implements Reservation {
         undo(members);
     }
 
+    /** {@inheritDoc} Each limit is charged with all the permits. */
+    @Override
+    public void settle(long permits) {
+        members.forEach(member -> member.settle(permits));
+    }
+
     @Override
     public void release() {
         members.forEach(Reservation::release);
@@ -236,6 +242,11 @@ public final class AllOf implements Reservation {
         @Override
         public void cancel() {
             // Nothing was taken.
+        }
+
+        @Override
+        public void settle(long permits) {
+            Permits.requireCharge(permits);
         }
 
         @Override

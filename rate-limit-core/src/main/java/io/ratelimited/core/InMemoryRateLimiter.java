@@ -54,17 +54,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        return limiter.tryAcquire(shorten(key), requirePermits(permits));
+        return limiter.tryAcquire(shorten(key), Permits.requireAsked(permits));
     }
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.reserve(shorten(key), requirePermits(permits), maxWaitNanos);
+        return limiter.reserve(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.peek(shorten(key), requirePermits(permits), maxWaitNanos);
+        return limiter.peek(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     @Override
@@ -99,12 +99,5 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     private static @Nullable Object shorten(@Nullable Object key) {
         return key instanceof String text && text.length() > KeyDigest.LONGEST ? KeyDigest.shorten(text) : key;
-    }
-
-    private static long requirePermits(long permits) {
-        if (permits < 1) {
-            throw new IllegalArgumentException("permits must be at least 1: " + permits);
-        }
-        return permits;
     }
 }

@@ -33,7 +33,7 @@ abstract class Cell {
      * @param permits at least 1
      * @param now in the time of {@link CellParameters#followsCalendar}
      * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}
-     * @param into receives what a {@link #cancel} needs; null when nobody will cancel
+     * @param into receives what {@link #giveBack} needs; null when nothing will be given back
      * @return the wait in nanoseconds (0 or more) when taken; when refused, the complement ({@code ~}) of the time after
      *     which the same call would be taken, or {@link #NEVER}, {@link #UNKNOWN}, {@link #MOVED}
      */
@@ -53,11 +53,20 @@ abstract class Cell {
     /**
      * Gives back as much of a grant as is possible without creating a permit.
      *
+     * @param permits at most those of the grant; others were given back before
      * @return false when the {@link #divide successor} of this cell, which may exist already, has to do it
      */
-    abstract boolean cancel(Grant grant, long now);
+    abstract boolean giveBack(Grant grant, long permits, long now);
 
-    /** Retires this cell and returns one that can do what a {@link #cancel} could not; null when it was retired before. */
+    /**
+     * Takes permits that have been used already, into debt if need be.
+     *
+     * @param permits at least 1; what no later call could tell from less is not counted
+     * @return false when this cell was retired, or its {@link #divide successor} has to do it
+     */
+    abstract boolean charge(long permits, long now);
+
+    /** Retires this cell and returns one that can do what this one could not; null when it was retired before. */
     @Nullable
     Cell divide() {
         return null;

@@ -130,14 +130,35 @@ public final class CellRateLimiter implements RateLimiter {
                 && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
     }
 
-    /** Gives back the permits of a reservation, in the successor of its cell when the cell itself cannot. */
-    void cancel(@Nullable Object key, Cell cell, CellReservation reservation) {
-        if (!cell.cancel(reservation, now(cell.parameters()))) {
-            Cell successor = key == null ? successor(cell) : cells().successor(key, cell);
+    /** Gives back permits of a reservation, in the successor of its cell when the cell itself cannot. */
+    void giveBack(@Nullable Object key, Cell cell, CellReservation reservation, long permits) {
+        if (!cell.giveBack(reservation, permits, now(cell.parameters()))) {
+            Cell successor = successor(key, cell);
             if (successor != null) {
-                successor.cancel(reservation, now(successor.parameters()));
+                successor.giveBack(reservation, permits, now(successor.parameters()));
             }
         }
+    }
+
+    /** Takes permits that have been used already, from the present budget of the key. */
+    void charge(@Nullable Object key, long permits) {
+        while (true) {
+            CellParameters current = parameters;
+            long read = now(current);
+            Cell cell = key == null ? single : cells().get(key, current, read);
+            if (cell.charge(permits, now(cell, current, read))) {
+                return;
+            }
+            if (cell.parameters().change() == null) {
+                successor(key, cell);
+            } else {
+                follow(key);
+            }
+        }
+    }
+
+    private @Nullable Cell successor(@Nullable Object key, Cell cell) {
+        return key == null ? successor(cell) : cells().successor(key, cell);
     }
 
     private synchronized @Nullable Cell successor(Cell cell) {

@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
@@ -11,8 +12,12 @@ import org.jspecify.annotations.Nullable;
 /** A reservation of permits over time. It is the grant of its cell, too, so that a call allocates one object. */
 final class CellReservation extends Grant implements Reservation, WaitingRoom.Waiter {
 
-    private static final AtomicIntegerFieldUpdater<CellReservation> CANCELLED =
-            AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "cancelled");
+    private static final int OPEN = 0;
+    private static final int CANCELLED = 1;
+    private static final int SETTLED = 2;
+
+    private static final AtomicIntegerFieldUpdater<CellReservation> ENDED =
+            AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "ended");
 
     private final CellRateLimiter limiter;
     private final @Nullable Object key;
@@ -21,8 +26,8 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
     private volatile long outcome;
     /** When the call may go: {@link Ticker#nanos}. */
     private long deadline;
-    /** 1 after {@link #cancel}. */
-    private volatile int cancelled;
+    /** Whether {@link #cancel} or {@link #settle} has been called. */
+    private volatile int ended;
 
     CellReservation(CellRateLimiter limiter, @Nullable Object key, long permits) {
         super(permits);
@@ -66,7 +71,7 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     @Override
     public boolean mayGo() {
-        return cancelled == 0;
+        return ended != CANCELLED;
     }
 
     @Override
@@ -78,8 +83,21 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     @Override
     public void cancel() {
-        if (cell != null && outcome >= 0 && CANCELLED.compareAndSet(this, 0, 1)) {
-            limiter.cancel(key, cell, this);
+        if (cell != null && outcome >= 0 && ENDED.compareAndSet(this, OPEN, CANCELLED)) {
+            limiter.giveBack(key, cell, this, permits());
+        }
+    }
+
+    @Override
+    public void settle(long cost) {
+        long excess = Permits.requireCharge(cost) - permits();
+        if (cell == null || outcome < 0 || !ENDED.compareAndSet(this, OPEN, SETTLED)) {
+            return;
+        }
+        if (excess > 0) {
+            limiter.charge(key, excess);
+        } else if (excess < 0) {
+            limiter.giveBack(key, cell, this, -excess);
         }
     }
 

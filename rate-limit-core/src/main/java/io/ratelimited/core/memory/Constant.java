@@ -34,8 +34,13 @@ final class Constant extends Cell {
     }
 
     @Override
-    boolean cancel(Grant grant, long now) {
+    boolean giveBack(Grant grant, long permits, long now) {
         return true;
+    }
+
+    @Override
+    boolean charge(long permits, long now) {
+        return !retired && parameters.change() == null;
     }
 
     @Override

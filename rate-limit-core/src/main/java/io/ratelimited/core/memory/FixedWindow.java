@@ -73,15 +73,35 @@ final class FixedWindow extends Cell {
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
 
-    /** Permits of the last window are given back; windows behind it are closed. */
+    /**
+     * Permits of the last window are given back; windows behind it are closed. In a window whose count is at its largest
+     * after an enormous charge, the count may be too small already.
+     */
     @Override
-    boolean cancel(Grant grant, long now) {
+    boolean giveBack(Grant grant, long permits, long now) {
         for (long before = word; before != RETIRED && before >> parameters.bits == grant.mark(); before = word) {
-            if (WORD.compareAndSet(this, before, before - grant.permits())) {
+            if (parameters.taken(before) == parameters.mostTaken
+                    || WORD.compareAndSet(this, before, before - permits)) {
                 break;
             }
         }
         return true;
+    }
+
+    /** In the present window, or in the last one that a waiting call was granted; the count may exceed the limit. */
+    @Override
+    boolean charge(long permits, long now) {
+        while (true) {
+            long before = word;
+            if (before == RETIRED || parameters.change() != null) {
+                return false;
+            }
+            long current = parameters.advance(before, now);
+            long counted = Math.min(permits, parameters.mostTaken - parameters.taken(current));
+            if (WORD.compareAndSet(this, before, current + counted)) {
+                return true;
+            }
+        }
     }
 
     @Override
@@ -93,7 +113,7 @@ final class FixedWindow extends Cell {
     long remaining(long now) {
         long current = parameters.advance(word, now);
         return parameters.nanosTo(current >> parameters.bits, now) == 0
-                ? parameters.permits - parameters.taken(current)
+                ? Math.max(0, parameters.permits - parameters.taken(current))
                 : 0;
     }
 
@@ -127,7 +147,8 @@ final class FixedWindow extends Cell {
         long current = parameters.advance(word, now);
         long ahead = (current >> parameters.bits) - parameters.windowAt(now).index;
         if (ahead == 0) {
-            return Budget.ofStored(parameters.permits - parameters.taken(current), parameters.permits, 1, false);
+            long left = Math.max(0, parameters.permits - parameters.taken(current));
+            return Budget.ofStored(left, parameters.permits, 1, false);
         }
         double debt = (double) (ahead - 1) * parameters.permits + parameters.taken(current);
         return Budget.ofDebt(debt, parameters.nanosTo((current >> parameters.bits) + 1, now), false);
@@ -141,6 +162,9 @@ final class FixedWindow extends Cell {
 
         private final long permits;
         private final int bits;
+        /** The largest count of a window. */
+        private final long mostTaken;
+
         private final long period;
         private final ZoneRules rules;
         /** The window of the last look-up: almost always that of the next one, too. */
@@ -152,8 +176,11 @@ final class FixedWindow extends Cell {
         Parameters(Limit limit) {
             super(limit);
             this.permits = limit.rate().permits();
-            this.bits = Long.SIZE - Long.numberOfLeadingZeros(permits);
             this.period = limit.rate().period().toNanos();
+            // The index of a window takes 63 bits less these until the year 2262. The limit fits, and most often a much
+            // larger count: Algorithm.flaw refuses more than half a permit a nanosecond.
+            this.bits = Long.SIZE - 1 - Long.numberOfLeadingZeros(period);
+            this.mostTaken = (1L << bits) - 1;
             this.rules = limit.zone().getRules();
         }
 
@@ -204,7 +231,7 @@ final class FixedWindow extends Cell {
         }
 
         private long taken(long word) {
-            return word & ((1L << bits) - 1);
+            return word & mostTaken;
         }
 
         /** The word as of now: a later window is empty, an earlier time changes nothing (I2). */

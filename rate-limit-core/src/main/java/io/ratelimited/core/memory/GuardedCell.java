@@ -59,11 +59,22 @@ abstract class GuardedCell extends Cell {
     abstract long ask(long permits, long now, long maxWait);
 
     @Override
-    final synchronized boolean cancel(Grant grant, long now) {
+    final synchronized boolean giveBack(Grant grant, long permits, long now) {
         if (!retired) {
-            giveBack(grant);
+            undo(grant, permits);
             changed();
         }
+        return true;
+    }
+
+    @Override
+    final synchronized boolean charge(long permits, long now) {
+        if (hasMoved()) {
+            return false;
+        }
+        add(permits, now);
+        changed();
+        admitted++;
         return true;
     }
 
@@ -72,8 +83,11 @@ abstract class GuardedCell extends Cell {
         return admitted;
     }
 
-    /** {@link Cell#cancel} under the monitor. */
-    abstract void giveBack(Grant grant);
+    /** {@link Cell#giveBack} under the monitor. */
+    abstract void undo(Grant grant, long permits);
+
+    /** {@link Cell#charge} under the monitor. */
+    abstract void add(long permits, long now);
 
     @Override
     final synchronized Cell retire() {

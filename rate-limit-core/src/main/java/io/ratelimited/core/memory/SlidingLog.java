@@ -36,7 +36,7 @@ final class SlidingLog extends GuardedCell {
         long wait = ask(permits, now, maxWait);
         if (wait >= 0) {
             for (int i = 0; i < permits; i++) {
-                add(now + wait, now);
+                append(now + wait, now);
             }
             if (into != null) {
                 into.mark(now + wait);
@@ -67,7 +67,7 @@ final class SlidingLog extends GuardedCell {
      * Appends an instant, and drops those that have left the window. Others stay even where the limit does not look that
      * far back now, because it does so again when a waiting call is cancelled.
      */
-    private void add(long instant, long now) {
+    private void append(long instant, long now) {
         while (size > 0 && instant(0) + parameters.period - now <= 0) {
             oldest = oldest + 1 == instants.length ? 0 : oldest + 1;
             size--;
@@ -90,12 +90,12 @@ final class SlidingLog extends GuardedCell {
         return copy;
     }
 
-    /** All permits that are still remembered are given back: each later call was admitted while they counted. */
+    /** Permits that are still remembered are given back: each later call was admitted while they counted. */
     @Override
-    void giveBack(Grant grant) {
+    void undo(Grant grant, long permits) {
         long[] kept = new long[size];
         int count = 0;
-        long back = grant.permits();
+        long back = permits;
         for (int i = size - 1; i >= 0; i--) {
             if (back > 0 && instant(i) == grant.mark()) {
                 back--;
@@ -106,6 +106,29 @@ final class SlidingLog extends GuardedCell {
         instants = Arrays.copyOfRange(kept, size - count, size);
         oldest = 0;
         size = count;
+    }
+
+    /**
+     * At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
+     * after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges,
+     * which close the window without the older ones.
+     */
+    @Override
+    void add(long permits, long now) {
+        long last = size == 0 ? now : instant(size - 1);
+        int ahead = 0;
+        while (ahead < size && instant(size - 1 - ahead) - now > 0) {
+            ahead++;
+        }
+        long most = 2 * parameters.permits;
+        for (long left = Math.min(permits, most); left > 0; left--) {
+            append(last - now > 0 ? last : now, now);
+        }
+        if (size > most + ahead) {
+            int dropped = (int) (size - most - ahead);
+            oldest = (oldest + dropped) % instants.length;
+            size -= dropped;
+        }
     }
 
     @Override

@@ -84,14 +84,23 @@ final class SlidingWindow extends GuardedCell {
         head = Math.max(head, slot);
     }
 
-    /** All permits are given back while their slot is remembered: each later call was admitted while they counted. */
+    /** The permits are given back while their slot is remembered: each later call was admitted while they counted. */
     @Override
-    void giveBack(Grant grant) {
+    void undo(Grant grant, long permits) {
         long slot = grant.mark();
         if (slot > head - taken.length) {
-            taken[index(slot)] -= grant.permits();
-            total -= grant.permits();
+            taken[index(slot)] -= permits;
+            total -= permits;
         }
+    }
+
+    /** In the present slot, or in the last one that a waiting call was granted. */
+    @Override
+    void add(long permits, long now) {
+        advance(Math.max(head, parameters.slot(now)));
+        long counted = Math.min(permits, PermitTime.FAR - total);
+        taken[index(head)] += counted;
+        total += counted;
     }
 
     @Override

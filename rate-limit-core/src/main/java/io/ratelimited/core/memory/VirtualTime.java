@@ -130,8 +130,8 @@ class VirtualTime extends Cell {
      * another cell: {@link DividedTime}.
      */
     @Override
-    boolean cancel(Grant grant, long now) {
-        long cost = parameters.time.cost(grant.permits());
+    boolean giveBack(Grant grant, long permits, long now) {
+        long cost = parameters.time.cost(permits);
         while (true) {
             long v = zeroAt;
             if (v == RETIRED) {
@@ -142,6 +142,22 @@ class VirtualTime extends Cell {
                 return parameters.back(cost, behind, v, v, parameters.time.at(now)) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
+                return true;
+            }
+        }
+    }
+
+    /** Debt that no caller waits for needs a second word, as {@link #giveBack} may. */
+    @Override
+    boolean charge(long permits, long now) {
+        long units = parameters.time.at(now);
+        while (true) {
+            long v = zeroAt;
+            long end = parameters.charged(v, permits, units);
+            if (v == RETIRED || parameters.change() != null || (parameters.paysFirst && end > units)) {
+                return false;
+            }
+            if (ZERO_AT.compareAndSet(this, v, end)) {
                 return true;
             }
         }
@@ -274,6 +290,11 @@ class VirtualTime extends Cell {
             }
             long free = latest <= units ? cost : cost - behind;
             return Math.min(free, v - (units - most) - behind);
+        }
+
+        /** V after a charge. */
+        long charged(long v, long permits, long units) {
+            return Math.max(v, Math.min(Math.max(v, units - most) + time.cost(permits), units + PermitTime.FAR));
         }
 
         /** The wait of a call that would move V to the end, or the complement of its retry-after. */

@@ -42,11 +42,7 @@ final class WarmUp extends GuardedCell {
         if (wait < 0) {
             return wait;
         }
-        stored = storedAt(now);
-        if (restedFor(now) > 0) {
-            next = now;
-            fraction = 0;
-        }
+        rest(now);
         if (into == null) {
             spend(permits);
         } else {
@@ -103,11 +99,36 @@ final class WarmUp extends GuardedCell {
 
     /** The last grant is undone exactly; for others, later times stand and nothing is given back. */
     @Override
-    void giveBack(Grant grant) {
+    void undo(Grant grant, long permits) {
         if (state().equals(grant.after()) && grant.before() instanceof State before) {
             stored = before.stored;
             next = before.next;
             fraction = before.fraction;
+            if (permits < grant.permits()) {
+                spend(grant.permits() - permits);
+            }
+        }
+    }
+
+    /** The next caller pays. */
+    @Override
+    void add(long permits, long now) {
+        rest(now);
+        if (permits <= parameters.mostPermits) {
+            spend(permits);
+        }
+        if (permits > parameters.mostPermits || due() - now > PermitTime.FAR) {
+            next = Math.max(next, now + PermitTime.FAR);
+            fraction = 0;
+        }
+    }
+
+    /** Moves p and N forward to the present. */
+    private void rest(long now) {
+        stored = storedAt(now);
+        if (restedFor(now) > 0) {
+            next = now;
+            fraction = 0;
         }
     }
 

@@ -12,7 +12,7 @@ import java.util.List;
  */
 final class BucketTwin implements Twin {
 
-    private record Grant(BigInteger mark, BigInteger cost) {}
+    private record Grant(BigInteger mark) {}
 
     private final Algorithm algorithm;
     private final BigInteger partsPerNano;
@@ -25,6 +25,8 @@ final class BucketTwin implements Twin {
     private BigInteger emptyAt;
     /** What {@link #emptyAt} would be if nothing had been given back from the middle. */
     private BigInteger latest;
+    /** Debt that was charged since the last grant; nobody waits for it. */
+    private BigInteger charged = BigInteger.ZERO;
 
     BucketTwin(Limit limit, long now) {
         long nanos = limit.rate().period().toNanos();
@@ -79,22 +81,31 @@ final class BucketTwin implements Twin {
     public void grant(long permits, long now) {
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
-        grants.add(new Grant(latest, cost(permits)));
+        grants.add(new Grant(latest));
+        charged = BigInteger.ZERO;
     }
 
     @Override
-    public void cancel(int grant, long now) {
+    public void charge(long permits, long now) {
+        latest = latest.max(begin(now)).add(cost(permits));
+        emptyAt = begin(now).add(cost(permits));
+        grants.add(new Grant(latest));
+        charged = emptyAt.compareTo(at(now)) > 0 ? charged.add(cost(permits)) : BigInteger.ZERO;
+    }
+
+    @Override
+    public void giveBack(int grant, long permits, long now) {
         if (latest.compareTo(emptyAt) > 0) {
             emptyAt = begin(now);
             latest = latest.max(emptyAt);
         }
-        BigInteger cost = grants.get(grant).cost();
+        BigInteger cost = cost(permits);
         BigInteger behind = latest.subtract(grants.get(grant).mark());
         if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
             latest = latest.subtract(cost);
         } else if (paysFirst) {
-            boolean allGone = latest.compareTo(at(now)) <= 0;
+            boolean allGone = latest.subtract(charged).compareTo(at(now)) <= 0;
             BigInteger room = emptyAt.subtract(at(now).subtract(depth)).subtract(behind);
             BigInteger free = room.min(allGone ? cost : cost.subtract(behind));
             emptyAt = emptyAt.subtract(free.max(BigInteger.ZERO));

@@ -167,7 +167,8 @@ class CellTest {
             Cell twin = cell.retire();
             assertThat(cell.reserve(1, 5 * SECOND, 0, null)).isEqualTo(Cell.MOVED);
             assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
-            cell.cancel(call, 5 * SECOND);
+            cell.giveBack(call, 1, 5 * SECOND);
+            assertThat(cell.charge(1, 5 * SECOND)).isFalse();
             assertTwins(twin, before, 0);
             assertThat(cell.peek(1, 5 * SECOND, 0)).isEqualTo(Cell.MOVED);
         }

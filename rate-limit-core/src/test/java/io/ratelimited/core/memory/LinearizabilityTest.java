@@ -133,9 +133,14 @@ class LinearizabilityTest {
         @Operation
         public void cancel(@Param(gen = ThreadIdGen.class) int thread, @Param(name = "now") int now) {
             if (last[thread] != null) {
-                cell.cancel(last[thread], now * 10L);
+                cell.giveBack(last[thread], last[thread].permits(), now * 10L);
                 last[thread] = null;
             }
+        }
+
+        @Operation
+        public boolean charge(@Param(name = "permits") int permits, @Param(name = "now") int now) {
+            return cell.charge(permits, now * 10L);
         }
 
         @Operation
@@ -262,6 +267,13 @@ class LinearizabilityTest {
         public void cancel(@Param(gen = ThreadIdGen.class) int thread) {
             if (last[thread] != null) {
                 last[thread].cancel();
+            }
+        }
+
+        @Operation
+        public void settle(@Param(gen = ThreadIdGen.class) int thread, @Param(name = "permits") int permits) {
+            if (last[thread] != null) {
+                last[thread].settle(2L * (permits - 1));
             }
         }
 

@@ -30,12 +30,17 @@ final class LogTwin implements Twin {
                 .sum();
     }
 
-    /** The first instant, not before now or an earlier grant, at which the permits fit into the period that ends there. */
-    private long instantFor(long permits, long now) {
-        long earliest = grants.stream()
+    /** Now, or the instant of the last grant if that is later. */
+    private long last(long now) {
+        return grants.stream()
                 .filter(grant -> grant.permits > 0)
                 .mapToLong(Grant::instant)
                 .reduce(now, Math::max);
+    }
+
+    /** The first instant, not before now or an earlier grant, at which the permits fit into the period that ends there. */
+    private long instantFor(long permits, long now) {
+        long earliest = last(now);
         return LongStream.concat(
                         LongStream.of(earliest),
                         grants.stream()
@@ -53,14 +58,23 @@ final class LogTwin implements Twin {
 
     @Override
     public void grant(long permits, long now) {
-        long instant = instantFor(permits, now);
+        add(instantFor(permits, now), permits, now);
+    }
+
+    @Override
+    public void charge(long permits, long now) {
+        add(last(now), permits, now);
+    }
+
+    private void add(long instant, long permits, long now) {
         grants.replaceAll(grant -> grant.instant + period <= now ? new Grant(grant.instant, 0) : grant);
         grants.add(new Grant(instant, permits));
     }
 
     @Override
-    public void cancel(int grant, long now) {
-        grants.set(grant, new Grant(grants.get(grant).instant, 0));
+    public void giveBack(int grant, long permits, long now) {
+        Grant before = grants.get(grant);
+        grants.set(grant, new Grant(before.instant, Math.max(0, before.permits - permits)));
     }
 
     @Override

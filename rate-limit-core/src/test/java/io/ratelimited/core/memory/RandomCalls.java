@@ -22,13 +22,28 @@ final class RandomCalls {
         }
     }
 
-    /** Gives back a reservation; answers the cell that goes on. */
+    /** Gives back a reservation; returns the cell that goes on. */
     static Cell cancel(Cell cell, Grant reservation, long now) {
-        if (cell.cancel(reservation, now)) {
+        return giveBack(cell, reservation, reservation.permits(), now);
+    }
+
+    /** Gives back a part of a reservation; returns the cell that goes on. */
+    static Cell giveBack(Cell cell, Grant reservation, long permits, long now) {
+        if (cell.giveBack(reservation, permits, now)) {
             return cell;
         }
         Cell next = cell.divide();
-        next.cancel(reservation, now);
+        next.giveBack(reservation, permits, now);
+        return next;
+    }
+
+    /** Charges permits; returns the cell that goes on. */
+    static Cell charge(Cell cell, long permits, long now) {
+        if (cell.charge(permits, now)) {
+            return cell;
+        }
+        Cell next = cell.divide();
+        next.charge(permits, now);
         return next;
     }
 

@@ -58,12 +58,19 @@ final class SlotsTwin implements Twin {
     }
 
     @Override
-    public void cancel(int grant, long now) {
-        grants.set(grant, new Grant(grants.get(grant).slot, 0));
+    public void charge(long permits, long now) {
+        last = Math.max(last, slot(now));
+        grants.add(new Grant(last, permits));
+    }
+
+    @Override
+    public void giveBack(int grant, long permits, long now) {
+        Grant before = grants.get(grant);
+        grants.set(grant, new Grant(before.slot, before.permits - permits));
     }
 
     @Override
     public long remaining(long now) {
-        return slot(now) < last ? 0 : limit - taken(slot(now));
+        return slot(now) < last ? 0 : Math.max(0, limit - taken(slot(now)));
     }
 }

@@ -14,8 +14,11 @@ interface Twin {
     /** The call was granted. */
     void grant(long permits, long now);
 
-    /** The grant with this number, counted from 0, was cancelled. */
-    void cancel(int grant, long now);
+    /** Permits of the grant with this number, counted from 0 with the charges, were given back. */
+    void giveBack(int grant, long permits, long now);
+
+    /** Permits were charged that had been used already; counted among the grants. */
+    void charge(long permits, long now);
 
     /** Permits that can be had at once. */
     long remaining(long now);

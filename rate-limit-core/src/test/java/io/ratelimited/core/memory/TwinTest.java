@@ -119,7 +119,7 @@ class TwinTest {
                 now += calls.step();
                 String where = limit + ", seed " + seed + ", call " + call + ", at " + (now - base) + " ns";
                 if (!granted.isEmpty() && random.nextInt(8) == 0) {
-                    cancelOne();
+                    settleOne(where);
                 }
                 long permits = calls.permits();
                 long maxWait = calls.maxWait();
@@ -148,17 +148,31 @@ class TwinTest {
             assertThat(cell.remaining(now)).as("remaining: " + where).isBetween(least - rounding, most + rounding);
         }
 
-        /** Where a rounding can decide whether something is behind a grant, only the last grant is cancelled. */
-        private void cancelOne() {
+        /** Where a rounding can decide whether something is behind a grant, only the last grant is given back. */
+        private void settleOne(String where) {
             int last = granted.size() - 1;
             int index = tolerance == 0 ? random.nextInt(granted.size()) : last;
             Grant reservation = granted.get(index);
             if (reservation == null) {
                 return;
             }
-            cell = RandomCalls.cancel(cell, reservation, now);
-            twin.cancel(index, now);
             granted.set(index, null);
+            if (random.nextInt(3) > 0) {
+                long permits = random.nextBoolean() ? reservation.permits() : 1;
+                cell = RandomCalls.giveBack(cell, reservation, permits, now);
+                twin.giveBack(index, permits, now);
+            } else {
+                // A large debt at a yearly rate would lead beyond the range of the clock.
+                boolean slow = limit.rate().period().toDays() > 1;
+                long permits = 1L + random.nextInt(slow || random.nextBoolean() ? 3 : 300);
+                cell = RandomCalls.charge(cell, permits, now);
+                twin.charge(permits, now);
+                if (tolerance > 0) {
+                    granted.replaceAll(grant -> null);
+                }
+                granted.add(null);
+            }
+            compareRemaining("after settling: " + where);
         }
 
         private void compare(String where, long actual, long expected, long maxWait) {

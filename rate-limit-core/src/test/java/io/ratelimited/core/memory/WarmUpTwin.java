@@ -15,7 +15,7 @@ final class WarmUpTwin implements Twin {
 
     private record State(BigDecimal stored, BigDecimal next) {}
 
-    private record Grant(State before, State after) {}
+    private record Grant(State before, State after, long permits) {}
 
     private final BigDecimal interval;
     private final BigDecimal coldFactor;
@@ -72,19 +72,28 @@ final class WarmUpTwin implements Twin {
     @Override
     public void grant(long permits, long now) {
         State before = refilled(now);
+        state = after(before, permits);
+        grants.add(new Grant(before, state, permits));
+    }
+
+    @Override
+    public void charge(long permits, long now) {
+        grant(permits, now);
+    }
+
+    private State after(State before, long permits) {
         BigDecimal fromStore = before.stored.min(BigDecimal.valueOf(permits));
         BigDecimal left = before.stored.subtract(fromStore);
         BigDecimal bend = before.stored.min(left.max(threshold));
         BigDecimal fresh = BigDecimal.valueOf(permits).subtract(fromStore).multiply(interval);
         BigDecimal cost = area(before.stored, bend).add(area(bend, left)).add(fresh);
-        state = new State(left, before.next.add(cost));
-        grants.add(new Grant(before, state));
+        return new State(left, before.next.add(cost));
     }
 
     @Override
-    public void cancel(int grant, long now) {
+    public void giveBack(int grant, long permits, long now) {
         if (state.equals(grants.get(grant).after())) {
-            state = grants.get(grant).before();
+            state = after(grants.get(grant).before(), grants.get(grant).permits() - permits);
         }
     }
 

@@ -50,15 +50,21 @@ final class WindowTwin implements Twin {
     }
 
     @Override
-    public void cancel(int grant, long now) {
+    public void charge(long permits, long now) {
+        last = Math.max(last, Math.floorDiv(now, period));
+        grants.add(new Grant(last, permits));
+    }
+
+    @Override
+    public void giveBack(int grant, long permits, long now) {
         if (grants.get(grant).window == last) {
-            grants.set(grant, new Grant(last, 0));
+            grants.set(grant, new Grant(last, grants.get(grant).permits - permits));
         }
     }
 
     @Override
     public long remaining(long now) {
         long window = Math.floorDiv(now, period);
-        return last > window ? 0 : limit - taken(window);
+        return last > window ? 0 : Math.max(0, limit - taken(window));
     }
 }

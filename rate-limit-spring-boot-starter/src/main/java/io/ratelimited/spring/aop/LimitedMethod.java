@@ -29,7 +29,6 @@ public final class LimitedMethod {
     private final @Nullable LimitUse only;
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
-    private final boolean observed;
     private final Kind kind;
     private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
@@ -50,7 +49,6 @@ public final class LimitedMethod {
         this.only = limits.size() == 1 ? limits.get(0) : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
-        this.observed = !enforcer.isUnobserved();
         this.kind = kind;
         this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
@@ -97,9 +95,7 @@ public final class LimitedMethod {
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
-        if (observed) {
-            enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
-        }
+        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
         return true;
     }
 
@@ -121,11 +117,15 @@ public final class LimitedMethod {
             return call.proceed();
         }
         Object result = null;
+        Throwable error = null;
         try {
             result = call.proceed();
             return result;
+        } catch (Throwable ex) {
+            error = ex;
+            throw ex;
         } finally {
-            admission.endWith(result);
+            admission.endWith(result, error);
         }
     }
 
@@ -136,12 +136,12 @@ public final class LimitedMethod {
      * @throws RateLimitExceededException when it is refused
      */
     private boolean isAdmittedAtOnce(LimitRequest request) {
-        if (request.denied() || !request.limit().mayTry()) {
+        if (request.denied() || request.charge() != null || !request.limit().mayTry()) {
             return false;
         }
         boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
         if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
-            if (observed) {
+            if (!enforcer.isUnobserved()) {
                 enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peek);
             }
             return true;
@@ -194,6 +194,11 @@ public final class LimitedMethod {
             throw refusal;
         }
         return Fallbacks.call(fallback, call.target(), call.args(), suspending, refusal);
+    }
+
+    /** Whether what a call has cost is known only when it has ended. */
+    boolean charges() {
+        return limits.stream().anyMatch(LimitUse::charges);
     }
 
     public LimitEnforcer enforcer() {

@@ -210,6 +210,10 @@ public final class LimitedMethods {
                         key + " must be something with an equals of its own, not a " + type.getName(),
                         "Use what identifies it, such as its id.");
             }
+            require(
+                    use.charge() == null || !limit.countsInFlight(),
+                    "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
             return LimitUse.of(limit, key, use, place, this::expression, once ? limit.name() + "\n" + use.key() : null);
         }
 
@@ -217,9 +221,11 @@ public final class LimitedMethods {
             if (text == null) {
                 return null;
             }
+            String label = attribute + " of rate limit '" + limit.name() + "'";
             try {
-                return new CallExpression(
-                        attribute + " of rate limit '" + limit.name() + "'", text, method, parameters, beanFactory);
+                return attribute.equals("charge")
+                        ? CallExpression.ofResult(label, text, method, parameters, beanFactory)
+                        : new CallExpression(label, text, method, parameters, beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
                         limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);

@@ -4,7 +4,9 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
+import io.ratelimited.spring.call.CallResult;
 import java.lang.reflect.Method;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -27,6 +29,7 @@ import reactor.util.context.ContextView;
  */
 public final class ReactiveCalls implements LimitedMethod.Kind {
 
+    private static final CallResult NOTHING = new CallResult(null, null, 0);
     private static final ReactiveAdapterRegistry REGISTRY = ReactiveAdapterRegistry.getSharedInstance();
 
     private final boolean many;
@@ -64,9 +67,9 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         return toReturnType.apply(
                 many
                         ? Flux.deferContextual(
-                                context -> new Subscription(method, call, unattended, caller, context).many())
+                                context -> new Subscription(method, call, true, unattended, caller, context).many())
                         : Mono.deferContextual(
-                                context -> new Subscription(method, call, unattended, caller, context).one()));
+                                context -> new Subscription(method, call, false, unattended, caller, context).one()));
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
@@ -81,16 +84,21 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         private final LimitedInvocation call;
         private final boolean unattended;
         private final CompletableFuture<Admission> entered;
+        private final boolean many;
         private volatile boolean started;
         private volatile boolean ended;
+        /** What is known of the result, if it is charged. Elements come one after the other, a cancellation at any time. */
+        private volatile CallResult known = NOTHING;
 
         private Subscription(
                 LimitedMethod method,
                 LimitedInvocation call,
+                boolean many,
                 boolean unattended,
                 @Nullable CurrentRequest caller,
                 ContextView context) {
             this.method = method;
+            this.many = many;
             this.call = call;
             this.unattended = unattended;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
@@ -99,12 +107,34 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
 
         private Mono<?> one() {
             Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
-            return result.doOnTerminate(this::end).doOnCancel(this::end);
+            if (method.charges()) {
+                result = result.doOnNext(this::element).doOnError(this::failed);
+            }
+            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
         }
 
         private Flux<?> many() {
             Flux<?> result = entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next);
-            return result.doOnTerminate(this::end).doOnCancel(this::end);
+            if (method.charges()) {
+                result = result.doOnNext(this::element).doOnError(this::failed);
+            }
+            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
+        }
+
+        private void element(Object value) {
+            known = new CallResult(value, null, known.count() + 1);
+        }
+
+        private void failed(Throwable failure) {
+            known = new CallResult(known.value(), failure, known.count());
+        }
+
+        /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
+        private void cancelled() {
+            if (method.charges() && (many || known.count() == 0)) {
+                failed(new CancellationException("the subscription was cancelled"));
+            }
+            end();
         }
 
         /** Goes on where Reactor's own delays do, off the thread that keeps time. */
@@ -153,7 +183,8 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
             }
             Admission admission = entered.join();
             if (started) {
-                admission.end();
+                CallResult result = known;
+                admission.end(many ? result : CallResult.of(result.value(), result.error()));
             } else {
                 admission.cancel();
             }

@@ -73,7 +73,8 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                 expression("key", key == null ? use.key() : key, limit, key == null ? property : route + ".key"),
                 use,
                 property,
-                (attribute, text) -> expression(attribute, text, limit, property),
+                // A request has no result that could be charged.
+                (attribute, text) -> attribute.equals("charge") ? null : expression(attribute, text, limit, property),
                 null);
     }
 

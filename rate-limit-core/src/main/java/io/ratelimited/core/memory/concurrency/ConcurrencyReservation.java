@@ -83,6 +83,13 @@ class ConcurrencyReservation implements Reservation {
     }
 
     @Override
+    public final void settle(long cost) {
+        throw new UnsupportedOperationException(
+                "limit '" + cell.limiter().limit().name()
+                        + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+    }
+
+    @Override
     public final void release() {
         if (state == ADMITTED && STATE.compareAndSet(this, ADMITTED, ENDED)) {
             cell.release(this);
