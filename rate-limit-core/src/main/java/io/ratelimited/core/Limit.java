@@ -205,14 +205,31 @@ public final class Limit {
 
         final String name;
         final Algorithm algorithm;
-        @Nullable Rate rate;
-        @Nullable Long burst;
-        @Nullable Duration warmup;
-        @Nullable Double coldFactor;
-        @Nullable Integer maxConcurrent;
-        @Nullable ZoneId zone;
-        @Nullable Integer slots;
-        @Nullable Duration lease;
+
+        @Nullable
+        Rate rate;
+
+        @Nullable
+        Long burst;
+
+        @Nullable
+        Duration warmup;
+
+        @Nullable
+        Double coldFactor;
+
+        @Nullable
+        Integer maxConcurrent;
+
+        @Nullable
+        ZoneId zone;
+
+        @Nullable
+        Integer slots;
+
+        @Nullable
+        Duration lease;
+
         int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {

@@ -68,8 +68,7 @@ final class LimitRules {
             BigInteger needed = BigInteger.valueOf(burst)
                     .multiply(BigInteger.valueOf(rate.period().toNanos()));
             BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(Limit.LONGEST));
-            require(
-                    needed.compareTo(range) < 0, "burst must be refilled within 36 years at rate " + rate, burst);
+            require(needed.compareTo(range) < 0, "burst must be refilled within 36 years at rate " + rate, burst);
         }
     }
 

@@ -22,4 +22,20 @@ public interface DecisionObserver {
      */
     void onDecision(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision);
+
+    /**
+     * A call has ended, and was charged with what it had cost instead of what it had reserved. On the thread on which the
+     * call ended.
+     *
+     * @param reserved permits, at least 1
+     * @param charged permits, 0 or more
+     */
+    default void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {}
+
+    /**
+     * A call has ended, but what it had cost could not be found out: it stays charged with what it had reserved.
+     *
+     * @param reserved permits, at least 1
+     */
+    default void onChargeFailed(NamedLimit limit, @Nullable Object key, long reserved, Throwable failure) {}
 }

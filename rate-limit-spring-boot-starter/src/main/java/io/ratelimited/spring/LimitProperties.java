@@ -25,6 +25,7 @@ import org.springframework.util.ReflectionUtils;
  * @param key SpEL expression for whose budget a call uses.
  * @param permits Number or SpEL expression for how many permits a call takes.
  * @param when SpEL expression; when it is false the limit does not apply to the call.
+ * @param charge SpEL expression for how many permits a call has really cost, evaluated when it has ended.
  * @param tier SpEL expression naming the tier of the caller.
  * @param policy What becomes of a call over the limit.
  * @param maxWait Longest sleep under WAIT; a call that could not go by then is refused at once.
@@ -49,6 +50,7 @@ public record LimitProperties(
         @Nullable String key,
         @Nullable String permits,
         @Nullable String when,
+        @Nullable String charge,
         @Nullable String tier,
         @Nullable Policy policy,
         @Nullable Duration maxWait,

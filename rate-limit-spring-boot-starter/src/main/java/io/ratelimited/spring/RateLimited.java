@@ -82,6 +82,17 @@ public @interface RateLimited {
     String when() default "";
 
     /**
+     * SpEL expression for what the call has really cost, evaluated when it has ended: the difference to {@link #permits},
+     * which the call reserves, is given back or taken in addition. Sees what {@link #key} sees, and {@code #result} (null
+     * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
+     * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled) and {@code #count} (elements
+     * of a stream, else 1, or 0 after an error). A number from 0; fractions are rounded up. A charge that fails is logged,
+     * and the call stays charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what
+     * it reserves.
+     */
+    String charge() default "";
+
+    /**
      * SpEL expression naming the plan of the caller, one of {@code rate-limit.limits.<name>.tiers}. Null or unknown: the
      * limit itself.
      */

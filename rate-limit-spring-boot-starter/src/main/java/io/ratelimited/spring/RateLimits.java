@@ -112,8 +112,8 @@ public final class RateLimits {
     }
 
     /**
-     * Takes permits for a call that may turn out to cost nothing, such as a login with the right password: {@link
-     * ReservedPermits#cancel} gives them back. Refuses, waits or counts by the policy of the limit, and reports to the
+     * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed: {@link
+     * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits or counts by the policy of the limit, and reports to the
      * web request of this thread, if there is one.
      *
      * @param permits at least 1
@@ -140,7 +140,7 @@ public final class RateLimits {
 
     private List<LimitRequest> limitRequests(String name, @Nullable Object key, long permits) {
         ConfiguredLimit limit = registry.get(name);
-        return List.of(new LimitRequest(limit, limit.limiter(), key, permits, false, null));
+        return List.of(new LimitRequest(limit, limit.limiter(), key, permits, false, null, null));
     }
 
     private @Nullable CurrentRequest currentRequest() {

@@ -283,6 +283,11 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     @Override
+    public void settle(long permits) {
+        throw new UnsupportedOperationException("built next");
+    }
+
+    @Override
     public void cancel() {
         crowdOut();
         release();

@@ -247,6 +247,11 @@ final class LocalFallback {
         }
 
         @Override
+        public void settle(long permits) {
+            throw new UnsupportedOperationException("built next");
+        }
+
+        @Override
         public void cancel() {
             if (!reservation.isRefused() && !ended.getAndSet(true)) {
                 synchronized (spent) {

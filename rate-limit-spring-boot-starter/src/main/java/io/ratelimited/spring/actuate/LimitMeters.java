@@ -12,6 +12,7 @@ import io.ratelimited.spring.Outcome;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
@@ -29,6 +30,8 @@ final class LimitMeters {
     private final Timer wait;
     private final List<Meter> registered = new CopyOnWriteArrayList<>();
     private final Map<Outcome, Map<Decision.Source, DecisionCounter>> counters = new EnumMap<>(Outcome.class);
+    /** Permits of calls that were charged afterwards, by kind; registered by the first, since most limits charge none. */
+    private final Map<String, Counter> permits = new ConcurrentHashMap<>();
 
     LimitMeters(MeterRegistry registry, NamedLimit limit) {
         this.registry = registry;
@@ -74,6 +77,35 @@ final class LimitMeters {
         if (outcome == Outcome.DELAYED) {
             wait.record(waitedNanos, TimeUnit.NANOSECONDS);
         }
+    }
+
+    /** Counts the permits of a call that was charged when it had ended. */
+    void countPermits(long reserved, long charged) {
+        permits("reserved").increment((double) reserved);
+        permits("returned").increment((double) Math.max(0, reserved - charged));
+        permits("added").increment((double) Math.max(0, charged - reserved));
+    }
+
+    /** Counts a call that stays charged with what it reserved, because its charge failed. */
+    void countFailure(long reserved) {
+        countPermits(reserved, reserved);
+        permits.computeIfAbsent(
+                        "failures",
+                        kind -> registered(Counter.builder("rate.limit.charge.failures")
+                                .description("Calls whose cost could not be found out when they had ended")
+                                .tag("limit", limit)
+                                .register(registry)))
+                .increment();
+    }
+
+    private Counter permits(String kind) {
+        return permits.computeIfAbsent(
+                kind,
+                added -> registered(Counter.builder("rate.limit.permits")
+                        .description("Permits that calls reserved, that were returned, and that were taken in addition")
+                        .tag("limit", limit)
+                        .tag("kind", added)
+                        .register(registry)));
     }
 
     @SuppressWarnings("NullAway") // The maps have every constant.

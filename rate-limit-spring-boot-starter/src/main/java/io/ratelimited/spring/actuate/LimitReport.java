@@ -41,6 +41,7 @@ final class LimitReport {
         put(report, "key", properties.key());
         put(report, "permits", properties.permits());
         put(report, "when", properties.when());
+        put(report, "charge", properties.charge());
         put(report, "tier", properties.tier());
         put(report, "fallback", properties.fallback());
         put(report, "missingKey", properties.missingKey() == null ? null : PropertyText.of(properties.missingKey()));

@@ -43,6 +43,16 @@ final class RateLimitMetrics implements DecisionObserver, ApplicationListener<Co
         (found != null ? found : meters(limit)).count(outcome, source(limit, decision), waitedNanos);
     }
 
+    @Override
+    public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {
+        meters(limit).countPermits(reserved, charged);
+    }
+
+    @Override
+    public void onChargeFailed(NamedLimit limit, @Nullable Object key, long reserved, Throwable failure) {
+        meters(limit).countFailure(reserved);
+    }
+
     private LimitMeters meters(NamedLimit limit) {
         return meters.computeIfAbsent(limit, added -> new LimitMeters(registry, added));
     }

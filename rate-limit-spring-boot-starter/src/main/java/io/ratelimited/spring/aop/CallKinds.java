@@ -2,7 +2,6 @@ package io.ratelimited.spring.aop;
 
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
-import io.ratelimited.spring.call.LimitEnforcer;
 import java.lang.reflect.Method;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;

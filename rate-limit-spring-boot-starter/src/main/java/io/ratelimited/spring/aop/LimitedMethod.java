@@ -1,7 +1,6 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
@@ -10,7 +9,6 @@ import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
-import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -119,11 +117,15 @@ public final class LimitedMethod {
             return call.proceed();
         }
         Object result = null;
+        Throwable error = null;
         try {
             result = call.proceed();
             return result;
+        } catch (Throwable ex) {
+            error = ex;
+            throw ex;
         } finally {
-            admission.endWith(result);
+            admission.endWith(result, error);
         }
     }
 
@@ -134,7 +136,7 @@ public final class LimitedMethod {
      * @throws RateLimitExceededException when it is refused
      */
     private boolean isAdmittedAtOnce(LimitRequest request) {
-        if (request.denied() || !request.limit().mayTry()) {
+        if (request.denied() || request.charge() != null || !request.limit().mayTry()) {
             return false;
         }
         boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
@@ -152,8 +154,7 @@ public final class LimitedMethod {
     }
 
     /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    public CompletableFuture<Admission> enterAsync(
-            LimitedInvocation call, @Nullable CurrentRequest current) {
+    public CompletableFuture<Admission> enterAsync(LimitedInvocation call, @Nullable CurrentRequest current) {
         return enforcer.enterAsync(requests(call, current), current);
     }
 
@@ -193,6 +194,11 @@ public final class LimitedMethod {
             throw refusal;
         }
         return Fallbacks.call(fallback, call.target(), call.args(), suspending, refusal);
+    }
+
+    /** Whether what a call has cost is known only when it has ended. */
+    boolean charges() {
+        return limits.stream().anyMatch(LimitUse::charges);
     }
 
     public LimitEnforcer enforcer() {

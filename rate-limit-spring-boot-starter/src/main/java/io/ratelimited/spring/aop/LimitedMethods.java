@@ -219,16 +219,27 @@ public final class LimitedMethods {
                     fixed ? limit.fixedPermits(permits, place) : 1,
                     expression("when", use.when()),
                     expression("tier", use.tier()),
+                    charge(use.charge()),
                     once ? limit.name() + "\n" + use.key() : null);
+        }
+
+        private @Nullable CallExpression charge(@Nullable String text) {
+            require(
+                    text == null || !limit.countsInFlight(),
+                    "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + text + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
+            return expression("charge", text);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {
             if (text == null) {
                 return null;
             }
+            String label = attribute + " of rate limit '" + limit.name() + "'";
             try {
-                return new CallExpression(
-                        attribute + " of rate limit '" + limit.name() + "'", text, method, parameters, beanFactory);
+                return attribute.equals("charge")
+                        ? CallExpression.ofResult(label, text, method, parameters, beanFactory)
+                        : new CallExpression(label, text, method, parameters, beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
                         limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);

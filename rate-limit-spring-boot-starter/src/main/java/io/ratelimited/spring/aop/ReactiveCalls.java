@@ -4,8 +4,9 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
-import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.CallResult;
 import java.lang.reflect.Method;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -65,9 +66,9 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         return toReturnType.apply(
                 many
                         ? Flux.deferContextual(
-                                context -> new Subscription(method, call, unattended, caller, context).many())
+                                context -> new Subscription(method, call, true, unattended, caller, context).many())
                         : Mono.deferContextual(
-                                context -> new Subscription(method, call, unattended, caller, context).one()));
+                                context -> new Subscription(method, call, false, unattended, caller, context).one()));
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
@@ -82,16 +83,24 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         private final LimitedInvocation call;
         private final boolean unattended;
         private final CompletableFuture<Admission> entered;
+        private final boolean many;
         private volatile boolean started;
         private volatile boolean ended;
+        /** What is known of the result, if it is charged. Elements come one after the other, a cancellation at any time. */
+        private volatile @Nullable Object last;
+
+        private volatile long count;
+        private volatile @Nullable Throwable error;
 
         private Subscription(
                 LimitedMethod method,
                 LimitedInvocation call,
+                boolean many,
                 boolean unattended,
                 @Nullable CurrentRequest caller,
                 ContextView context) {
             this.method = method;
+            this.many = many;
             this.call = call;
             this.unattended = unattended;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
@@ -100,12 +109,30 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
 
         private Mono<?> one() {
             Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
-            return result.doOnTerminate(this::end).doOnCancel(this::end);
+            if (method.charges()) {
+                result = result.doOnNext(value -> last = value).doOnError(failure -> error = failure);
+            }
+            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
         }
 
         private Flux<?> many() {
             Flux<?> result = entered.isDone() ? Flux.from(admitted()) : later().flatMapMany(next -> next);
-            return result.doOnTerminate(this::end).doOnCancel(this::end);
+            if (method.charges()) {
+                result = result.doOnNext(value -> {
+                            last = value;
+                            count++;
+                        })
+                        .doOnError(failure -> error = failure);
+            }
+            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
+        }
+
+        /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
+        private void cancelled() {
+            if (method.charges() && (many || last == null)) {
+                error = new CancellationException("the subscription was cancelled");
+            }
+            end();
         }
 
         /** Goes on where Reactor's own delays do, off the thread that keeps time. */
@@ -154,7 +181,8 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
             }
             Admission admission = entered.join();
             if (started) {
-                admission.end();
+                Throwable failure = error;
+                admission.end(many ? new CallResult(last, failure, count) : CallResult.of(last, failure));
             } else {
                 admission.cancel();
             }

@@ -130,13 +130,13 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                         limit.properties(environment::resolvePlaceholders));
                 return new Use(
                         use.fallback(),
-                        Stream.of(use.key(), use.permits(), use.when(), use.tier())
+                        Stream.of(use.key(), use.permits(), use.when(), use.charge(), use.tier())
                                 .filter(Objects::nonNull)
                                 .toList());
             } catch (BindException | InvalidRateLimitException ex) {
                 return new Use(
                         limit.annotation().getString("fallback"),
-                        Stream.of("key", "permits", "when", "tier")
+                        Stream.of("key", "permits", "when", "charge", "tier")
                                 .map(limit.annotation()::getString)
                                 .toList());
             }

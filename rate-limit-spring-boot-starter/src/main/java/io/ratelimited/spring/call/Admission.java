@@ -10,10 +10,12 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.ToLongFunction;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -29,17 +31,30 @@ public final class Admission {
     private final LimitEnforcer enforcer;
     private final List<LimitRequest> enforced = new ArrayList<>(2);
     private final List<LimitRequest> shadows = new ArrayList<>(0);
-    private final List<Reservation> held = new ArrayList<>(1);
+    /** The reservations of the shadow limits. */
+    private final List<Shadow> held = new ArrayList<>(0);
+
     private final @Nullable CurrentRequest current;
-    private boolean countsInFlight;
+    /** The reservations of the limits that can refuse the call. */
+    private @Nullable Reservation reservation;
+
+    private boolean followsResult;
     private boolean waits;
+    /** Whether what the call has cost is charged by expressions. */
+    private boolean charges;
+    /** Guarded by this. */
+    private boolean settled;
+
+    /** A request to a limit that does not refuse, and what it reserved. */
+    private record Shadow(LimitRequest request, Reservation reservation) {}
 
     Admission(LimitEnforcer enforcer, List<LimitRequest> requests, @Nullable CurrentRequest current) {
         this.enforcer = enforcer;
         this.current = current;
         for (LimitRequest request : requests) {
             (request.limit().policy() == Policy.SHADOW ? shadows : enforced).add(request);
-            countsInFlight |= request.limit().countsInFlight();
+            charges |= request.charge() != null;
+            followsResult |= charges || request.limit().countsInFlight();
             waits |= request.limit().policy() == Policy.WAIT;
         }
     }
@@ -75,9 +90,9 @@ public final class Admission {
         return claims;
     }
 
-    void admitted(Reservation reservation, long waitedNanos) {
-        held.add(reservation);
-        List<Reservation> members = AllOf.members(reservation);
+    void admitted(Reservation taken, long waitedNanos) {
+        reservation = taken;
+        List<Reservation> members = AllOf.members(taken);
         for (int i = 0; i < members.size(); i++) {
             Reservation member = members.get(i);
             boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
@@ -109,7 +124,7 @@ public final class Admission {
             LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
             return;
         }
-        held.add(member);
+        held.add(new Shadow(shadow, member));
         report(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
     }
 
@@ -152,29 +167,95 @@ public final class Admission {
         }
     }
 
-    /** The call has ended: calls in flight no longer count. */
+    /** The call has ended: calls in flight no longer count. What it has cost is not known. */
     public void end() {
-        held.forEach(Reservation::release);
+        if (reservation != null) {
+            reservation.release();
+        }
+        held.forEach(shadow -> shadow.reservation.release());
+    }
+
+    /** The call has ended: charges what it has cost, and calls in flight no longer count. */
+    public void end(CallResult result) {
+        if (charges) {
+            settle(request -> Objects.requireNonNull(request.charge()).permits(result));
+        }
+        end();
     }
 
     /** The call has returned: it ends now, or with the stage or the response that its result is for. */
-    public void endWith(@Nullable Object result) {
-        if (!countsInFlight || result == null) {
-            end();
+    public void endWith(@Nullable Object result, @Nullable Throwable error) {
+        if (!followsResult || result == null) {
+            end(CallResult.of(result, error));
         } else if (result instanceof CompletionStage<?> stage) {
-            stage.whenComplete((value, failure) -> endWith(value));
-        } else if (current == null || !current.endsWith(result, this::end)) {
-            end();
+            stage.whenComplete((value, failure) -> endWith(value, failure == null ? null : AsyncCalls.unwrap(failure)));
+        } else if (current == null || !current.endsWith(result, () -> end(CallResult.of(result, null)))) {
+            end(CallResult.of(result, null));
         }
     }
 
-    /** Whether the call counts as long as it is in flight. */
-    public boolean countsInFlight() {
-        return countsInFlight;
+    /** Whether something depends on when the call ends, or how. */
+    public boolean followsResult() {
+        return followsResult;
+    }
+
+    /**
+     * Charges what the call has cost, for code without annotations.
+     *
+     * @throws UnsupportedOperationException when the limit counts calls in flight
+     */
+    public void settle(long permits) {
+        for (LimitRequest request : enforced) {
+            if (request.limit().countsInFlight()) {
+                throw new UnsupportedOperationException(
+                        "rate limit '" + request.limit().name()
+                                + "' counts calls in flight and has nothing to charge; close the reservation when the call has ended");
+            }
+        }
+        settle(request -> permits);
+    }
+
+    /** Charges every limit; the first time counts. */
+    private void settle(ToLongFunction<LimitRequest> cost) {
+        synchronized (this) {
+            if (settled) {
+                return;
+            }
+            settled = true;
+        }
+        List<Reservation> members = reservation == null ? List.of() : AllOf.members(reservation);
+        for (int i = 0; i < members.size(); i++) {
+            settle(enforced.get(i), members.get(i), cost);
+        }
+        for (Shadow shadow : held) {
+            settle(shadow.request, shadow.reservation, cost);
+        }
+    }
+
+    /** A failure is reported and does not fail the call, which has been made. */
+    private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost) {
+        if (member.isRefused() || (charges && request.charge() == null)) {
+            return;
+        }
+        long permits;
+        try {
+            permits = cost.applyAsLong(request);
+            member.settle(permits);
+        } catch (RuntimeException | Error ex) {
+            enforcer.chargeFailed(request, ex);
+            return;
+        }
+        enforcer.settled(request, permits);
+        if (current != null) {
+            reportTo(current, request, Outcome.ADMITTED, member::decision);
+        }
     }
 
     /** The call is not made: gives its permits back. */
     public void cancel() {
-        held.forEach(Reservation::cancel);
+        if (reservation != null) {
+            reservation.cancel();
+        }
+        held.forEach(shadow -> shadow.reservation.cancel());
     }
 }

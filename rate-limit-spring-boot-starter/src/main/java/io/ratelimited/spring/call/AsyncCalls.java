@@ -9,7 +9,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.function.Consumer;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -42,10 +42,7 @@ public final class AsyncCalls {
      * @param refused makes the result of a refused call
      */
     public static <T extends @Nullable Object> @Nullable CompletionStage<T> run(
-            CompletableFuture<Admission> entered,
-            LimitEnforcer enforcer,
-            Body<T> body,
-            Refused<T> refused)
+            CompletableFuture<Admission> entered, LimitEnforcer enforcer, Body<T> body, Refused<T> refused)
             throws Throwable {
         if (!entered.isDone()) {
             return new Waiting<>(entered, body, refused)
@@ -61,20 +58,23 @@ public final class AsyncCalls {
     }
 
     /**
-     * Makes an admitted call; throws what it throws, and returns the very stage that it returns, unless the call counts
-     * as long as it is in flight: then one that completes when it no longer does.
+     * Makes an admitted call; throws what it throws, and returns the very stage that it returns, unless the call ends
+     * with that stage: then one that completes when the call has ended for its limits, too.
      */
-    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(
-            Admission admission, Body<T> body) throws Throwable {
-        CompletionStage<T> stage = null;
+    private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Admission admission, Body<T> body)
+            throws Throwable {
+        CompletionStage<T> stage;
         try {
             stage = body.start();
-        } finally {
-            if (stage == null || !admission.countsInFlight()) {
-                admission.end();
-            }
+        } catch (Throwable ex) {
+            admission.end(CallResult.of(null, ex));
+            throw ex;
         }
-        return stage == null || !admission.countsInFlight() ? stage : new Result<T>().follow(stage, admission::endWith);
+        if (stage != null && admission.followsResult()) {
+            return new Result<T>().follow(stage, admission::endWith);
+        }
+        admission.end(CallResult.of(null, null));
+        return stage;
     }
 
     private static <T extends @Nullable Object> CompletionStage<T> refusal(Throwable failure, Refused<T> refused) {
@@ -96,11 +96,12 @@ public final class AsyncCalls {
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
         /** Ends with the stage, after what has to come before any reaction to its end. */
-        CompletableFuture<T> follow(CompletionStage<T> stage, Consumer<? super T> before) {
-            stage.whenComplete((value, failure) -> {
-                before.accept(value);
+        CompletableFuture<T> follow(CompletionStage<T> stage, BiConsumer<? super T, @Nullable Throwable> before) {
+            stage.whenComplete((value, thrown) -> {
+                Throwable failure = thrown == null ? null : unwrap(thrown);
+                before.accept(value, failure);
                 if (failure != null) {
-                    completeExceptionally(unwrap(failure));
+                    completeExceptionally(failure);
                 } else {
                     complete(value);
                 }
@@ -157,7 +158,7 @@ public final class AsyncCalls {
                 if (stage == null) {
                     complete(null);
                 } else {
-                    follow(stage, value -> {});
+                    follow(stage, (value, thrown) -> {});
                 }
             } catch (Throwable ex) {
                 completeExceptionally(ex);

@@ -2,6 +2,9 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.spring.CurrentRequest;
 import java.lang.reflect.Method;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -44,6 +47,9 @@ public final class CallExpression {
 
     private static final Pattern PATH = Pattern.compile("#(\\w+)(?:\\.(\\w+(?:\\.\\w+)*))?");
     private static final Set<String> SELF = Set.of("root", "this");
+    /** The variables of a charge, which follow the parameters. */
+    private static final List<String> OF_RESULT = List.of("result", "error", "count");
+
     private static final Set<String> WORDS =
             Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
     /** The names that a request has which is no call of a method. */
@@ -105,6 +111,23 @@ public final class CallExpression {
         this.parameter = plain ? parameters.getOrDefault(path.group(1), -1) : -1;
         String rest = plain ? path.group(2) : null;
         this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
+    }
+
+    /**
+     * An expression that is evaluated when a call has ended: beside the parameters it sees {@code #result}, {@code #error}
+     * and {@code #count}, which hide parameters of the same name.
+     */
+    public static CallExpression ofResult(
+            String attribute,
+            String text,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
+        Map<String, Integer> variables = new HashMap<>(parameters);
+        for (int i = 0; i < OF_RESULT.size(); i++) {
+            variables.put(OF_RESULT.get(i), method.getParameterCount() + i);
+        }
+        return new CallExpression(attribute, text, method, variables, beans);
     }
 
     /** An expression of a limit on requests. */
@@ -171,7 +194,8 @@ public final class CallExpression {
 
     private void requireParameter(String variable) {
         if (!parameters.containsKey(variable)) {
-            boolean nameless = parameters.keySet().stream().allMatch(name -> name.matches("[ap]\\d+"));
+            boolean nameless =
+                    parameters.keySet().stream().allMatch(name -> name.matches("[ap]\\d+") || OF_RESULT.contains(name));
             throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
                     + "\"; there are " + names()
                     + (nameless && method.getParameterCount() > 0 ? " (compile with -parameters to use names)" : ""));
@@ -222,20 +246,50 @@ public final class CallExpression {
     @Nullable
     Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
         try {
-            if (expression == null) {
-                return args[parameter];
-            }
-            if (parameter >= 0) {
-                return expression.getValue(shared, args[parameter]);
-            }
-            CallRoot root = new CallRoot(method, target, args, request);
-            return expression.getValue(readsParameters ? new ArgumentContext(shared, parameters, args) : shared, root);
+            return value(target, args, args, request);
         } catch (RuntimeException ex) {
-            throw new IllegalStateException(
-                    this + " failed: "
-                            + NestedExceptionUtils.getMostSpecificCause(ex).getMessage() + "; the call was not made",
-                    ex);
+            throw failure(ex, "; the call was not made");
         }
+    }
+
+    /**
+     * The value for a call that has ended, of an expression {@link #ofResult of its result}.
+     *
+     * @throws IllegalStateException when the expression fails
+     */
+    @Nullable
+    Object valueAtEnd(
+            @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request, CallResult result) {
+        int count = method.getParameterCount();
+        @Nullable Object[] variables = Arrays.copyOf(args, count + OF_RESULT.size());
+        variables[count] = result.value();
+        variables[count + 1] = result.error();
+        variables[count + 2] = result.count();
+        try {
+            return value(target, args, variables, request);
+        } catch (RuntimeException ex) {
+            throw failure(ex, "");
+        }
+    }
+
+    private @Nullable Object value(
+            @Nullable Object target,
+            @Nullable Object[] args,
+            @Nullable Object[] variables,
+            @Nullable CurrentRequest request) {
+        if (expression == null) {
+            return variables[parameter];
+        }
+        if (parameter >= 0) {
+            return expression.getValue(shared, variables[parameter]);
+        }
+        CallRoot root = new CallRoot(method, target, args, request);
+        return expression.getValue(readsParameters ? new ArgumentContext(shared, parameters, variables) : shared, root);
+    }
+
+    private IllegalStateException failure(RuntimeException cause, String consequence) {
+        String why = NestedExceptionUtils.getMostSpecificCause(cause).getMessage();
+        return new IllegalStateException(this + " failed: " + why + consequence, cause);
     }
 
     /** The attribute, its limit, and the text. */

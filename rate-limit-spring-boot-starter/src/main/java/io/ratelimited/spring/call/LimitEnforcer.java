@@ -11,10 +11,13 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
@@ -28,12 +31,15 @@ import org.jspecify.annotations.Nullable;
 public final class LimitEnforcer {
 
     private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
     private final ContextPropagatingExecutor executor;
     /** Names of the limits under WAIT that have refused a call on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
+    /** When a failed charge was logged last, by limit: {@link Ticker#nanos}. */
+    private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
 
     /**
      * Makes an enforcer.
@@ -190,13 +196,11 @@ public final class LimitEnforcer {
 
     /** Asks the shadow limits without blocking, then completes the future. */
     private static void letIn(Admission admission, CompletableFuture<Admission> entered) {
-        admission
-                .reserveShadows(claim -> AllOf.reserveAsync(List.of(claim)))
-                .thenAccept(admitted -> {
-                    if (!entered.complete(admitted)) {
-                        admitted.cancel();
-                    }
-                });
+        admission.reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(admitted -> {
+            if (!entered.complete(admitted)) {
+                admitted.cancel();
+            }
+        });
     }
 
     /** Reports the refusal of a call outside a web request, and makes its exception. */
@@ -225,12 +229,44 @@ public final class LimitEnforcer {
         return mapped;
     }
 
-    /** Reports a decision to the observers. The failure of an observer is logged and does not fail the call. */
+    /** Reports a decision to the observers. */
     public void report(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        if (!observers.isEmpty()) {
+            observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
+        }
+    }
+
+    /** Reports what a call has cost to the observers. */
+    void settled(LimitRequest request, long charged) {
+        observe(
+                request.limit(),
+                observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
+    }
+
+    /** Reports that a call stays charged with what it reserved: to the log once a minute and limit, and to the observers. */
+    void chargeFailed(LimitRequest request, Throwable failure) {
+        String limit = request.limit().name();
+        long now = ticker.nanos();
+        Long last = failedCharges.putIfAbsent(limit, now);
+        if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
+            LOG.warn(
+                    "Rate limit '" + limit + "': a call has been made, but what it cost is not known; it stays charged"
+                            + " with the " + request.permits()
+                            + " permits that it reserved. Further failures are logged"
+                            + " once a minute.",
+                    failure);
+        }
+        observe(
+                request.limit(),
+                observer -> observer.onChargeFailed(request.limit(), request.key(), request.permits(), failure));
+    }
+
+    /** The failure of an observer is logged and does not fail the call. */
+    private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
         for (DecisionObserver observer : observers) {
             try {
-                observer.onDecision(limit, outcome, key, waitedNanos, decision);
+                report.accept(observer);
             } catch (RuntimeException ex) {
                 LOG.warn(
                         "Rate limit '" + limit.name() + "': "

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param permits at least 1
  * @param denied the key is missing, and the limit denies such calls
  * @param once names this use of the limit if it charges a web request only once; null if it charges every call
+ * @param charge finds what the call has really cost; null if it costs what it takes
  */
 public record LimitRequest(
         ConfiguredLimit limit,
@@ -23,7 +24,8 @@ public record LimitRequest(
         @Nullable Object key,
         long permits,
         boolean denied,
-        @Nullable String once) {
+        @Nullable String once,
+        @Nullable Charge charge) {
 
     /** The budget as it is now. */
     public Decision peek() {

@@ -43,6 +43,7 @@ public final class LimitUse {
     private final long fixedPermits;
     private final @Nullable CallExpression when;
     private final @Nullable CallExpression tier;
+    private final @Nullable CallExpression charge;
     private final @Nullable String once;
     private final Supplier<Decision> plainDecision;
 
@@ -54,6 +55,7 @@ public final class LimitUse {
             long fixedPermits,
             @Nullable CallExpression when,
             @Nullable CallExpression tier,
+            @Nullable CallExpression charge,
             @Nullable String once) {
         this.limit = limit;
         this.key = key;
@@ -61,6 +63,7 @@ public final class LimitUse {
         this.fixedPermits = fixedPermits;
         this.when = when;
         this.tier = tier;
+        this.charge = charge;
         this.once = once;
         this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
     }
@@ -71,12 +74,18 @@ public final class LimitUse {
 
     /** Whether an expression of the limit may read a word of requests. */
     public boolean reads(String word) {
-        return Stream.of(key, permits, when, tier).anyMatch(expression -> expression != null && expression.reads(word));
+        return Stream.of(key, permits, when, tier, charge)
+                .anyMatch(expression -> expression != null && expression.reads(word));
     }
 
     /** Whether the limit has no expressions. */
     public boolean isPlain() {
-        return key == null && permits == null && when == null && tier == null;
+        return key == null && permits == null && when == null && tier == null && charge == null;
+    }
+
+    /** Whether what a call has cost is known only when it has ended. */
+    public boolean charges() {
+        return charge != null;
     }
 
     public long fixedPermits() {
@@ -104,17 +113,18 @@ public final class LimitUse {
         }
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
         long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
+        Charge cost = charge == null ? null : new Charge(charge, target, args, current);
         if (key == null) {
-            return new LimitRequest(limit, limiter, null, weight, false, once);
+            return new LimitRequest(limit, limiter, null, weight, false, once, cost);
         }
         Object id = identity(key, key.value(target, args, current));
         if (id != null) {
-            return new LimitRequest(limit, limiter, id, weight, false, once);
+            return new LimitRequest(limit, limiter, id, weight, false, once, cost);
         }
         return switch (limit.missingKey()) {
-            case SHARED -> new LimitRequest(limit, limiter, null, weight, false, once);
+            case SHARED -> new LimitRequest(limit, limiter, null, weight, false, once, cost);
             case SKIP -> null;
-            case DENY -> new LimitRequest(limit, limiter, null, weight, true, once);
+            case DENY -> new LimitRequest(limit, limiter, null, weight, true, once, cost);
         };
     }
 

@@ -18,11 +18,21 @@ import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 public final class LimitMerge {
 
     /** These belong to each use of a limit, not to the limit. */
-    private static final Set<String> OF_A_USE = Set.of("key", "permits", "when", "tier", "fallback");
+    private static final Set<String> OF_A_USE = Set.of("key", "permits", "when", "charge", "tier", "fallback");
 
     /** These belong to the limit or to its uses, and a tier cannot set them. */
     private static final List<String> NOT_OF_A_TIER = List.of(
-            "key", "permits", "when", "tier", "policy", "maxWait", "fallback", "missingKey", "tiers", "backend");
+            "key",
+            "permits",
+            "when",
+            "charge",
+            "tier",
+            "policy",
+            "maxWait",
+            "fallback",
+            "missingKey",
+            "tiers",
+            "backend");
 
     private LimitMerge() {}
 

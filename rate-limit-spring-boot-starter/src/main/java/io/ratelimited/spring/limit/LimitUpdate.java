@@ -25,7 +25,7 @@ public final class LimitUpdate {
 
     /** Properties that are read only once, when the limit is made or first used. */
     private static final Set<String> FIXED =
-            Set.of("key", "permits", "when", "tier", "fallback", "backend", "onFailure", "maxOvershoot");
+            Set.of("key", "permits", "when", "charge", "tier", "fallback", "backend", "onFailure", "maxOvershoot");
 
     private final ConfiguredLimit limit;
     private final LimitProperties next;

@@ -89,6 +89,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                 fixed ? limit.fixedPermits(permits, property) : 1,
                 expression("when", use.when(), limit, property),
                 expression("tier", use.tier(), limit, property),
+                null,
                 null);
     }
 

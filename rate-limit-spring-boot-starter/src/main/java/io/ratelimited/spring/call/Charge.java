@@ -1,0 +1,50 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.spring.CurrentRequest;
+import org.jspecify.annotations.Nullable;
+
+/** What one call has really cost, to be evaluated when it has ended. */
+final class Charge {
+
+    /** The largest limit. What costs more is taken for a mistake. */
+    private static final long MOST = 1_000_000_000_000_000L;
+
+    private final CallExpression expression;
+    private final @Nullable Object target;
+    private final @Nullable Object[] args;
+    private final @Nullable CurrentRequest current;
+
+    /**
+     * Makes a charge.
+     *
+     * @param expression the charge of a limit
+     * @param target the called object
+     * @param args the arguments of the call
+     * @param current the web request of the call
+     */
+    Charge(
+            CallExpression expression,
+            @Nullable Object target,
+            @Nullable Object[] args,
+            @Nullable CurrentRequest current) {
+        this.expression = expression;
+        this.target = target;
+        this.args = args;
+        this.current = current;
+    }
+
+    /**
+     * The permits that the call has cost, rounded up.
+     *
+     * @throws IllegalStateException when the expression fails, or yields no number from 0 to 10^15
+     */
+    long permits(CallResult result) {
+        Object value = expression.valueAtEnd(target, args, current, result);
+        double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
+        if (!(value instanceof Number number && amount >= 0 && amount <= MOST)) {
+            throw new IllegalStateException(expression + " must be a number from 0 to 10^15: " + value);
+        }
+        long whole = number.longValue();
+        return whole < amount ? whole + 1 : whole;
+    }
+}
