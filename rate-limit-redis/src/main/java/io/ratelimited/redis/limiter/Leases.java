@@ -33,12 +33,12 @@ final class Leases {
     private final double maxOvershoot;
     private final Cache<String, Hot> keys;
 
-    Leases(Ticker ticker, IntSupplier nodes, LimiterOptions options) {
+    Leases(Ticker ticker, IntSupplier nodes, double maxOvershoot, long maximumKeys) {
         this.ticker = ticker;
         this.nodes = nodes;
-        this.maxOvershoot = options.maxOvershoot();
+        this.maxOvershoot = maxOvershoot;
         this.keys = Caffeine.newBuilder()
-                .maximumSize(options.maximumKeys())
+                .maximumSize(maximumKeys)
                 .expireAfterAccess(Duration.ofSeconds(5))
                 .ticker(ticker::nanos)
                 .executor(Runnable::run)
@@ -157,29 +157,13 @@ final class Leases {
     }
 
     /** What one script call gives back and asks for in advance. */
-    static final class Request {
-
-        private final Hot hot;
-        private final ScriptParameters parameters;
-        private final @Nullable PermitRequest refund;
-        private final long size;
-        private final long sentAt;
-        private final long length;
-
-        private Request(
-                Hot hot,
-                ScriptParameters parameters,
-                @Nullable PermitRequest refund,
-                long size,
-                long sentAt,
-                long length) {
-            this.hot = hot;
-            this.parameters = parameters;
-            this.refund = refund;
-            this.size = size;
-            this.sentAt = sentAt;
-            this.length = length;
-        }
+    record Request(
+            Hot hot,
+            ScriptParameters parameters,
+            @Nullable PermitRequest refund,
+            long size,
+            long sentAt,
+            long length) {
 
         /** What goes back, the calls, and what is wanted in advance. */
         List<PermitRequest> around(List<PermitRequest> batch) {

@@ -6,13 +6,15 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
-import java.util.ArrayList;
-import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import java.util.function.ObjLongConsumer;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,12 +33,16 @@ final class LocalFallback {
     private static final long NEXT_CHARGE_MILLIS = 20;
 
     private final LimiterContext context;
-    private final LimiterOptions options;
-    private final Charges charges;
-    /** Permits that were given away here, for each caller. Guarded by itself. */
-    private final Map<@Nullable String, Long> spent = new HashMap<>();
+    private final long maximumKeys;
+    private final Function<@Nullable String, String> names;
+    private final ObjLongConsumer<String> charges;
+    /** Permits that were given away here, by the key in Redis. */
+    private final ConcurrentHashMap<String, Long> spent = new ConcurrentHashMap<>();
 
     private final AtomicBoolean chargeIsDue = new AtomicBoolean();
+    /** The callers with the fewest permits are being forgotten. */
+    private final AtomicBoolean forgetting = new AtomicBoolean();
+
     private Limit limit;
     private @Nullable InMemoryRateLimiter local;
     /** The outage and the number of nodes for which {@link #local} was made. */
@@ -44,23 +50,25 @@ final class LocalFallback {
 
     private int nodes;
 
-    /** Charges callers in Redis. */
-    interface Charges {
-
-        boolean isPossible(@Nullable String caller);
-
-        void take(@Nullable String caller, long permits);
-    }
-
-    LocalFallback(LimiterContext context, LimiterOptions options, Limit limit, Charges charges) {
+    /**
+     * @param names the keys of callers in Redis
+     * @param charges takes permits of a key there
+     */
+    LocalFallback(
+            LimiterContext context,
+            Limit limit,
+            long maximumKeys,
+            Function<@Nullable String, String> names,
+            ObjLongConsumer<String> charges) {
         this.context = context;
-        this.options = options;
         this.limit = limit;
+        this.maximumKeys = maximumKeys;
+        this.names = names;
         this.charges = charges;
         // Loads classes that the first caller of an outage would have to wait for.
         Reservation unused =
                 InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
-        new LocalReservation(unused, null, 1).decision();
+        new LocalReservation(unused, "", 1).decision();
         context.connection().onRecovery(() -> charge(true));
     }
 
@@ -70,8 +78,7 @@ final class LocalFallback {
         int sharers = context.nodes().getAsInt();
         boolean window = limit.algorithm().family() == Family.WINDOW;
         if (current == null || (outage != recoveries && !window)) {
-            current = InMemoryRateLimiter.startingEmpty(
-                    NodeShare.of(limit, sharers), context.ticker(), options.maximumKeys());
+            current = InMemoryRateLimiter.startingEmpty(NodeShare.of(limit, sharers), context.ticker(), maximumKeys);
         } else if (nodes != sharers) {
             current.update(NodeShare.of(limit, sharers));
         }
@@ -105,9 +112,7 @@ final class LocalFallback {
     }
 
     void reset(@Nullable String caller) {
-        synchronized (spent) {
-            spent.remove(caller);
-        }
+        spent.remove(names.apply(caller));
         InMemoryRateLimiter current = current();
         if (current != null) {
             current.reset(caller);
@@ -116,10 +121,11 @@ final class LocalFallback {
 
     Reservation reserve(@Nullable String caller, long permits, long maxWait) {
         Reservation decided = local().reserve(caller, permits, maxWait);
+        String name = names.apply(caller);
         if (!decided.isRefused()) {
-            spend(caller, permits);
+            spend(name, permits);
         }
-        return new LocalReservation(decided, caller, permits);
+        return new LocalReservation(decided, name, permits);
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
@@ -139,14 +145,11 @@ final class LocalFallback {
                 Source.FALLBACK);
     }
 
-    private void spend(@Nullable String caller, long permits) {
-        synchronized (spent) {
-            spent.merge(caller, permits, (before, more) -> Math.max(before, before + more));
-            if (spent.size() > 2 * MOST_KEYS) {
-                List<Charge> dearest = dearest(spent);
-                spent.clear();
-                dearest.subList(0, MOST_KEYS).forEach(charge -> spent.put(charge.caller, charge.permits));
-            }
+    private void spend(String name, long permits) {
+        spent.merge(name, permits, (before, more) -> Math.max(before, before + more));
+        if (spent.size() > 2 * MOST_KEYS && !forgetting.getAndSet(true)) {
+            dearest(any -> true).skip(MOST_KEYS).forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
+            forgetting.set(false);
         }
         // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
         chargeAfter(CHARGE_MILLIS);
@@ -162,36 +165,32 @@ final class LocalFallback {
     }
 
     /**
-     * Takes in Redis what was given away here, the dearest first.
+     * Takes in Redis what was given away here, the dearest first. Callers go on meanwhile.
      *
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
     private void charge(boolean back) {
-        List<Charge> due = new ArrayList<>();
-        boolean isEmpty;
-        synchronized (spent) {
-            for (Charge charge : dearest(spent)) {
-                if (due.size() < MOST_CHARGES && (back || charges.isPossible(charge.caller))) {
-                    due.add(charge);
-                    spent.remove(charge.caller);
-                }
-            }
-            isEmpty = spent.isEmpty();
-        }
         long most = mostCharged();
-        due.forEach(charge -> charges.take(charge.caller, Math.min(most, charge.permits)));
-        if (!isEmpty) {
+        List<String> due = dearest(name -> back || !context.connection().isDown(name))
+                .limit(MOST_CHARGES)
+                .map(Map.Entry::getKey)
+                .toList();
+        for (String name : due) {
+            Long permits = spent.remove(name);
+            if (permits != null) {
+                charges.accept(name, Math.min(most, permits));
+            }
+        }
+        if (!spent.isEmpty()) {
             chargeAfter(due.size() == MOST_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
         }
     }
 
-    private record Charge(@Nullable String caller, long permits) {}
-
-    private static List<Charge> dearest(Map<@Nullable String, Long> permits) {
-        List<Charge> all = new ArrayList<>();
-        permits.forEach((caller, count) -> all.add(new Charge(caller, count)));
-        all.sort(Comparator.comparingLong(Charge::permits).reversed());
-        return all;
+    private Stream<Map.Entry<String, Long>> dearest(Predicate<String> wanted) {
+        return spent.entrySet().stream()
+                .filter(charge -> wanted.test(charge.getKey()))
+                .map(Map.Entry::copyOf)
+                .sorted(Map.Entry.<String, Long>comparingByValue().reversed());
     }
 
     /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
@@ -206,13 +205,13 @@ final class LocalFallback {
     private final class LocalReservation implements Reservation {
 
         private final Reservation reservation;
-        private final @Nullable String caller;
+        private final String name;
         private final long permits;
         private final AtomicBoolean ended = new AtomicBoolean();
 
-        private LocalReservation(Reservation reservation, @Nullable String caller, long permits) {
+        private LocalReservation(Reservation reservation, String name, long permits) {
             this.reservation = reservation;
-            this.caller = caller;
+            this.name = name;
             this.permits = permits;
         }
 
@@ -254,9 +253,7 @@ final class LocalFallback {
         @Override
         public void cancel() {
             if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                synchronized (spent) {
-                    spent.computeIfPresent(caller, (key, before) -> before > permits ? before - permits : null);
-                }
+                spent.computeIfPresent(name, (key, before) -> before > permits ? before - permits : null);
             }
             reservation.cancel();
         }

@@ -6,7 +6,6 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
-import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.ArrayList;
@@ -60,9 +59,7 @@ final class MultiLimitCall {
     /** The reservations of all claims, or a single refused one. */
     List<Reservation> reserve() {
         try {
-            return Replies.await(
-                    RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack),
-                    context.connection().timeoutNanos());
+            return context.connection().await(RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack));
         } catch (ExecutionException ex) {
             return withoutRedis(ex);
         }

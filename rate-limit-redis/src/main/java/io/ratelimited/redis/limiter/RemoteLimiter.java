@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,13 +25,21 @@ import org.jspecify.annotations.Nullable;
 abstract class RemoteLimiter implements JointRateLimiter {
 
     private final LimiterContext context;
-    private final LimiterOptions options;
+    private final String tier;
+    private final Function<Throwable, @Nullable Boolean> fallback;
     private final LimitScripts scripts;
     private final WaitingRoom waitingRoom;
 
-    RemoteLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
+    /**
+     * @param tier whose budgets these are; empty for the limit itself
+     * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
+     *     by its share of the limit; throws when calls fail then
+     */
+    RemoteLimiter(
+            LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         this.context = context;
-        this.options = options;
+        this.tier = tier;
+        this.fallback = fallback;
         this.scripts = new LimitScripts(context, limit);
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
     }
@@ -67,7 +76,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     String name(@Nullable String caller) {
-        return context.keys().of(limit().name(), options.tier(), caller);
+        return context.keys().of(limit().name(), tier, caller);
     }
 
     @Override
@@ -85,8 +94,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return asked.join();
         }
         try {
-            return Replies.await(
-                    orGivenBack(asked, Reservation::cancel), connection().timeoutNanos());
+            return connection().await(orGivenBack(asked, Reservation::cancel));
         } catch (ExecutionException ex) {
             return reserveWithoutRedis(caller, permits, maxWait, ex);
         }
@@ -135,8 +143,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         requirePermits(permits);
         String caller = KeyNames.text(key);
         try {
-            return Replies.await(
-                    peekInRedis(caller, permits, maxWaitNanos), connection().timeoutNanos());
+            return connection().await(peekInRedis(caller, permits, maxWaitNanos));
         } catch (ExecutionException ex) {
             return peekWithoutRedis(caller, permits, maxWaitNanos, ex);
         }
@@ -175,7 +182,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     /** What is decided about every call while Redis is away; null when this process decides. */
     @Nullable
     ScriptReply fixed(Throwable failure) {
-        Boolean admits = options.fallback().decide(limit().name(), Replies.cause(failure));
+        Boolean admits = fallback.apply(Replies.cause(failure));
         return admits == null
                 ? null
                 : ScriptReply.local(admits ? 0 : ScriptReply.UNKNOWN, admits ? 1 : 0, parameters());

@@ -214,8 +214,7 @@ class ScriptModelTest {
 
         private Pair(Limit limit) {
             LimiterContext context = RedisServers.context(REDIS.backend(ticker));
-            LimiterOptions options = new LimiterOptions("", (name, failure) -> null, 0, 1_000_000);
-            this.limiter = new RedisRateLimiter(context, limit, options);
+            this.limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000_000);
             this.scripts = limiter.scripts();
         }
 
