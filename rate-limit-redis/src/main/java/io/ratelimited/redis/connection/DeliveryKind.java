@@ -4,9 +4,9 @@ package io.ratelimited.redis.connection;
 public enum DeliveryKind {
     /** A call in flight has ended. Otherwise its place stays taken until its lease ends. */
     END(true),
-    /** A cancelled call gives back its permits. Otherwise they stay spent until they lapse. */
+    /** A call gives back permits that it has not used. Otherwise they stay spent until they lapse. */
     GIVE_BACK(false),
-    /** Permits that were given away while Redis was away. Otherwise they are given away again. */
+    /** Permits that were used without being reserved in Redis. Otherwise they are given away again. */
     CHARGE(false),
     /** A call in flight still runs. Its node says so again within seconds. */
     REGISTRATION(true);

@@ -225,11 +225,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void deliverEnd(String attempt) {
         ScriptParameters parameters = limiter.parameters();
         limiter.connection()
-                .deliver(
-                        DeliveryKind.END,
-                        parameters.script(),
-                        key,
-                        () -> arguments("cancel", parameters, attempt));
+                .deliver(DeliveryKind.END, parameters.script(), key, () -> arguments("cancel", parameters, attempt));
     }
 
     @Override
@@ -291,7 +287,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void settle(long permits) {
-        throw new UnsupportedOperationException("built next");
+        throw new UnsupportedOperationException("limit '" + limiter.limit().name()
+                + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
     }
 
     @Override

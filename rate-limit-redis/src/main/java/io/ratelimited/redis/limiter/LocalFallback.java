@@ -5,9 +5,12 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -20,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Decides for a limit that counts over time by this node's share, while Redis does not. Buckets begin empty with each
  * outage and windows keep what they hold from one outage to the next, so that an outage gives nobody a burst again. What
- * is admitted here is charged in Redis as soon as that answers, for a bounded number of keys: those with the fewest permits
- * are forgotten first. Thread-safe.
+ * is admitted here, and what calls have used beyond what they had reserved, is charged in Redis as soon as that answers, for a
+ * bounded number of keys: those with the fewest permits are forgotten first. Thread-safe.
  */
 final class LocalFallback {
 
@@ -36,8 +39,8 @@ final class LocalFallback {
     private final long maximumKeys;
     private final Function<@Nullable String, String> names;
     private final ObjLongConsumer<String> charges;
-    /** Permits that were given away here, by the key in Redis. */
-    private final ConcurrentHashMap<String, Long> spent = new ConcurrentHashMap<>();
+    /** What is to be charged, by the key in Redis. */
+    private final ConcurrentHashMap<String, Spent> spent = new ConcurrentHashMap<>();
 
     private final AtomicBoolean chargeIsDue = new AtomicBoolean();
     /** The callers with the fewest permits are being forgotten. */
@@ -49,6 +52,32 @@ final class LocalFallback {
     private int outage;
 
     private int nodes;
+
+    /**
+     * Permits of a key.
+     *
+     * @param batch what has the same one is charged by one command
+     * @param admitted given away here
+     * @param excess used by calls beyond what they had reserved
+     */
+    private record Spent(Object batch, long admitted, long excess) {
+
+        private Spent plus(Spent more) {
+            return new Spent(batch, sum(admitted, more.admitted), sum(excess, more.excess));
+        }
+
+        private @Nullable Spent less(long unused) {
+            return admitted <= unused && excess == 0 ? null : new Spent(batch, Math.max(0, admitted - unused), excess);
+        }
+
+        private long permits() {
+            return sum(admitted, excess);
+        }
+
+        private static long sum(long a, long b) {
+            return a + b < 0 ? Long.MAX_VALUE : a + b;
+        }
+    }
 
     /**
      * @param names the keys of callers in Redis
@@ -68,7 +97,7 @@ final class LocalFallback {
         // Loads classes that the first caller of an outage would have to wait for.
         Reservation unused =
                 InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
-        new LocalReservation(unused, "", 1).decision();
+        new LocalReservation(unused, "", 1, new Object()).decision();
         context.connection().onRecovery(() -> charge(true));
     }
 
@@ -122,10 +151,8 @@ final class LocalFallback {
     Reservation reserve(@Nullable String caller, long permits, long maxWait) {
         Reservation decided = local().reserve(caller, permits, maxWait);
         String name = names.apply(caller);
-        if (!decided.isRefused()) {
-            spend(name, permits);
-        }
-        return new LocalReservation(decided, name, permits);
+        Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
+        return new LocalReservation(decided, name, permits, batch);
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
@@ -145,14 +172,25 @@ final class LocalFallback {
                 Source.FALLBACK);
     }
 
-    private void spend(String name, long permits) {
-        spent.merge(name, permits, (before, more) -> Math.max(before, before + more));
+    /** Charges in Redis what a call has used beyond what it had reserved, now or as soon as Redis answers. */
+    void charge(String name, long excess) {
+        if (context.connection().isDown(name)) {
+            spend(name, 0, excess);
+        } else {
+            charges.accept(name, excess);
+        }
+    }
+
+    /** Returns the batch with which the permits will be charged. */
+    private Object spend(String name, long admitted, long excess) {
+        Spent all = Objects.requireNonNull(spent.merge(name, new Spent(new Object(), admitted, excess), Spent::plus));
         if (spent.size() > 2 * MOST_KEYS && !forgetting.getAndSet(true)) {
             dearest(any -> true).skip(MOST_KEYS).forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
             forgetting.set(false);
         }
         // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
         chargeAfter(CHARGE_MILLIS);
+        return all.batch;
     }
 
     private void chargeAfter(long millis) {
@@ -176,9 +214,9 @@ final class LocalFallback {
                 .map(Map.Entry::getKey)
                 .toList();
         for (String name : due) {
-            Long permits = spent.remove(name);
-            if (permits != null) {
-                charges.accept(name, Math.min(most, permits));
+            Spent charge = spent.remove(name);
+            if (charge != null) {
+                charges.accept(name, new Spent(charge.batch, Math.min(most, charge.admitted), charge.excess).permits());
             }
         }
         if (!spent.isEmpty()) {
@@ -186,11 +224,12 @@ final class LocalFallback {
         }
     }
 
-    private Stream<Map.Entry<String, Long>> dearest(Predicate<String> wanted) {
+    private Stream<Map.Entry<String, Spent>> dearest(Predicate<String> wanted) {
         return spent.entrySet().stream()
                 .filter(charge -> wanted.test(charge.getKey()))
                 .map(Map.Entry::copyOf)
-                .sorted(Map.Entry.<String, Long>comparingByValue().reversed());
+                .sorted(Map.Entry.comparingByValue(
+                        Comparator.comparingLong(Spent::permits).reversed()));
     }
 
     /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
@@ -207,12 +246,14 @@ final class LocalFallback {
         private final Reservation reservation;
         private final String name;
         private final long permits;
+        private final Object batch;
         private final AtomicBoolean ended = new AtomicBoolean();
 
-        private LocalReservation(Reservation reservation, String name, long permits) {
+        private LocalReservation(Reservation reservation, String name, long permits, Object batch) {
             this.reservation = reservation;
             this.name = name;
             this.permits = permits;
+            this.batch = batch;
         }
 
         @Override
@@ -246,14 +287,28 @@ final class LocalFallback {
         }
 
         @Override
-        public void settle(long permits) {
-            throw new UnsupportedOperationException("built next");
+        public void settle(long cost) {
+            long excess = Permits.requireCharge(cost) - permits;
+            if (reservation.isRefused() || ended.getAndSet(true)) {
+                return;
+            }
+            reservation.settle(cost);
+            if (excess > 0) {
+                charge(name, excess);
+            } else {
+                giveBack(-excess);
+            }
+        }
+
+        /** What has been charged in Redis already stays charged: it may have lapsed there. */
+        private void giveBack(long unused) {
+            spent.computeIfPresent(name, (key, now) -> now.batch == batch ? now.less(unused) : now);
         }
 
         @Override
         public void cancel() {
             if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                spent.computeIfPresent(name, (key, before) -> before > permits ? before - permits : null);
+                giveBack(permits);
             }
             reservation.cancel();
         }

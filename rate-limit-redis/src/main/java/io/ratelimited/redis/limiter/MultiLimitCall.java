@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
@@ -39,7 +40,7 @@ final class MultiLimitCall {
     MultiLimitCall(List<Claim> claims, LimiterContext context) {
         this.context = context;
         for (Claim claim : claims) {
-            RemoteLimiter.requirePermits(claim.permits());
+            Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
             parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));

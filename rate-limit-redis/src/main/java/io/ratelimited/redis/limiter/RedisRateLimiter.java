@@ -2,6 +2,7 @@ package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
@@ -46,7 +47,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         String name = name(caller);
         ScriptReply known = known(name, permits, 0);
@@ -73,7 +74,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
+        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, excess -> {
+            if (excess > 0) {
+                local.charge(name, excess);
+            } else {
+                giveBack(name, -excess, reply);
+            }
+        });
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */
@@ -128,31 +135,32 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /**
-     * Takes permits that this node has given away while Redis was away, whatever the wait that results: nobody waits for
-     * it. Not repeated when the reply is lost.
+     * Takes permits that have been used already, into debt if need be. Nobody waits for it. Not repeated when the reply is
+     * lost.
      */
     private void charge(String name, long permits) {
         ScriptParameters current = parameters();
         if (current.isConstant()) {
             return;
         }
-        List<PermitRequest> call = List.of(new PermitRequest(permits, Long.MAX_VALUE));
         connection()
                 .deliver(
                         DeliveryKind.CHARGE,
                         current.script(),
                         name,
-                        () -> scripts().arguments("take", current, call));
+                        () -> current.addCost(scripts().begin("charge", current, 1), permits)
+                                .add(0));
         denials.forget(name);
     }
 
     /**
-     * Gives back what nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
+     * Gives back permits of a grant that nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
      * because permits given back twice would be permits too many.
      */
     void giveBack(String name, long permits, ScriptReply taken) {
         String mark = taken.mark().toString();
         if (mark.isEmpty()) {
+            leases.giveBack(name, permits, taken);
             return;
         }
         ScriptParameters then = taken.parameters();

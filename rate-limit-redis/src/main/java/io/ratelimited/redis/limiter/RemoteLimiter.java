@@ -4,6 +4,7 @@ import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.GuardedConnection;
@@ -35,8 +36,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
      * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
      *     by its share of the limit; throws when calls fail then
      */
-    RemoteLimiter(
-            LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
+    RemoteLimiter(LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         this.context = context;
         this.tier = tier;
         this.fallback = fallback;
@@ -86,7 +86,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
@@ -102,7 +102,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
@@ -140,7 +140,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         try {
             return connection().await(peekInRedis(caller, permits, maxWaitNanos));
@@ -170,7 +170,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, fixed, () -> {});
+                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, uncounted -> {});
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */
@@ -217,11 +217,5 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public int waiting() {
         return waitingRoom.size();
-    }
-
-    static void requirePermits(long permits) {
-        if (permits < 1) {
-            throw new IllegalArgumentException("permits must be at least 1: " + permits);
-        }
     }
 }
