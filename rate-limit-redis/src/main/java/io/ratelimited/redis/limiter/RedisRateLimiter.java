@@ -138,7 +138,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
      * Takes permits that have been used already, into debt if need be. Nobody waits for it. Not repeated when the reply is
      * lost.
      */
-    private void charge(String name, long permits) {
+    void charge(String name, long permits) {
         ScriptParameters current = parameters();
         if (current.isConstant()) {
             return;
