@@ -13,7 +13,7 @@ import org.junit.jupiter.params.provider.EnumSource.Mode;
 
 /**
  * {@link RateLimiter#tryAcquire} allocates nothing, admitted or refused, with a key or without. A SLIDING_LOG grows to the
- * permits of its limit and then stays.
+ * permits of its limit and then stays. A reservation allocates itself, and to settle it allocates nothing more.
  */
 @Tag("long") // counts what no mutant changes
 class AllocationTest {
@@ -48,6 +48,37 @@ class AllocationTest {
             }
             assertThat(bytesPerCall(limiter, key, false)).isZero();
         }
+    }
+
+    /** A reservation is all that a call allocates, with or without settling. */
+    @ParameterizedTest
+    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    void settlingAllocatesNothing(Algorithm algorithm) {
+        for (String key : new String[] {null, "key"}) {
+            for (int cost = 1; cost <= 3; cost++) {
+                RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, "1000000/s"), new Stepping(9_000), 100);
+                double reserved = bytesPerReservation(limiter, key, 0);
+                double settled = bytesPerReservation(limiter, key, cost);
+                assertThat(reserved).as(algorithm + "").isPositive().isLessThanOrEqualTo(160);
+                assertThat(settled).as(algorithm + ", cost " + cost).isEqualTo(reserved);
+            }
+        }
+    }
+
+    /** Of a call that reserves 2; settles when the cost is not 0. */
+    private static double bytesPerReservation(RateLimiter limiter, @Nullable String key, int cost) {
+        long fewest = Long.MAX_VALUE;
+        for (int round = 0; round < ROUNDS; round++) {
+            long before = THREADS.getCurrentThreadAllocatedBytes();
+            for (int i = 0; i < CALLS; i++) {
+                Reservation call = limiter.reserve(key, 2, 0);
+                if (cost > 0) {
+                    call.settle(cost);
+                }
+            }
+            fewest = Math.min(fewest, THREADS.getCurrentThreadAllocatedBytes() - before);
+        }
+        return (double) fewest / CALLS;
     }
 
     /** The fewest of many rounds, so that what else this thread allocates once does not count. */

@@ -233,6 +233,110 @@ public abstract class RateLimiterContract {
         assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
     }
 
+    /** Returns when what was settled so far counts, for a limiter that charges in the background. */
+    protected void awaitSettled() {}
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void settlingChargesWhatTheCallHasCost(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertThat(remainingAfterSettling(limiter, "same", 3, 3)).isEqualTo(2);
+        assertThat(remainingAfterSettling(limiter, "less", 3, 1)).isEqualTo(4);
+        assertThat(remainingAfterSettling(limiter, "nothing", 3, 0)).isEqualTo(5);
+        assertThat(remainingAfterSettling(limiter, "more", 2, 4)).isEqualTo(1);
+        assertThat(remainingAfterSettling(limiter, "debt", 2, 9)).isZero();
+        assertThat(remainingAfterSettling(limiter, null, 3, 1)).isEqualTo(4);
+        assertThat(exhaust(limiter, "less")).hasSize(4);
+        assertThat(exhaust(limiter, "more")).hasSize(1);
+        assertThat(exhaust(limiter, "debt")).isEmpty();
+    }
+
+    private long remainingAfterSettling(RateLimiter limiter, Object key, long reserved, long cost) {
+        limiter.reserve(key, reserved, 0).settle(cost);
+        awaitSettled();
+        return limiter.peek(key, 1, 0).remaining();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void laterCallersWaitForWhatACallUsedBeyondItsReservation(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        limiter.reserve("k", 2, 0).settle(20);
+        awaitSettled();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        Duration owed = Duration.ofMillis(
+                switch (algorithm) {
+                    case TOKEN_BUCKET, GCRA -> 1_600; // 5 less 20, and one more
+                    case FIXED_WINDOW, SLIDING_LOG -> 1_000;
+                    case SLIDING_WINDOW -> 1_100; // with the partly covered slot
+                    default -> 2_000;
+                });
+        Duration retryAfter = limiter.peek("k", 1, 0).retryAfter();
+        if (algorithm == Algorithm.WARM_UP) {
+            assertThat(retryAfter).isGreaterThanOrEqualTo(owed);
+        } else {
+            assertThat(retryAfter).isEqualTo(owed);
+        }
+        ticker.advance(retryAfter);
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void onlyTheFirstOfSettleAndCancelCounts(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Reservation settled = limiter.reserve("settled", 2, 0);
+        settled.settle(2);
+        Reservation cancelled = limiter.reserve("cancelled", 2, 0);
+        cancelled.cancel();
+        awaitSettled();
+        Decision full = limiter.peek("settled", 1, 0);
+        Decision empty = limiter.peek("cancelled", 1, 0);
+        settled.cancel();
+        settled.settle(9);
+        settled.settle(0);
+        settled.release();
+        cancelled.settle(9);
+        awaitSettled();
+        assertThat(limiter.peek("settled", 1, 0)).isEqualTo(full);
+        assertThat(limiter.peek("cancelled", 1, 0)).isEqualTo(empty);
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aRefusedCallSettlesNothingAndANegativeCostIsAnError(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<Reservation> admitted = exhaust(limiter, "k");
+        Reservation refused = limiter.reserve("k", 1, 0);
+        Decision before = limiter.peek("k", 1, 0);
+        refused.settle(20);
+        awaitSettled();
+        assertThatIllegalArgumentException().isThrownBy(() -> refused.settle(-1));
+        assertThatIllegalArgumentException().isThrownBy(() -> admitted.get(0).settle(-1));
+        assertThat(limiter.peek("k", 1, 0)).isEqualTo(before);
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void whoWaitsGoesAtItsTimeWhateverAnotherHasCost(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<Reservation> admitted = exhaust(limiter, "k");
+        Reservation waiting = limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Boolean> turn = waiting.awaitAsync();
+        admitted.get(0).settle(50);
+        awaitSettled();
+        ticker.advanceNanos(waiting.waitNanos());
+        assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void callsInFlightAreNotSettled() {
+        RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
+        Reservation call = limiter.reserve("k", 1, 0);
+        assertThatThrownBy(() -> call.settle(1)).isInstanceOf(UnsupportedOperationException.class);
+    }
+
     @ParameterizedTest
     @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
     void waitsExactlyAsLongAsPromised(Algorithm algorithm) throws Exception {

@@ -260,7 +260,8 @@ final class FixedWindow extends Cell {
                 return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.leftOf(permits, 1));
             }
             long debt = (long) Math.ceil(budget.debt());
-            long window = windowAt(now).index + 1 + (debt - 1) / permits;
+            long windows = Math.min((debt - 1) / permits, PermitTime.FAR / period);
+            long window = windowAt(now).index + 1 + windows;
             return new FixedWindow(this, (window << bits) + (debt - 1) % permits + 1);
         }
 

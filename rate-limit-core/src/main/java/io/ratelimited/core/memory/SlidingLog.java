@@ -1,7 +1,6 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
-import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -59,8 +58,12 @@ final class SlidingLog extends GuardedCell {
     }
 
     private long instant(int position) {
+        return instants[index(position)];
+    }
+
+    private int index(int position) {
         int index = oldest + position;
-        return instants[index < instants.length ? index : index - instants.length];
+        return index < instants.length ? index : index - instants.length;
     }
 
     /**
@@ -69,16 +72,14 @@ final class SlidingLog extends GuardedCell {
      */
     private void append(long instant, long now) {
         while (size > 0 && instant(0) + parameters.period - now <= 0) {
-            oldest = oldest + 1 == instants.length ? 0 : oldest + 1;
-            size--;
+            dropOldest(1);
         }
         if (size == instants.length) {
             long doubled = Math.max(FIRST_CAPACITY, size * 2L);
             instants = toArray((int) (size < parameters.permits ? Math.min(parameters.permits, doubled) : doubled));
             oldest = 0;
         }
-        int index = oldest + size;
-        instants[index < instants.length ? index : index - instants.length] = instant;
+        instants[index(size)] = instant;
         size++;
     }
 
@@ -93,19 +94,17 @@ final class SlidingLog extends GuardedCell {
     /** Permits that are still remembered are given back: each later call was admitted while they counted. */
     @Override
     void undo(Grant grant, long permits) {
-        long[] kept = new long[size];
-        int count = 0;
+        int place = size;
         long back = permits;
         for (int i = size - 1; i >= 0; i--) {
-            if (back > 0 && instant(i) == grant.mark()) {
+            long instant = instant(i);
+            if (back > 0 && instant == grant.mark()) {
                 back--;
             } else {
-                kept[size - 1 - count++] = instant(i);
+                instants[index(--place)] = instant;
             }
         }
-        instants = Arrays.copyOfRange(kept, size - count, size);
-        oldest = 0;
-        size = count;
+        dropOldest(place);
     }
 
     /**
@@ -124,10 +123,13 @@ final class SlidingLog extends GuardedCell {
         for (long left = Math.min(permits, most); left > 0; left--) {
             append(last - now > 0 ? last : now, now);
         }
-        if (size > most + ahead) {
-            int dropped = (int) (size - most - ahead);
-            oldest = (oldest + dropped) % instants.length;
-            size -= dropped;
+        dropOldest((int) Math.max(0, size - most - ahead));
+    }
+
+    private void dropOldest(int count) {
+        if (count > 0) {
+            oldest = index(count);
+            size -= count;
         }
     }
 
@@ -219,7 +221,8 @@ final class SlidingLog extends GuardedCell {
             long[] instants = new long[(int) Math.min(permits, spent + debt)];
             for (int i = 0; i < instants.length; i++) {
                 long position = spent + debt - instants.length + i;
-                instants[i] = now + (position < spent ? 0 : (1 + (position - spent) / permits) * period);
+                long periods = position < spent ? 0 : 1 + (position - spent) / permits;
+                instants[i] = now + Math.min(periods, PermitTime.FAR / period) * period;
             }
             return new SlidingLog(this, instants, instants.length);
         }

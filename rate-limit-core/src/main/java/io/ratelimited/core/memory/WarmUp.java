@@ -77,6 +77,10 @@ final class WarmUp extends GuardedCell {
         return new State(stored, next, fraction);
     }
 
+    private boolean isAt(State state) {
+        return stored == state.stored && next == state.next && fraction == state.fraction;
+    }
+
     /** N rounded up to the nanosecond. */
     private long due() {
         return fraction > 0 ? next + 1 : next;
@@ -100,7 +104,7 @@ final class WarmUp extends GuardedCell {
     /** The last grant is undone exactly; for others, later times stand and nothing is given back. */
     @Override
     void undo(Grant grant, long permits) {
-        if (state().equals(grant.after()) && grant.before() instanceof State before) {
+        if (grant.after() instanceof State after && isAt(after) && grant.before() instanceof State before) {
             stored = before.stored;
             next = before.next;
             fraction = before.fraction;
@@ -110,15 +114,19 @@ final class WarmUp extends GuardedCell {
         }
     }
 
-    /** The next caller pays. */
+    /** The next caller pays. N moves at most {@link PermitTime#FAR} ahead, and never back. */
     @Override
     void add(long permits, long now) {
         rest(now);
-        if (permits <= parameters.mostPermits) {
+        long before = next;
+        long far = now + PermitTime.FAR;
+        if (permits <= parameters.mostPermits && before - far < 0) {
             spend(permits);
+        } else {
+            next = far;
         }
-        if (permits > parameters.mostPermits || due() - now > PermitTime.FAR) {
-            next = Math.max(next, now + PermitTime.FAR);
+        if (next - far >= 0) {
+            next = before - far > 0 ? before : far;
             fraction = 0;
         }
     }
