@@ -10,12 +10,10 @@ import io.ratelimited.redis.connection.Health;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
-import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.Threads;
 import io.ratelimited.redis.limiter.LimiterContext;
-import io.ratelimited.redis.limiter.LimiterOptions;
 import io.ratelimited.redis.limiter.RedisConcurrencyLimiter;
 import io.ratelimited.redis.limiter.RedisRateLimiter;
 import java.util.UUID;
@@ -25,7 +23,9 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The limits of an application on Redis: connections of their own, and the count of the nodes that share the limits.
@@ -145,20 +145,22 @@ public final class RedisBackend implements AutoCloseable {
 
     /** A limiter of this backend. Limiters of one name and tier share their budgets, here and in the whole cluster. */
     public RateLimiter limiter(Limit limit, RedisLimitOptions limitOptions) {
-        LimiterOptions used = new LimiterOptions(
-                limitOptions.tier(),
-                (name, failure) -> switch (limitOptions.onFailure()) {
-                    case LOCAL -> null;
-                    case ALLOW -> true;
-                    case DENY -> false;
-                    case THROW ->
-                        throw new RedisUnavailableException("limit '" + name + "' could not be decided", failure);
-                },
-                limitOptions.maxOvershoot(),
-                limitOptions.maximumKeys());
+        Function<Throwable, @Nullable Boolean> fallback = failure -> switch (limitOptions.onFailure()) {
+            case LOCAL -> null;
+            case ALLOW -> true;
+            case DENY -> false;
+            case THROW ->
+                throw new RedisUnavailableException("limit '" + limit.name() + "' could not be decided", failure);
+        };
         return limit.algorithm().countsCallsInFlight()
-                ? new RedisConcurrencyLimiter(context, limit, used)
-                : new RedisRateLimiter(context, limit, used);
+                ? new RedisConcurrencyLimiter(context, limit, limitOptions.tier(), fallback)
+                : new RedisRateLimiter(
+                        context,
+                        limit,
+                        limitOptions.tier(),
+                        fallback,
+                        limitOptions.maxOvershoot(),
+                        limitOptions.maximumKeys());
     }
 
     /** How the backend is doing, as of now. Asks nobody. */
@@ -189,7 +191,7 @@ public final class RedisBackend implements AutoCloseable {
                     .add("")
                     .add(SILENT_MICROS)
                     .add(node);
-            Replies.await(connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, leave), connection.timeoutNanos());
+            connection.await(connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, leave));
         } catch (ExecutionException ex) {
             // The others notice that this node is silent.
         }

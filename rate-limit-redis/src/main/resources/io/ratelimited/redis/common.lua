@@ -7,7 +7,8 @@
 --   open(key, meta, p)   reads the state; p is where the parameters begin in ARGV; nil when other parameters stored it
 --   decide(s, permits, a, b, wait)  the wait granted, or minus the retry-after, NEVER or UNKNOWN; changes nothing
 --   take(s, permits, a)  takes what was decided last; returns the mark that cancel needs
---   cancel(s, permits, a, b, mark)
+--   cancel(s, permits, a, b, mark)  gives back permits of a grant, all of them or a part
+--   charge(s, permits, a, b)  takes permits that have been used already, into debt if need be
 --   remaining(s), reset(s)
 --   save(s)              writes the state, to expire when it equals that of a key never seen
 --   leave(key, meta)     what is left of a budget stored under other parameters
@@ -26,6 +27,9 @@ local format, match, sub = string.format, string.match, string.sub
 local FAR = 1152921504606846
 local NEVER = -9007199254740991
 local UNKNOWN = -9007199254740990
+
+-- The largest count of permits: no later call can tell it from more.
+local MOST = 4503599627370496
 
 local families = {}
 

@@ -2,13 +2,13 @@
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | renew
+--        2  take | peek | cancel | charge | renew
 --        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
 --           number of parameters, parameters
 --        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark); once if all
 --        calls are equal. Among calls to take, one whose wait is "r<mark>" gives permits back, under a single limit
--- reply  for each call and limit: outcome, remaining, reset, mark; times in microseconds; an outcome is the wait, or minus
---        the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
+-- reply  for each call and limit to take or peek: outcome, remaining, reset, mark; times in microseconds; an outcome is the
+--        wait, or minus the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
 
 local op = ARGV[2]
 local limits = {}
@@ -19,11 +19,11 @@ local function open(i)
   local family = families[ARGV[at]]
   at = p + tonumber(ARGV[at + 2])
   local s = family.open(key, meta, p)
-  if not s and (op == 'take' or op == 'peek') then
+  if not s and (op == 'take' or op == 'peek' or op == 'charge') then
     local stored = meta_of(key)
     if stored == '' then
       -- Calls in flight cannot be counted as permits over time.
-      if op == 'take' then redis.call('DEL', key) end
+      if op ~= 'peek' then redis.call('DEL', key) end
       s = family.resume(key, meta, p, { left = FAR, of = FAR, permit = 1, credit = false, debt = 0 })
     else
       local before = families[sub(stored, 1, 1)]
@@ -68,6 +68,9 @@ for call = 1, calls do
       local outcome = family.decide(s, permits, tonumber(a) or a, b, tonumber(last))
       limits[i].outcome = outcome
       refused = refused or outcome < 0
+    elseif op == 'charge' then
+      family.charge(s, permits, tonumber(a), b)
+      s.changed = true
     elseif op == 'renew' and s then
       family.renew(s, permits, a, b)
       s.changed = true

@@ -95,15 +95,22 @@ function fixed_window.take(s)
   return format('%.0f@%.0f', s.start, s.epoch)
 end
 
--- Permits of the last window are given back; windows behind it are closed.
+-- Permits of the last window are given back; windows behind it are closed. A count at its largest, after an enormous
+-- charge, may be too small already.
 function fixed_window.cancel(s, permits, a, b, mark)
   if not s.found or mark ~= format('%.0f@%.0f', s.start, s.epoch) then return false end
+  if s.taken == MOST then return false end
   s.taken = s.taken - permits
   return true
 end
 
+-- In the present window, or in the last one that a waiting call was granted; the count may exceed the limit.
+function fixed_window.charge(s, permits)
+  s.taken = min(MOST, s.taken + permits)
+end
+
 function fixed_window.remaining(s)
-  return (s.start == s.current or s.start <= now) and s.permits - s.taken or 0
+  return (s.start == s.current or s.start <= now) and max(0, s.permits - s.taken) or 0
 end
 
 -- A later window that was given back whole still closes those before it.
@@ -124,7 +131,7 @@ function fixed_window.leave(key, meta)
   local start, taken, finish = fw_read(redis.call('GET', key), meta)
   permits = tonumber(permits)
   if start <= now then
-    return { left = now < finish and permits - taken or permits, of = permits, permit = 1, credit = false, debt = 0 }
+    return { left = now < finish and max(0, permits - taken) or permits, of = permits, permit = 1, credit = false, debt = 0 }
   end
   local ahead = ceil((start - now) / (period / 1000))
   return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken }
@@ -138,7 +145,7 @@ function fixed_window.resume(key, meta, p, handed)
   if budget.debt == 0 then
     s.taken = s.permits - budget_left(budget, s.permits, 1)
   else
-    local debt = ceil(budget.debt)
+    local debt = min(ceil(budget.debt), floor(FAR / s.period) * s.permits)
     s.index = s.index + 1 + floor((debt - 1) / s.permits)
     s.taken = (debt - 1) % s.permits + 1
   end

@@ -13,7 +13,7 @@ local function sl_params(key, meta, p)
 end
 
 local function sl_instant(s, position)
-  if position >= s.stored then return s.added[position - s.stored + 1] end
+  if position >= s.stored then return tonumber(s.added[position - s.stored + 1]) end
   return tonumber(redis.call('LINDEX', s.key, position + 1))
 end
 
@@ -93,6 +93,25 @@ function sliding_log.cancel(s, permits, a, b, mark)
   return false
 end
 
+-- Instants that are still to come.
+local function sl_ahead(s)
+  local ahead = 0
+  while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
+    ahead = ahead + 1
+  end
+  return ahead
+end
+
+-- At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
+-- after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges, which
+-- close the window without the older ones.
+function sliding_log.charge(s, permits)
+  local most, ahead = 2 * s.permits, sl_ahead(s)
+  sl_add(s, max(s.newest, s.now), min(permits, most))
+  s.gone = max(s.gone or 0, s.size - most - ahead)
+  s.inside = s.size - s.gone
+end
+
 function sliding_log.remaining(s)
   return s.size > 0 and s.newest > s.now and 0 or max(0, s.permits - s.inside)
 end
@@ -123,10 +142,7 @@ function sliding_log.leave(key, meta)
   local permits, period = match(meta, '^q(%d+)/(%d+)$')
   local s = { key = key, permits = tonumber(permits), period = tonumber(period), added = {} }
   sl_read(s, redis.call('LINDEX', key, 0))
-  local ahead = 0
-  while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
-    ahead = ahead + 1
-  end
+  local ahead = sl_ahead(s)
   if ahead == 0 then
     return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, period = s.period }
   end
@@ -139,7 +155,7 @@ function sliding_log.resume(key, meta, p, handed)
   local budget = budget_as(handed, false)
   s.lazy = handed.period and handed.period <= s.period
   local spent = s.permits - budget_left(budget, s.permits, 1)
-  local debt = ceil(budget.debt)
+  local debt = min(ceil(budget.debt), floor(FAR / s.period) * s.permits)
   local count = min(s.permits, spent + debt)
   for i = 0, count - 1 do
     local position = spent + debt - count + i

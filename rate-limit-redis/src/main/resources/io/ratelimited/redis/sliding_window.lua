@@ -137,6 +137,12 @@ function sliding_window.cancel(s, permits, a, b, mark)
   return true
 end
 
+-- In the present slot, or in the last one that a waiting call was granted.
+function sliding_window.charge(s, permits)
+  s.gone = s.gone or {}
+  sw_add(s, max(s.head, floor(now / s.slot)), min(permits, MOST - s.total))
+end
+
 function sliding_window.remaining(s)
   local slot = floor(now / s.slot)
   if slot < s.head then return 0 end

@@ -1,13 +1,15 @@
 -- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
 --
 -- KEYS   STRING "<meta> " and big-endian integers: V, 7 bytes, in microseconds since 1970; epoch, 7 bytes; then, unless
---        zero: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; part, 5 bytes, V's
---        parts of a microsecond; written, 7 bytes, the time of the last call, if V was ahead of it or nodes say the time
+--        zero: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; charged, 8 and 5
+--        bytes, behind returned even if that is zero; part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time
+--        of the last call, if V was ahead of it or nodes say the time
 -- epoch  of the marks that still mean something: begins when the key does, and anew when the clock steps back or the
 --        parameters change; the time of that, or the next number. Cancelling a reservation of an earlier epoch gives
 --        nothing back. From 2^52 on: the parameters have changed
 -- W      V + returned: what V would be if nothing had been given back from the middle. Marks are of W, so that they tell
 --        what is reserved behind them
+-- charged  what was charged since the last grant, if debt came of it: no caller waits for it
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
 --        depth, depth part         what the bucket holds, as a time
 --        queue, queue part         a wait of so much is refused; -1 for none
@@ -23,7 +25,7 @@ local CHANGED = 4503599627370496
 
 local function vt_begin(s)
   s.epoch = max(now, (s.epoch or 0) + 1)
-  s.returned, s.returned_part = 0, 0
+  s.returned, s.returned_part, s.charged, s.charged_part = 0, 0, 0, 0
 end
 
 -- The sum and the difference of two times as microseconds and parts.
@@ -44,7 +46,7 @@ local function vt_params(key, meta, p)
     key = key, meta = meta, one = tonumber(ARGV[p]), depth = tonumber(ARGV[p + 1]), depth_part = tonumber(ARGV[p + 2]),
     queue = tonumber(ARGV[p + 3]), queue_part = tonumber(ARGV[p + 4]), pays = ARGV[p + 5] == '1',
     origin = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8]), returned = 0,
-    returned_part = 0
+    returned_part = 0, charged = 0, charged_part = 0
   }
   s.whole, s.whole_part = s.depth, s.depth_part
   if sub(meta, -2) == '/s' then
@@ -65,6 +67,10 @@ local function vt_read(s, value)
   s.v, s.epoch = struct.unpack('>I7I7', value, at)
   if extra >= 13 then
     s.returned, s.returned_part = struct.unpack('>I8I5', value, at + 14)
+    at, extra = at + 13, extra - 13
+  end
+  if extra >= 13 then
+    s.charged, s.charged_part = struct.unpack('>I8I5', value, at + 14)
     at, extra = at + 13, extra - 13
   end
   if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
@@ -136,6 +142,7 @@ end
 
 function virtual_time.take(s)
   s.v, s.part = s.next, s.next_part
+  s.charged, s.charged_part = 0, 0
   local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
   return format('%.0f+%.0f@%.0f', w, w_part, s.epoch)
 end
@@ -150,7 +157,8 @@ function virtual_time.cancel(s, permits, a, b, mark)
   local last = later == 0 and later_part == 0
   if not last then
     if not s.pays then return false end
-    if w > now or (w == now and w_part > 0) then
+    local latest, latest_part = vt_less(s, w, w_part, s.charged, s.charged_part)
+    if latest > now or (latest == now and latest_part > 0) then
       a, b = vt_less(s, a, b, later, later_part)
     end
     local room, room_part = vt_less(s, s.v, s.part, s.low, s.low_part)
@@ -165,6 +173,20 @@ function virtual_time.cancel(s, permits, a, b, mark)
     s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
   end
   return true
+end
+
+-- Virtual time moves on by the cost, no further ahead than anyone waits.
+function virtual_time.charge(s, permits, a, b)
+  local v, part = vt_more(s, s.v, s.part, a, b)
+  if v >= now + FAR then v, part = now + FAR, 0 end
+  if v < s.v or (v == s.v and part < s.part) then v, part = s.v, s.part end
+  if s.pays and (v > now or (v == now and part > 0)) then
+    local cost, cost_part = vt_less(s, v, part, s.v, s.part)
+    s.charged, s.charged_part = vt_more(s, s.charged, s.charged_part, cost, cost_part)
+  else
+    s.charged, s.charged_part = 0, 0
+  end
+  s.v, s.part = v, part
 end
 
 -- Permits in a time, rounded down.
@@ -208,9 +230,11 @@ function virtual_time.save(s)
     return
   end
   local value = s.meta .. ' ' .. struct.pack('>I7I7', s.v, s.epoch)
-  if s.returned > 0 or s.returned_part > 0 then
+  local charged = s.charged > 0 or s.charged_part > 0
+  if charged or s.returned > 0 or s.returned_part > 0 then
     value = value .. struct.pack('>I8I5', s.returned, s.returned_part)
   end
+  if charged then value = value .. struct.pack('>I8I5', s.charged, s.charged_part) end
   if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
   if slack > 0 or s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
   redis.call('SET', s.key, value, 'PX', millis(fresh))

@@ -74,29 +74,44 @@ local function wu_text(n, nanos, fraction, stored)
   return text(n) .. ' ' .. text(nanos) .. ' ' .. format('%.17g', fraction) .. ' ' .. format('%.17g', stored)
 end
 
-function warm_up.take(s, permits)
-  local stored, n, nanos, fraction = wu_refilled(s)
-  local before = wu_text(n, nanos, fraction, stored)
-  local over = stored - s.threshold
+local function wu_spend(s, permits)
+  local over = s.stored - s.threshold
   local above = over > permits and permits or max(0, over)
-  local cost = permits * s.interval + s.slope * above * (over - above / 2) + fraction
+  local cost = permits * s.interval + s.slope * above * (over - above / 2) + s.fraction
   local whole = floor(cost)
-  s.stored, s.fraction = max(0, stored - permits), cost - whole
-  nanos = nanos + whole % 1000
-  n = n + floor(whole / 1000)
-  if nanos >= 1000 then
-    n, nanos = n + 1, nanos - 1000
+  s.stored, s.fraction = max(0, s.stored - permits), cost - whole
+  s.nanos = s.nanos + whole % 1000
+  s.n = s.n + floor(whole / 1000)
+  if s.nanos >= 1000 then
+    s.n, s.nanos = s.n + 1, s.nanos - 1000
   end
-  s.n, s.nanos = n, nanos
-  return before .. ' > ' .. wu_text(n, nanos, s.fraction, s.stored)
 end
 
--- Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free.
+function warm_up.take(s, permits)
+  s.stored, s.n, s.nanos, s.fraction = wu_refilled(s)
+  local before = wu_text(s.n, s.nanos, s.fraction, s.stored)
+  wu_spend(s, permits)
+  return before .. ' > ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' > ' .. text(permits)
+end
+
+-- Undone exactly while it is the last; otherwise the times of those behind stand and nothing is free. What is kept of a
+-- grant is spent anew.
 function warm_up.cancel(s, permits, a, b, mark)
-  local before, after = match(mark, '^(.*) > (.*)$')
+  local before, after, granted = match(mark, '^(.*) > (.*) > (%d+)$')
   if not s.found or wu_text(s.n, s.nanos, s.fraction, s.stored) ~= after then return false end
   wu_read(s, s.meta .. ' ' .. before .. ' ' .. text(now))
+  if permits < tonumber(granted) then wu_spend(s, granted - permits) end
   return true
+end
+
+-- The next caller pays.
+function warm_up.charge(s, permits)
+  s.stored, s.n, s.nanos, s.fraction = wu_refilled(s)
+  local before = s.n
+  wu_spend(s, permits)
+  if s.n - now >= FAR then
+    s.n, s.nanos, s.fraction = max(before, now + FAR), 0, 0
+  end
 end
 
 -- The next call goes whatever it asks for; the one behind it pays, and never goes at once.

@@ -1,8 +1,15 @@
 package io.ratelimited.redis;
 
+import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.tngtech.archunit.core.domain.JavaClasses;
+import com.tngtech.archunit.core.importer.ClassFileImporter;
+import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.ClassRules;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.connection.Threads;
+import java.time.Instant;
 import org.junit.jupiter.api.Test;
 
 /** How the classes of the Redis module lie; no arrow points up, and no exception is allowed. */
@@ -20,6 +27,31 @@ class ArchitectureTest {
     @Test
     void arrowsBetweenPackagesPointDown() {
         assertThat(RULES.risingArrows()).isEmpty();
+    }
+
+    /** So that a test can run a connection in one thread and on a time of its own. */
+    @Test
+    void onlyThreadsReadsAClockOrStartsAThread() {
+        JavaClasses connection = new ClassFileImporter()
+                .withImportOption(new ImportOption.DoNotIncludeTests())
+                .importPackages("io.ratelimited.redis.connection");
+        assertThat(connection.get(Threads.class).getMethods()).isNotEmpty();
+        noClasses()
+                .that()
+                .doNotHaveFullyQualifiedName(Threads.class.getName())
+                .and()
+                .doNotHaveFullyQualifiedName(Threads.class.getName() + "$Timer")
+                .should()
+                .callMethod(System.class, "nanoTime")
+                .orShould()
+                .callMethod(System.class, "currentTimeMillis")
+                .orShould()
+                .callMethod(Instant.class, "now")
+                .orShould()
+                .callMethod(Ticker.class, "system")
+                .orShould()
+                .callConstructor(Thread.class, Runnable.class)
+                .check(connection);
     }
 
     @Test

@@ -85,6 +85,10 @@ final class CommandSender {
         private void sendOn(RedisLink link, Server target, boolean asking) {
             CompletableFuture<T> answer = Replies.of(() -> command.sendOn(link, asking));
             sent = answer;
+            if (isDone()) {
+                // Its time has ended while it was sent.
+                answer.cancel(false);
+            }
             answer.whenComplete((value, failure) -> {
                 if (failure != null) {
                     failed(target, Replies.cause(failure));

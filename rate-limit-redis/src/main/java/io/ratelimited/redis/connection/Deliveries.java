@@ -3,8 +3,10 @@ package io.ratelimited.redis.connection;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.EnumMap;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -12,12 +14,13 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Commands that no caller waits for and that Redis has to get all the same, such as the end of a call. Those that cannot be
- * sent are kept until they can, bounded in number: the oldest are dropped, which only costs permits. A bounded number is
- * under way at the same time, so that many at once do not make callers wait beyond their timeout. Thread-safe.
+ * sent are kept until they can, in the order of {@link DeliveryKind} and bounded in number: the oldest of the kind that costs
+ * least are dropped. A bounded number is under way at the same time, so that many at once do not make callers wait beyond
+ * their timeout. Thread-safe.
  */
 final class Deliveries {
 
-    private static final int MOST = 20_000;
+    static final int MOST = 20_000;
     /** Half a minute: a server that answers with errors, such as a replica that few ask, must not forget who has ended. */
     private static final int MOST_TRIES = 150;
     /** Redis takes a few milliseconds for so many. */
@@ -25,8 +28,13 @@ final class Deliveries {
 
     private final CommandSender sender;
     private final Function<String, @Nullable Server> deciding;
+    private final Threads threads;
     /** Guarded by this. */
-    private final Deque<Delivery> kept = new ArrayDeque<>();
+    private final Map<DeliveryKind, Deque<Delivery>> kept = new EnumMap<>(DeliveryKind.class);
+    /** In all of {@link #kept}. Guarded by this. */
+    private int size;
+    /** The log says that commands are dropped. Guarded by this. */
+    private boolean dropping;
     /** Guarded by this. */
     private int underWay;
     /** Something is kept only because too many were under way. Guarded by this. */
@@ -36,15 +44,20 @@ final class Deliveries {
      * A command to deliver.
      *
      * @param arguments made when the command is sent; null when there is nothing to send any more
-     * @param repeatable running the command twice does no harm, so that it is sent again when it may have been lost
      */
     record Delivery(
-            Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable, int tries) {}
+            DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments, int tries) {
+
+        private Delivery again(Script by, int retries) {
+            return new Delivery(kind, by, key, arguments, retries);
+        }
+    }
 
     /** @param deciding the server of a key; null while it may not be asked */
-    Deliveries(CommandSender sender, Function<String, @Nullable Server> deciding) {
+    Deliveries(CommandSender sender, Function<String, @Nullable Server> deciding, Threads threads) {
         this.sender = sender;
         this.deciding = deciding;
+        this.threads = threads;
     }
 
     /** Sends a command now, or keeps it. */
@@ -53,7 +66,7 @@ final class Deliveries {
     }
 
     private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
-        Server server = routes.apply(delivery.key());
+        Server server = routes.apply(delivery.key);
         if (server == null || !begin()) {
             keep(delivery);
         } else {
@@ -61,30 +74,38 @@ final class Deliveries {
         }
     }
 
-    /** Sends what was kept and can be sent now, the oldest first. */
+    /** Sends what was kept and can be sent now. */
     void deliverKept() {
         deliverKept(deciding);
     }
 
     /** Sends what was kept for a server that is about to decide again. */
     void deliverKept(Function<String, @Nullable Server> routes) {
+        do {
+            sendable(routes).forEach(delivery -> deliver(delivery, routes));
+            // There is room at once if nothing was left to be sent.
+        } while (hasRoomForMore());
+    }
+
+    private synchronized List<Delivery> sendable(Function<String, @Nullable Server> routes) {
         List<Delivery> sendable = new ArrayList<>();
-        synchronized (this) {
-            Iterator<Delivery> all = kept.iterator();
-            crowded = false;
-            while (all.hasNext()) {
+        crowded = false;
+        for (Deque<Delivery> queue : kept.values()) {
+            for (Iterator<Delivery> all = queue.iterator(); all.hasNext(); ) {
                 if (underWay + sendable.size() >= MOST_UNDER_WAY) {
                     crowded = true;
-                    break;
+                    return sendable;
                 }
                 Delivery next = all.next();
-                if (routes.apply(next.key()) != null) {
+                if (routes.apply(next.key) != null) {
                     all.remove();
+                    size--;
                     sendable.add(next);
                 }
             }
         }
-        sendable.forEach(delivery -> deliver(delivery, routes));
+        dropping &= size > 0;
+        return sendable;
     }
 
     private synchronized boolean begin() {
@@ -94,45 +115,75 @@ final class Deliveries {
         return free;
     }
 
-    /** Returns whether it is time to send more of what is kept. What waits for a server is not looked at with each reply. */
-    private synchronized boolean end() {
+    private synchronized void end() {
         underWay--;
+    }
+
+    /** What waits for a server is not looked at with each reply. */
+    private synchronized boolean hasRoomForMore() {
         return crowded && underWay <= MOST_UNDER_WAY / 2;
     }
 
     private synchronized void keep(Delivery delivery) {
-        if (kept.size() == MOST) {
-            kept.removeFirst();
+        kept.computeIfAbsent(delivery.kind, kind -> new ArrayDeque<>()).addLast(delivery);
+        size++;
+        if (size > MOST) {
+            drop();
         }
-        kept.addLast(delivery);
+    }
+
+    private void drop() {
+        Deque<Delivery> cheapest = new ArrayDeque<>();
+        for (Deque<Delivery> queue : kept.values()) {
+            cheapest = queue.isEmpty() ? cheapest : queue;
+        }
+        cheapest.removeFirst();
+        size--;
+        if (!dropping) {
+            dropping = true;
+            threads.warn(() -> "More than " + MOST + " commands are kept for Redis, such as the ends of calls;"
+                    + " of those that cost least the oldest are dropped");
+        }
     }
 
     private void send(Delivery delivery, Server server) {
-        ScriptArguments args = delivery.arguments().get();
+        ScriptArguments args = arguments(delivery);
         if (args == null) {
             end();
             return;
         }
-        String[] on = {delivery.key()};
-        sender.send(server, delivery.key(), (link, asking) -> link.eval(delivery.script(), on, args, asking))
+        String[] on = {delivery.key};
+        sender.send(server, delivery.key, (link, asking) -> link.eval(delivery.script, on, args, asking))
                 .whenComplete((reply, failure) -> {
-                    boolean more = end();
-                    if (failure == null && more) {
+                    end();
+                    if (failure != null) {
+                        if (isWantedAfter(delivery, Replies.cause(failure))) {
+                            keep(delivery.again(delivery.script, delivery.tries + 1));
+                        }
+                        return;
+                    }
+                    if (delivery.script != Script.ALL && Script.isForeign(reply)) {
+                        deliver(delivery.again(Script.ALL, delivery.tries));
+                    }
+                    if (hasRoomForMore()) {
                         deliverKept();
-                    } else if (failure != null && isWantedAfter(delivery, Replies.cause(failure))) {
-                        keep(new Delivery(
-                                delivery.script(),
-                                delivery.key(),
-                                delivery.arguments(),
-                                delivery.repeatable(),
-                                delivery.tries() + 1));
                     }
                 });
+    }
+
+    private @Nullable ScriptArguments arguments(Delivery delivery) {
+        try {
+            return delivery.arguments.get();
+        } catch (RuntimeException | Error ex) {
+            // Others must not be lost with it.
+            threads.failed(ex);
+            return null;
+        }
     }
 
     /** What has no reply may have run. An outage is no fault of the command. */
     private static boolean isWantedAfter(Delivery sent, Throwable failure) {
         return Replies.isNotSent(failure)
-                || (sent.repeatable() && (failure instanceof TimeoutException || sent.tries() < MOST_TRIES));
+                || (sent.kind.isRepeatable && (failure instanceof TimeoutException || sent.tries < MOST_TRIES));
     }
 }

@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -72,7 +73,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
         this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
-        this.deliveries = new Deliveries(sender, this::deciding);
+        this.deliveries = new Deliveries(sender, this::deciding, threads);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -108,8 +109,9 @@ public final class GuardedConnection implements AutoCloseable {
         return connected.thenCompose(done -> time.isKnown() ? connected : time.firstKnown());
     }
 
-    public long timeoutNanos() {
-        return timeoutNanos;
+    /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
+    public <T> T await(CompletableFuture<T> future) throws ExecutionException {
+        return threads.await(future, timeoutNanos);
     }
 
     /** Fails a future that is not done within the timeout. */
@@ -199,11 +201,10 @@ public final class GuardedConnection implements AutoCloseable {
      * Runs a script that nobody waits for, now or as the first thing after an outage.
      *
      * @param arguments makes the arguments when the script is sent; null when there is nothing to send any more
-     * @param repeatable running the script twice does no harm
      */
-    public void deliver(Script script, String key, Supplier<@Nullable ScriptArguments> arguments, boolean repeatable) {
+    public void deliver(DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments) {
         if (!closed) {
-            deliveries.deliver(new Delivery(script, key, arguments, repeatable, 0));
+            deliveries.deliver(new Delivery(kind, script, key, arguments, 0));
         }
     }
 

@@ -25,6 +25,8 @@ final class Primaries {
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
     /** When the last search began. */
     private final AtomicLong searchedAt;
+    /** When the search began whose result is in use. Guarded by this. */
+    private long foundAt;
 
     /** @param factory makes the server at an address */
     Primaries(RedisConnector connector, Threads threads, Health health, Function<String, Server> factory) {
@@ -32,7 +34,8 @@ final class Primaries {
         this.threads = threads;
         this.health = health;
         this.factory = factory;
-        this.searchedAt = new AtomicLong(threads.nanos() - PAUSE_NANOS);
+        this.foundAt = threads.nanos() - PAUSE_NANOS;
+        this.searchedAt = new AtomicLong(foundAt);
     }
 
     Collection<Server> all() {
@@ -100,7 +103,7 @@ final class Primaries {
         }
         threads.call(connector::discover, DISCOVERY_MILLIS, found -> {}).whenComplete((found, failure) -> {
             if (failure == null) {
-                discovered(found);
+                discovered(found, now);
             }
             if (servers.isEmpty()) {
                 health.away(
@@ -111,7 +114,12 @@ final class Primaries {
         });
     }
 
-    private void discovered(Set<String> primaries) {
+    /** Searches are under way together. What an older one has found is left out. */
+    private synchronized void discovered(Set<String> primaries, long begunAt) {
+        if (begunAt - foundAt < 0) {
+            return;
+        }
+        foundAt = begunAt;
         add(primaries);
         servers.forEach((address, server) -> {
             if (!primaries.contains(address) && servers.remove(address, server)) {

@@ -5,36 +5,13 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Waiting for replies, and the reasons why there are none. */
+/** The reasons why there are no replies. */
 public final class Replies {
 
     private Replies() {}
-
-    /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
-    public static <T> T await(CompletableFuture<T> future, long timeoutNanos) throws ExecutionException {
-        long deadline = System.nanoTime() + timeoutNanos;
-        boolean interrupted = false;
-        try {
-            while (true) {
-                try {
-                    return future.get(Math.max(0, deadline - System.nanoTime()), TimeUnit.NANOSECONDS);
-                } catch (InterruptedException ex) {
-                    interrupted = true;
-                } catch (TimeoutException ex) {
-                    future.completeExceptionally(new TimeoutException("Redis did not decide in time"));
-                }
-            }
-        } finally {
-            if (interrupted) {
-                Thread.currentThread().interrupt();
-            }
-        }
-    }
 
     /** What a task returns; failed if the task throws. */
     static <T> CompletableFuture<T> of(Supplier<? extends CompletionStage<T>> task) {

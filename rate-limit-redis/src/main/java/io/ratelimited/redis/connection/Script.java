@@ -7,6 +7,7 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 
 /**
  * A Lua script, assembled from the files in {@code io/ratelimited/redis}: the time, constants, one or all of the algorithms, and the
@@ -38,6 +39,11 @@ public record Script(String text, String digest) {
 
     private Script(String text) {
         this(text, sha1(text));
+    }
+
+    /** Whether the state was stored by an algorithm that the script has not, so that nothing was done. */
+    public static boolean isForeign(List<Object> reply) {
+        return reply.size() == 1 && reply.get(0).equals(-1L);
     }
 
     private static Script of(String... files) {

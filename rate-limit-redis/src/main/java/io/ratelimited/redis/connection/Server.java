@@ -118,6 +118,10 @@ final class Server {
         RedisLink before;
         CompletableFuture<RedisLink> awaited;
         synchronized (this) {
+            if (retired) {
+                made.close();
+                return;
+            }
             before = link();
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
@@ -262,10 +266,10 @@ final class Server {
 
     /** Is not used any more. */
     void retire() {
-        retired = true;
         RedisLink last;
         CompletableFuture<RedisLink> awaited;
         synchronized (this) {
+            retired = true;
             last = link();
             awaited = ready;
             ready = CompletableFuture.failedFuture(Replies.notSent("not connected to Redis"));

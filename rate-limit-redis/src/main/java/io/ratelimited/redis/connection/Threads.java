@@ -8,6 +8,7 @@ import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -21,8 +22,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a connection has from outside: the time, a timer, and threads. Nothing else in this package reads a clock, starts a
- * thread or draws a random number, so that a test can run a connection in one thread and on a time of its own. Whatever a
+ * What a connection has from outside: the time, a timer, and threads. Nothing else in this package reads the system's clock,
+ * starts a thread or draws a random number, so that a test can run a connection in one thread and on a time of its own. Whatever a
  * task throws, the threads go on.
  */
 public final class Threads implements AutoCloseable {
@@ -139,6 +140,27 @@ public final class Threads implements AutoCloseable {
         });
     }
 
+    /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
+    <T> T await(CompletableFuture<T> future, long timeoutNanos) throws ExecutionException {
+        long deadline = nanos() + timeoutNanos;
+        boolean interrupted = false;
+        try {
+            while (true) {
+                try {
+                    return future.get(Math.max(0, deadline - nanos()), TimeUnit.NANOSECONDS);
+                } catch (InterruptedException ex) {
+                    interrupted = true;
+                } catch (TimeoutException ex) {
+                    future.completeExceptionally(new TimeoutException("Redis did not decide in time"));
+                }
+            }
+        } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
     /**
      * Runs a task that does not block.
      *
@@ -167,9 +189,13 @@ public final class Threads implements AutoCloseable {
             try {
                 task.run();
             } catch (RuntimeException | Error ex) {
-                log(Level.DEBUG, () -> "a task of the limits on Redis failed", ex);
+                failed(ex);
             }
         }
+    }
+
+    void failed(Throwable failure) {
+        log(Level.DEBUG, () -> "a task of the limits on Redis failed", failure);
     }
 
     /**

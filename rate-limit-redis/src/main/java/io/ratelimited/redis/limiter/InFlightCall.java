@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.redis.connection.DeliveryKind;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
@@ -190,7 +191,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
-        limiter.connection().deliver(limiter.parameters().script(), key, this::registration, true);
+        limiter.connection()
+                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().script(), key, this::registration);
     }
 
     private @Nullable ScriptArguments registration() {
@@ -222,7 +224,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void deliverEnd(String attempt) {
         ScriptParameters parameters = limiter.parameters();
-        limiter.connection().deliver(parameters.script(), key, () -> arguments("cancel", parameters, attempt), true);
+        limiter.connection()
+                .deliver(DeliveryKind.END, parameters.script(), key, () -> arguments("cancel", parameters, attempt));
     }
 
     @Override
@@ -284,7 +287,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void settle(long permits) {
-        throw new UnsupportedOperationException("built next");
+        throw new UnsupportedOperationException("limit '" + limiter.limit().name()
+                + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
     }
 
     @Override

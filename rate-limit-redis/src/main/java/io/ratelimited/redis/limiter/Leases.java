@@ -33,12 +33,12 @@ final class Leases {
     private final double maxOvershoot;
     private final Cache<String, Hot> keys;
 
-    Leases(Ticker ticker, IntSupplier nodes, LimiterOptions options) {
+    Leases(Ticker ticker, IntSupplier nodes, double maxOvershoot, long maximumKeys) {
         this.ticker = ticker;
         this.nodes = nodes;
-        this.maxOvershoot = options.maxOvershoot();
+        this.maxOvershoot = maxOvershoot;
         this.keys = Caffeine.newBuilder()
-                .maximumSize(options.maximumKeys())
+                .maximumSize(maximumKeys)
                 .expireAfterAccess(Duration.ofSeconds(5))
                 .ticker(ticker::nanos)
                 .executor(Runnable::run)
@@ -77,6 +77,16 @@ final class Leases {
         }
     }
 
+    /** Takes back permits of a lease that has not ended; those of others stay spent. */
+    void giveBack(String key, long permits, ScriptReply taken) {
+        Hot hot = taken.source() == Source.LEASE ? keys.getIfPresent(key) : null;
+        if (hot != null) {
+            synchronized (hot) {
+                hot.left += hot.lease == taken.mark() ? permits : 0;
+            }
+        }
+    }
+
     /** What to ask for beside the calls of a key; null for nothing. */
     @Nullable
     Request request(String key, ScriptParameters parameters, long now) {
@@ -92,6 +102,8 @@ final class Leases {
             PermitRequest refund =
                     hot.left > 0 && hot.parameters == parameters ? PermitRequest.refund(hot.left, hot.mark) : null;
             hot.left = 0;
+            // What comes back from now on is of a lease that has ended.
+            hot.lease = new Lease();
             if (refund == null && hot.rate < HOT) {
                 return null;
             }
@@ -113,6 +125,14 @@ final class Leases {
         return (long) Math.min(Math.min(used, perNano * length / sharers), left / sharers);
     }
 
+    private static final class Lease {
+
+        @Override
+        public String toString() {
+            return "";
+        }
+    }
+
     /** A key. Guarded by itself. */
     private static final class Hot {
 
@@ -127,6 +147,9 @@ final class Leases {
         private long until;
 
         private String mark = "";
+        /** Marks the permits of one lease. Without a text, since the script cannot give them back one by one. */
+        private Object lease = new Lease();
+
         private long remaining;
         private long answeredAt;
         private long wholeAt;
@@ -142,7 +165,7 @@ final class Leases {
                 return null;
             }
             left -= permits;
-            return new ScriptReply(0, remaining + left, Math.max(0, wholeAt - now), "", current, Source.LEASE);
+            return new ScriptReply(0, remaining + left, Math.max(0, wholeAt - now), lease, current, Source.LEASE);
         }
 
         private void count(long permits, long now) {
@@ -157,29 +180,8 @@ final class Leases {
     }
 
     /** What one script call gives back and asks for in advance. */
-    static final class Request {
-
-        private final Hot hot;
-        private final ScriptParameters parameters;
-        private final @Nullable PermitRequest refund;
-        private final long size;
-        private final long sentAt;
-        private final long length;
-
-        private Request(
-                Hot hot,
-                ScriptParameters parameters,
-                @Nullable PermitRequest refund,
-                long size,
-                long sentAt,
-                long length) {
-            this.hot = hot;
-            this.parameters = parameters;
-            this.refund = refund;
-            this.size = size;
-            this.sentAt = sentAt;
-            this.length = length;
-        }
+    record Request(
+            Hot hot, ScriptParameters parameters, @Nullable PermitRequest refund, long size, long sentAt, long length) {
 
         /** What goes back, the calls, and what is wanted in advance. */
         List<PermitRequest> around(List<PermitRequest> batch) {

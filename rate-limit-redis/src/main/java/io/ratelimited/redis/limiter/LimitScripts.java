@@ -59,9 +59,10 @@ final class LimitScripts {
     /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */
     CompletableFuture<List<Object>> eval(ScriptParameters current, String key, ScriptArguments args) {
         String[] keys = {key};
-        return connection.eval(current.script(), keys, args).thenCompose(reply -> {
-            boolean foreign = reply.size() == 1 && reply.get(0) instanceof Long code && code == -1;
-            return foreign ? connection.eval(Script.ALL, keys, args) : CompletableFuture.completedFuture(reply);
-        });
+        return connection
+                .eval(current.script(), keys, args)
+                .thenCompose(reply -> Script.isForeign(reply)
+                        ? connection.eval(Script.ALL, keys, args)
+                        : CompletableFuture.completedFuture(reply));
     }
 }

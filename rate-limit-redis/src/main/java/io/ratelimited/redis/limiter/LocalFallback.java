@@ -5,21 +5,26 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
-import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import java.util.function.ObjLongConsumer;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Decides for a limit that counts over time by this node's share, while Redis does not. Buckets begin empty with each
  * outage and windows keep what they hold from one outage to the next, so that an outage gives nobody a burst again. What
- * is admitted here is charged in Redis as soon as that answers, for a bounded number of keys: those with the fewest permits
- * are forgotten first. Thread-safe.
+ * is admitted here, and what calls have used beyond what they had reserved, is charged in Redis as soon as that answers, for a
+ * bounded number of keys: those with the fewest permits are forgotten first. Thread-safe.
  */
 final class LocalFallback {
 
@@ -31,12 +36,16 @@ final class LocalFallback {
     private static final long NEXT_CHARGE_MILLIS = 20;
 
     private final LimiterContext context;
-    private final LimiterOptions options;
-    private final Charges charges;
-    /** Permits that were given away here, for each caller. Guarded by itself. */
-    private final Map<@Nullable String, Long> spent = new HashMap<>();
+    private final long maximumKeys;
+    private final Function<@Nullable String, String> names;
+    private final ObjLongConsumer<String> charges;
+    /** What is to be charged, by the key in Redis. */
+    private final ConcurrentHashMap<String, Spent> spent = new ConcurrentHashMap<>();
 
     private final AtomicBoolean chargeIsDue = new AtomicBoolean();
+    /** The callers with the fewest permits are being forgotten. */
+    private final AtomicBoolean forgetting = new AtomicBoolean();
+
     private Limit limit;
     private @Nullable InMemoryRateLimiter local;
     /** The outage and the number of nodes for which {@link #local} was made. */
@@ -44,23 +53,51 @@ final class LocalFallback {
 
     private int nodes;
 
-    /** Charges callers in Redis. */
-    interface Charges {
+    /**
+     * Permits of a key.
+     *
+     * @param batch what has the same one is charged by one command
+     * @param admitted given away here
+     * @param excess used by calls beyond what they had reserved
+     */
+    private record Spent(Object batch, long admitted, long excess) {
 
-        boolean isPossible(@Nullable String caller);
+        private Spent plus(Spent more) {
+            return new Spent(batch, sum(admitted, more.admitted), sum(excess, more.excess));
+        }
 
-        void take(@Nullable String caller, long permits);
+        private @Nullable Spent less(long unused) {
+            return admitted <= unused && excess == 0 ? null : new Spent(batch, Math.max(0, admitted - unused), excess);
+        }
+
+        private long permits() {
+            return sum(admitted, excess);
+        }
+
+        private static long sum(long a, long b) {
+            return a + b < 0 ? Long.MAX_VALUE : a + b;
+        }
     }
 
-    LocalFallback(LimiterContext context, LimiterOptions options, Limit limit, Charges charges) {
+    /**
+     * @param names the keys of callers in Redis
+     * @param charges takes permits of a key there
+     */
+    LocalFallback(
+            LimiterContext context,
+            Limit limit,
+            long maximumKeys,
+            Function<@Nullable String, String> names,
+            ObjLongConsumer<String> charges) {
         this.context = context;
-        this.options = options;
         this.limit = limit;
+        this.maximumKeys = maximumKeys;
+        this.names = names;
         this.charges = charges;
         // Loads classes that the first caller of an outage would have to wait for.
         Reservation unused =
                 InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
-        new LocalReservation(unused, null, 1).decision();
+        new LocalReservation(unused, "", 1, new Object()).decision();
         context.connection().onRecovery(() -> charge(true));
     }
 
@@ -70,8 +107,7 @@ final class LocalFallback {
         int sharers = context.nodes().getAsInt();
         boolean window = limit.algorithm().family() == Family.WINDOW;
         if (current == null || (outage != recoveries && !window)) {
-            current = InMemoryRateLimiter.startingEmpty(
-                    NodeShare.of(limit, sharers), context.ticker(), options.maximumKeys());
+            current = InMemoryRateLimiter.startingEmpty(NodeShare.of(limit, sharers), context.ticker(), maximumKeys);
         } else if (nodes != sharers) {
             current.update(NodeShare.of(limit, sharers));
         }
@@ -105,9 +141,7 @@ final class LocalFallback {
     }
 
     void reset(@Nullable String caller) {
-        synchronized (spent) {
-            spent.remove(caller);
-        }
+        spent.remove(names.apply(caller));
         InMemoryRateLimiter current = current();
         if (current != null) {
             current.reset(caller);
@@ -116,10 +150,9 @@ final class LocalFallback {
 
     Reservation reserve(@Nullable String caller, long permits, long maxWait) {
         Reservation decided = local().reserve(caller, permits, maxWait);
-        if (!decided.isRefused()) {
-            spend(caller, permits);
-        }
-        return new LocalReservation(decided, caller, permits);
+        String name = names.apply(caller);
+        Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
+        return new LocalReservation(decided, name, permits, batch);
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
@@ -139,17 +172,25 @@ final class LocalFallback {
                 Source.FALLBACK);
     }
 
-    private void spend(@Nullable String caller, long permits) {
-        synchronized (spent) {
-            spent.merge(caller, permits, (before, more) -> Math.max(before, before + more));
-            if (spent.size() > 2 * MOST_KEYS) {
-                List<Charge> dearest = dearest(spent);
-                spent.clear();
-                dearest.subList(0, MOST_KEYS).forEach(charge -> spent.put(charge.caller, charge.permits));
-            }
+    /** Charges in Redis what a call has used beyond what it had reserved, now or as soon as Redis answers. */
+    void charge(String name, long excess) {
+        if (context.connection().isDown(name)) {
+            spend(name, 0, excess);
+        } else {
+            charges.accept(name, excess);
+        }
+    }
+
+    /** Returns the batch with which the permits will be charged. */
+    private Object spend(String name, long admitted, long excess) {
+        Spent all = Objects.requireNonNull(spent.merge(name, new Spent(new Object(), admitted, excess), Spent::plus));
+        if (spent.size() > 2 * MOST_KEYS && !forgetting.getAndSet(true)) {
+            dearest(any -> true).skip(MOST_KEYS).forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
+            forgetting.set(false);
         }
         // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
         chargeAfter(CHARGE_MILLIS);
+        return all.batch;
     }
 
     private void chargeAfter(long millis) {
@@ -162,36 +203,33 @@ final class LocalFallback {
     }
 
     /**
-     * Takes in Redis what was given away here, the dearest first.
+     * Takes in Redis what was given away here, the dearest first. Callers go on meanwhile.
      *
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
     private void charge(boolean back) {
-        List<Charge> due = new ArrayList<>();
-        boolean isEmpty;
-        synchronized (spent) {
-            for (Charge charge : dearest(spent)) {
-                if (due.size() < MOST_CHARGES && (back || charges.isPossible(charge.caller))) {
-                    due.add(charge);
-                    spent.remove(charge.caller);
-                }
-            }
-            isEmpty = spent.isEmpty();
-        }
         long most = mostCharged();
-        due.forEach(charge -> charges.take(charge.caller, Math.min(most, charge.permits)));
-        if (!isEmpty) {
+        List<String> due = dearest(name -> back || !context.connection().isDown(name))
+                .limit(MOST_CHARGES)
+                .map(Map.Entry::getKey)
+                .toList();
+        for (String name : due) {
+            Spent charge = spent.remove(name);
+            if (charge != null) {
+                charges.accept(name, new Spent(charge.batch, Math.min(most, charge.admitted), charge.excess).permits());
+            }
+        }
+        if (!spent.isEmpty()) {
             chargeAfter(due.size() == MOST_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
         }
     }
 
-    private record Charge(@Nullable String caller, long permits) {}
-
-    private static List<Charge> dearest(Map<@Nullable String, Long> permits) {
-        List<Charge> all = new ArrayList<>();
-        permits.forEach((caller, count) -> all.add(new Charge(caller, count)));
-        all.sort(Comparator.comparingLong(Charge::permits).reversed());
-        return all;
+    private Stream<Map.Entry<String, Spent>> dearest(Predicate<String> wanted) {
+        return spent.entrySet().stream()
+                .filter(charge -> wanted.test(charge.getKey()))
+                .map(Map.Entry::copyOf)
+                .sorted(Map.Entry.comparingByValue(
+                        Comparator.comparingLong(Spent::permits).reversed()));
     }
 
     /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
@@ -206,14 +244,16 @@ final class LocalFallback {
     private final class LocalReservation implements Reservation {
 
         private final Reservation reservation;
-        private final @Nullable String caller;
+        private final String name;
         private final long permits;
+        private final Object batch;
         private final AtomicBoolean ended = new AtomicBoolean();
 
-        private LocalReservation(Reservation reservation, @Nullable String caller, long permits) {
+        private LocalReservation(Reservation reservation, String name, long permits, Object batch) {
             this.reservation = reservation;
-            this.caller = caller;
+            this.name = name;
             this.permits = permits;
+            this.batch = batch;
         }
 
         @Override
@@ -247,16 +287,28 @@ final class LocalFallback {
         }
 
         @Override
-        public void settle(long permits) {
-            throw new UnsupportedOperationException("built next");
+        public void settle(long cost) {
+            long excess = Permits.requireCharge(cost) - permits;
+            if (reservation.isRefused() || ended.getAndSet(true)) {
+                return;
+            }
+            reservation.settle(cost);
+            if (excess > 0) {
+                charge(name, excess);
+            } else {
+                giveBack(-excess);
+            }
+        }
+
+        /** What has been charged in Redis already stays charged: it may have lapsed there. */
+        private void giveBack(long unused) {
+            spent.computeIfPresent(name, (key, now) -> now.batch == batch ? now.less(unused) : now);
         }
 
         @Override
         public void cancel() {
             if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                synchronized (spent) {
-                    spent.computeIfPresent(caller, (key, before) -> before > permits ? before - permits : null);
-                }
+                giveBack(permits);
             }
             reservation.cancel();
         }

@@ -3,10 +3,10 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
-import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.ArrayList;
@@ -40,7 +40,7 @@ final class MultiLimitCall {
     MultiLimitCall(List<Claim> claims, LimiterContext context) {
         this.context = context;
         for (Claim claim : claims) {
-            RemoteLimiter.requirePermits(claim.permits());
+            Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
             parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
@@ -60,9 +60,7 @@ final class MultiLimitCall {
     /** The reservations of all claims, or a single refused one. */
     List<Reservation> reserve() {
         try {
-            return Replies.await(
-                    RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack),
-                    context.connection().timeoutNanos());
+            return context.connection().await(RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack));
         } catch (ExecutionException ex) {
             return withoutRedis(ex);
         }

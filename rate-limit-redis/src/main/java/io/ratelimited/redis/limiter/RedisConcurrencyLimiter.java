@@ -4,9 +4,12 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.Replies;
+import java.util.Iterator;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,19 +19,39 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
+    /** Calls that are registered at a time. */
+    private static final int MOST_REGISTRATIONS = 1_000;
+
+    private static final long NEXT_REGISTRATIONS_MILLIS = 20;
+
     private final ConcurrentHashMap<String, ConcurrencyQueue> queues = new ConcurrentHashMap<>();
     /** Calls in flight on this node by their ids, which gives tests one order. */
     private final ConcurrentHashMap<String, InFlightCall> live = new ConcurrentHashMap<>();
     /** Permits in flight on this node, for each key. */
     private final ConcurrentHashMap<String, Long> used = new ConcurrentHashMap<>();
 
-    public RedisConcurrencyLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
-        super(context, limit, options);
-        connection().onRecovery(() -> live.values().forEach(InFlightCall::register));
+    /**
+     * @param tier whose budgets these are; empty for the limit itself
+     * @param fallback as of {@link RemoteLimiter}
+     */
+    public RedisConcurrencyLimiter(
+            LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
+        super(context, limit, tier, fallback);
+        connection().onRecovery(() -> each(live.values().iterator(), InFlightCall::register));
         connection()
                 .every(
                         ScriptParameters.NODE_LEASE.toMillis() / 3,
-                        () -> live.values().forEach(InFlightCall::renew));
+                        () -> each(live.values().iterator(), InFlightCall::renew));
+    }
+
+    /** A bounded number at a time: of too many that are kept, always the same ones would be dropped. */
+    private void each(Iterator<InFlightCall> calls, Consumer<InFlightCall> task) {
+        for (int i = 0; i < MOST_REGISTRATIONS && calls.hasNext(); i++) {
+            task.accept(calls.next());
+        }
+        if (calls.hasNext()) {
+            connection().later(NEXT_REGISTRATIONS_MILLIS, () -> each(calls, task));
+        }
     }
 
     @Override

@@ -2,13 +2,16 @@ package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.redis.connection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,26 +26,28 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private final LocalFallback local;
     private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
 
-    public RedisRateLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
-        super(context, limit, options);
-        this.denials = new DenialCache(context.ticker(), options.maximumKeys());
-        this.leases = new Leases(context.ticker(), context.nodes(), options);
-        this.local = new LocalFallback(context, options, limit, new LocalFallback.Charges() {
-            @Override
-            public boolean isPossible(@Nullable String caller) {
-                return !connection().isDown(name(caller));
-            }
-
-            @Override
-            public void take(@Nullable String caller, long permits) {
-                charge(name(caller), permits);
-            }
-        });
+    /**
+     * @param tier whose budgets these are; empty for the limit itself
+     * @param fallback as of {@link RemoteLimiter}
+     * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none
+     * @param maximumKeys keys remembered in this process at the most
+     */
+    public RedisRateLimiter(
+            LimiterContext context,
+            Limit limit,
+            String tier,
+            Function<Throwable, @Nullable Boolean> fallback,
+            double maxOvershoot,
+            long maximumKeys) {
+        super(context, limit, tier, fallback);
+        this.denials = new DenialCache(context.ticker(), maximumKeys);
+        this.leases = new Leases(context.ticker(), context.nodes(), maxOvershoot, maximumKeys);
+        this.local = new LocalFallback(context, limit, maximumKeys, this::name, this::charge);
     }
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         String name = name(caller);
         ScriptReply known = known(name, permits, 0);
@@ -50,8 +55,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return known.admitted();
         }
         try {
-            return Replies.await(submit(name, permits, 0), connection().timeoutNanos())
-                    .admitted();
+            return connection().await(submit(name, permits, 0)).admitted();
         } catch (ExecutionException ex) {
             return !reserveWithoutRedis(caller, permits, 0, ex).isRefused();
         }
@@ -70,7 +74,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), reply, () -> giveBack(name, permits, reply));
+        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, excess -> {
+            if (excess > 0) {
+                local.charge(name, excess);
+            } else {
+                giveBack(name, -excess, reply);
+            }
+        });
     }
 
     /** What is decided without asking Redis; null when it has to be asked. */
@@ -125,35 +135,42 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     /**
-     * Takes permits that this node has given away while Redis was away, whatever the wait that results: nobody waits for
-     * it. Not repeated when the reply is lost.
+     * Takes permits that have been used already, into debt if need be. Nobody waits for it. Not repeated when the reply is
+     * lost.
      */
-    private void charge(String name, long permits) {
-        if (parameters().isConstant()) {
+    void charge(String name, long permits) {
+        ScriptParameters current = parameters();
+        if (current.isConstant()) {
             return;
         }
-        List<PermitRequest> call = List.of(new PermitRequest(permits, Long.MAX_VALUE));
-        connection().deliver(parameters().script(), name, () -> scripts().arguments("take", parameters(), call), false);
+        connection()
+                .deliver(
+                        DeliveryKind.CHARGE,
+                        current.script(),
+                        name,
+                        () -> current.addCost(scripts().begin("charge", current, 1), permits)
+                                .add(0));
         denials.forget(name);
     }
 
     /**
-     * Gives back what nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
+     * Gives back permits of a grant that nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
      * because permits given back twice would be permits too many.
      */
     void giveBack(String name, long permits, ScriptReply taken) {
         String mark = taken.mark().toString();
         if (mark.isEmpty()) {
+            leases.giveBack(name, permits, taken);
             return;
         }
         ScriptParameters then = taken.parameters();
         connection()
                 .deliver(
+                        DeliveryKind.GIVE_BACK,
                         then.script(),
                         name,
                         () -> then.addCost(scripts().begin("cancel", then, 1), permits)
-                                .add(mark),
-                        false);
+                                .add(mark));
         denials.forget(name);
     }
 
@@ -177,7 +194,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         local.reset(caller);
         String name = name(caller);
         try {
-            Replies.await(connection().delete(name), connection().timeoutNanos());
+            connection().await(connection().delete(name));
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {

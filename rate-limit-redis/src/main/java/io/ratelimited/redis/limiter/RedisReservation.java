@@ -1,29 +1,44 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.LongConsumer;
 
 /** Permits taken in Redis, or the refusal to. Its wait counts from the arrival of the reply: never too short. */
 final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
-    private final WaitingRoom waitingRoom;
-    private final Runnable giveBack;
-    /** When the call may go: {@link Ticker#nanos}. */
-    private final long deadline;
+    private enum End {
+        OPEN,
+        CANCELLED,
+        SETTLED
+    }
 
-    private final AtomicBoolean ended = new AtomicBoolean();
+    private final Ticker ticker;
+    private final WaitingRoom waitingRoom;
+    private final long permits;
+    private final LongConsumer charge;
+    /** When the reply was here: {@link Ticker#nanos}. */
+    private final long decidedAt;
+
+    private final AtomicReference<End> end = new AtomicReference<>(End.OPEN);
     private volatile ScriptReply reply;
 
-    /** @param giveBack runs once at the most, if the call was admitted */
-    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, ScriptReply reply, Runnable giveBack) {
+    /**
+     * @param charge takes permits in addition, or gives back those of a negative number; runs once at the most, if the call
+     *     was admitted
+     */
+    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, long permits, ScriptReply reply, LongConsumer charge) {
+        this.ticker = ticker;
         this.waitingRoom = waitingRoom;
-        this.giveBack = giveBack;
+        this.permits = permits;
+        this.charge = charge;
         this.reply = reply;
-        this.deadline = reply.outcome() > 0 ? ticker.nanos() + reply.outcome() : 0;
+        this.decidedAt = ticker.nanos();
     }
 
     @Override
@@ -44,18 +59,18 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     @Override
     public boolean await() throws InterruptedException {
         long wait = reply.outcome();
-        return wait > 0 ? waitingRoom.await(deadline, this) : wait == 0;
+        return wait > 0 ? waitingRoom.await(decidedAt + wait, this) : wait == 0;
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         long wait = reply.outcome();
-        return wait > 0 ? waitingRoom.awaitAsync(deadline, this) : CompletableFuture.completedFuture(wait == 0);
+        return wait > 0 ? waitingRoom.awaitAsync(decidedAt + wait, this) : CompletableFuture.completedFuture(wait == 0);
     }
 
     @Override
     public boolean mayGo() {
-        return !ended.get();
+        return end.get() != End.CANCELLED;
     }
 
     @Override
@@ -67,8 +82,18 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        if (reply.admitted() && ended.compareAndSet(false, true)) {
-            giveBack.run();
+        if (reply.admitted() && end.compareAndSet(End.OPEN, End.CANCELLED)) {
+            charge.accept(-permits);
+        }
+    }
+
+    @Override
+    public void settle(long cost) {
+        long excess = Permits.requireCharge(cost) - permits;
+        ScriptReply decided = reply;
+        if (decided.admitted() && end.compareAndSet(End.OPEN, End.SETTLED) && excess != 0) {
+            reply = decided.settled(excess, ticker.nanos() - decidedAt);
+            charge.accept(excess);
         }
     }
 

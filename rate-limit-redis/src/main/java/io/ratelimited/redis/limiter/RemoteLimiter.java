@@ -4,6 +4,7 @@ import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.GuardedConnection;
@@ -14,6 +15,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -24,13 +26,20 @@ import org.jspecify.annotations.Nullable;
 abstract class RemoteLimiter implements JointRateLimiter {
 
     private final LimiterContext context;
-    private final LimiterOptions options;
+    private final String tier;
+    private final Function<Throwable, @Nullable Boolean> fallback;
     private final LimitScripts scripts;
     private final WaitingRoom waitingRoom;
 
-    RemoteLimiter(LimiterContext context, Limit limit, LimiterOptions options) {
+    /**
+     * @param tier whose budgets these are; empty for the limit itself
+     * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
+     *     by its share of the limit; throws when calls fail then
+     */
+    RemoteLimiter(LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         this.context = context;
-        this.options = options;
+        this.tier = tier;
+        this.fallback = fallback;
         this.scripts = new LimitScripts(context, limit);
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
     }
@@ -67,7 +76,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     String name(@Nullable String caller) {
-        return context.keys().of(limit().name(), options.tier(), caller);
+        return context.keys().of(limit().name(), tier, caller);
     }
 
     @Override
@@ -77,7 +86,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
@@ -85,8 +94,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return asked.join();
         }
         try {
-            return Replies.await(
-                    orGivenBack(asked, Reservation::cancel), connection().timeoutNanos());
+            return connection().await(orGivenBack(asked, Reservation::cancel));
         } catch (ExecutionException ex) {
             return reserveWithoutRedis(caller, permits, maxWait, ex);
         }
@@ -94,7 +102,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
@@ -132,11 +140,10 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        requirePermits(permits);
+        Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         try {
-            return Replies.await(
-                    peekInRedis(caller, permits, maxWaitNanos), connection().timeoutNanos());
+            return connection().await(peekInRedis(caller, permits, maxWaitNanos));
         } catch (ExecutionException ex) {
             return peekWithoutRedis(caller, permits, maxWaitNanos, ex);
         }
@@ -163,7 +170,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, fixed, () -> {});
+                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, uncounted -> {});
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */
@@ -175,7 +182,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     /** What is decided about every call while Redis is away; null when this process decides. */
     @Nullable
     ScriptReply fixed(Throwable failure) {
-        Boolean admits = options.fallback().decide(limit().name(), Replies.cause(failure));
+        Boolean admits = fallback.apply(Replies.cause(failure));
         return admits == null
                 ? null
                 : ScriptReply.local(admits ? 0 : ScriptReply.UNKNOWN, admits ? 1 : 0, parameters());
@@ -210,11 +217,5 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public int waiting() {
         return waitingRoom.size();
-    }
-
-    static void requirePermits(long permits) {
-        if (permits < 1) {
-            throw new IllegalArgumentException("permits must be at least 1: " + permits);
-        }
     }
 }

@@ -29,6 +29,9 @@ final class ScriptParameters {
     /** The longest time anyone waits, in microseconds: as in the scripts. */
     static final long FAR = (1L << 60) / 1000;
 
+    /** The largest count of permits: as in the scripts. */
+    private static final long MOST = 1L << 52;
+
     private static final BigInteger MOST_PARTS = BigInteger.ONE.shiftLeft(40);
     private static final BigInteger MOST_STEP = BigInteger.ONE.shiftLeft(52);
     /** A call without a lease of its own counts so long after its node was last heard of. */
@@ -47,6 +50,9 @@ final class ScriptParameters {
 
     private final long one;
     private final BigInteger step;
+    /** What a bucket holds, in whole permits. */
+    private final long stored;
+
     private final Cost depth;
     private final double mostPermits;
 
@@ -73,7 +79,8 @@ final class ScriptParameters {
         this.step = exact;
         boolean stores =
                 limit.algorithm().uses(Attribute.BURST) && !limit.algorithm().queues();
-        this.depth = !stores ? new Cost(0, 0) : limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(limit.burst());
+        this.stored = !stores ? 0 : limit.storesOneSecond() ? permitsInASecond() : limit.burst();
+        this.depth = limit.storesOneSecond() ? new Cost(SECOND, 0) : cost(stored);
         this.mostPermits = limit.algorithm().uses(Attribute.WARMUP)
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
@@ -147,7 +154,7 @@ final class ScriptParameters {
         add(pays ? 1 : 0);
         parameters.add(ORIGIN);
         parameters.add(step.toString());
-        add(limit.storesOneSecond() ? permitsInASecond() : limit.burst());
+        add(queues ? limit.burst() : stored);
     }
 
     /** What can be stored, if it is not the number in the rate. */
@@ -263,10 +270,25 @@ final class ScriptParameters {
                 : new Cost(both[0].longValue(), both[1].longValue());
     }
 
-    /** Appends permits and what they cost. */
+    /** What permits cost, in nanoseconds. */
+    long nanos(long permits) {
+        Cost cost = cost(permits);
+        return cost.micros * 1000 + (cost.parts * 1000 + one - 1) / one;
+    }
+
+    /** Permits left of a budget that follows virtual time and is whole after so many nanoseconds. */
+    long remaining(long whole) {
+        // Scripts round that time up, by two microseconds at the most.
+        double left = stored - Math.max(0, whole - 2_000) / (1_000.0 * step() / one);
+        // Where the next caller pays, one call goes on credit beside what is stored.
+        long credit = limit.algorithm().family() == Family.PACED ? 1 : 0;
+        return left < 0 ? 0 : (long) left + credit;
+    }
+
+    /** Appends permits and what they cost. Scripts count no more than {@link #MOST}, which no call could tell from more. */
     ScriptArguments addCost(ScriptArguments args, long permits) {
         Cost cost = cost(permits);
-        return args.add(permits).add(cost.micros).add(cost.parts);
+        return args.add(Math.min(MOST, permits)).add(cost.micros).add(cost.parts);
     }
 
     /**

@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import java.time.Duration;
@@ -118,6 +119,32 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
                 reply.get(index + 3).toString(),
                 parameters,
                 Source.REDIS);
+    }
+
+    /**
+     * The decision with the budget as it is by what this node knows.
+     *
+     * @param excess permits that were taken since; those of a negative number were given back
+     * @param elapsed nanoseconds since the decision
+     */
+    ScriptReply settled(long excess, long elapsed) {
+        if (parameters.isConstant() || source == Source.FALLBACK) {
+            return this;
+        }
+        if (parameters.limit().algorithm().family() == Family.WINDOW) {
+            long most = parameters.limit().capacity();
+            long left = Math.max(0, Math.min(most, remaining - Math.min(excess, most)));
+            // What is taken counts from now on, unless windows follow the calendar.
+            boolean begins = excess > 0 && !parameters.limit().algorithm().followsCalendar();
+            return budget(left, left == most ? 0 : begins ? reset : Math.max(0, reset - elapsed));
+        }
+        long cost = parameters.nanos(Math.abs(excess));
+        long whole = Math.max(0, Math.max(0, reset - elapsed) + (excess > 0 ? cost : -cost));
+        return budget(parameters.remaining(whole), whole);
+    }
+
+    private ScriptReply budget(long left, long whole) {
+        return new ScriptReply(outcome, left, whole, mark, parameters, source);
     }
 
     boolean admitted() {

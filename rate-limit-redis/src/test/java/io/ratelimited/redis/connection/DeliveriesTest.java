@@ -6,8 +6,9 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.UnaryOperator;
+import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -36,7 +37,7 @@ class DeliveriesTest {
 
     private void deliverMany() {
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new, true);
+            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new);
         }
     }
 
@@ -63,22 +64,92 @@ class DeliveriesTest {
 
     @Test
     void areUnderWayInABoundedNumberAfterAnOutage() {
-        CompletableFuture<List<Object>> unanswered =
-                connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
+        outage();
+        deliverMany();
+        assertThat(one.keys).isEmpty();
+        recovery();
+        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(one.keys).isEqualTo(all());
+    }
+
+    @Test
+    void aCommandWhoseArgumentsCannotBeMadeHoldsUpNoOther() {
+        outage();
+        for (int i = 0; i < MANY; i++) {
+            connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/broken", DeliveriesTest::broken);
+        }
+        deliverMany();
+        recovery();
+        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/broken", DeliveriesTest::broken);
+        assertThat(one.keys).isEqualTo(all());
+    }
+
+    @Test
+    void whatNeedNotBeSentAnyMoreHoldsUpNoOther() {
+        outage();
+        for (int i = 0; i < MANY; i++) {
+            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/ended", () -> null);
+        }
+        deliverMany();
+        recovery();
+        answerAll();
+        assertThat(one.keys).isEqualTo(all());
+    }
+
+    private static ScriptArguments broken() {
+        throw new IllegalStateException("no arguments");
+    }
+
+    private void outage() {
+        connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
         clock.advance(Duration.ofMillis(50));
-        assertThat(unanswered).isCompletedExceptionally();
         assertThat(connection.isDown("one:1/a")).isTrue();
         one.asked.clear();
         one.keys.clear();
-        deliverMany();
-        assertThat(one.keys).isEmpty();
+        one.scripts.clear();
+    }
+
+    private void recovery() {
         while (one.probes.isEmpty()) {
             clock.advance(Duration.ofMillis(10));
         }
         one.probes.remove().complete(List.of());
         assertThat(connection.isDown("one:1/a")).isFalse();
-        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
-        assertThat(one.keys).isEqualTo(all());
+    }
+
+    @Test
+    void whatAnotherAlgorithmHasStoredIsChargedByTheScriptThatKnowsAll() {
+        connection.deliver(DeliveryKind.CHARGE, Script.FIXED_WINDOW, "one:1/a", ScriptArguments::new);
+        one.asked.remove().complete(List.of(-1L));
+        one.answer();
+        assertThat(one.scripts).containsExactly(Script.FIXED_WINDOW, Script.ALL);
+        assertThat(one.asked).isEmpty();
+    }
+
+    @Test
+    void whatCostsMostIsDroppedLast() {
+        List<String> warnings = new CopyOnWriteArrayList<>();
+        Logger logger = Logger.getLogger("io.ratelimited.redis.RedisBackend");
+        logger.setFilter(line -> !warnings.add(line.getMessage()));
+        try {
+            outage();
+            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/end", ScriptArguments::new);
+            connection.deliver(DeliveryKind.GIVE_BACK, Script.CONCURRENCY, "one:1/back", ScriptArguments::new);
+            connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/charge", ScriptArguments::new);
+            for (int i = 0; i < Deliveries.MOST; i++) {
+                connection.deliver(DeliveryKind.REGISTRATION, Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new);
+            }
+            recovery();
+            answerAll();
+        } finally {
+            logger.setFilter(null);
+        }
+        assertThat(one.keys)
+                .hasSize(Deliveries.MOST)
+                .startsWith("one:1/end", "one:1/back", "one:1/charge", "one:1/3")
+                .endsWith("one:1/" + (Deliveries.MOST - 1));
+        assertThat(warnings).filteredOn(line -> line.contains("20000")).hasSize(1);
     }
 
     /** Else each reply would go through all of them on the thread that reads the replies. */
@@ -96,7 +167,7 @@ class DeliveriesTest {
         deliverMany();
         int before = servers.lookUps;
         for (int i = 0; i < 10; i++) {
-            connection.deliver(Script.CONCURRENCY, "two:2/" + i, ScriptArguments::new, true);
+            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "two:2/" + i, ScriptArguments::new);
             two.answer();
         }
         assertThat(servers.lookUps - before).isLessThan(MANY);

@@ -8,6 +8,7 @@ import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
@@ -151,9 +152,9 @@ class GuardedConnectionTest {
     @Test
     void aPrimaryThatTakesOverFromOneThatIsAwayIsToldFirstWhatMustNotBeLost() {
         connection.onRecovery(
-                () -> connection.deliver(Script.HEARTBEAT, "new:3/registered", ScriptArguments::new, true));
+                () -> connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "new:3/registered", ScriptArguments::new));
         silence("one:1/a");
-        connection.deliver(Script.HEARTBEAT, "new:3/ended", ScriptArguments::new, true);
+        connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "new:3/ended", ScriptArguments::new);
         servers.primaries.remove("one:1");
         servers.primaries.add("new:3");
         clock.advance(LOOK);
@@ -228,6 +229,50 @@ class GuardedConnectionTest {
     }
 
     @Test
+    void aCommandWhoseTimeEndsWhileItIsSentIsTakenBack() {
+        CompletableFuture<List<Object>> reply = ask("one:1/a");
+        two.whileSending = () -> clock.advance(TIMEOUT);
+        one.fail("MOVED 1 two:2");
+        assertThat(reply).isCompletedExceptionally();
+        assertThat(two.asked.remove()).isCancelled();
+    }
+
+    @Test
+    void aConnectionThatIsMadeWhileItsServerIsRetiredIsClosed() throws InterruptedException {
+        Threads threads = new Threads(clock, Runnable::run, Runnable::run);
+        Server server = new Server("new:3", servers, threads, TIMEOUT.toNanos(), null);
+        Thread connecting = new Thread(server::connect);
+        synchronized (server) {
+            connecting.start();
+            while (connecting.getState() != Thread.State.BLOCKED && connecting.isAlive()) {
+                Thread.onSpinWait();
+            }
+            server.retire();
+        }
+        connecting.join();
+        assertThat(server.link()).isNull();
+        assertThat(last("new:3").closed).isTrue();
+    }
+
+    @Test
+    void whatAnOlderSearchFindsDoesNotReplaceWhatANewerOneHasFound() {
+        servers.holding = true;
+        Threads threads = new Threads(clock, Runnable::run, Runnable::run);
+        Primaries primaries = new Primaries(
+                servers,
+                threads,
+                new Health(threads),
+                address -> new Server(address, servers, threads, TIMEOUT.toNanos(), null));
+        primaries.discover();
+        clock.advance(LOOK);
+        primaries.discover();
+        servers.searches.get(1).complete(Set.of("new:3"));
+        servers.searches.get(0).complete(Set.of("one:1"));
+        assertThat(primaries.all()).extracting(Server::address).containsExactly("new:3");
+        assertThat(last("new:3").closed).isFalse();
+    }
+
+    @Test
     void aConnectionThatBreaksIsReplacedAtOnceAndIsNoOutage() {
         one.breakOff();
         assertThat(one.closed).isTrue();
@@ -257,12 +302,12 @@ class GuardedConnectionTest {
         connection.onRecovery(() -> {
             order.addAll(one.keys.subList(1, one.keys.size()));
             assertThat(connection.isDown("one:1/a")).isTrue();
-            connection.deliver(Script.HEARTBEAT, "one:1/registered", ScriptArguments::new, true);
+            connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "one:1/registered", ScriptArguments::new);
         });
         silence("one:1/a");
-        connection.deliver(Script.HEARTBEAT, "one:1/ended", ScriptArguments::new, true);
-        connection.deliver(Script.HEARTBEAT, "one:1/nothing", () -> null, true);
-        connection.deliver(Script.HEARTBEAT, "two:2/other", ScriptArguments::new, true);
+        connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "one:1/ended", ScriptArguments::new);
+        connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "one:1/nothing", () -> null);
+        connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "two:2/other", ScriptArguments::new);
         assertThat(two.keys).containsExactly("two:2/other");
         one.probes.remove().complete(List.of(1L));
         assertThat(order).containsExactly("one:1/ended");
@@ -271,8 +316,8 @@ class GuardedConnectionTest {
 
     @Test
     void whatMayHaveRunIsDeliveredAgainOnlyIfThatDoesNoHarm() {
-        connection.deliver(Script.HEARTBEAT, "one:1/twice", ScriptArguments::new, true);
-        connection.deliver(Script.HEARTBEAT, "one:1/once", ScriptArguments::new, false);
+        connection.deliver(DeliveryKind.END, Script.HEARTBEAT, "one:1/twice", ScriptArguments::new);
+        connection.deliver(DeliveryKind.CHARGE, Script.HEARTBEAT, "one:1/once", ScriptArguments::new);
         clock.advance(TIMEOUT);
         clock.advance(LOOK);
         last("one:1").probes.remove().complete(List.of(1L));

@@ -17,6 +17,10 @@ final class ScriptedServers implements RedisConnector {
     final List<Link> links = new ArrayList<>();
     /** Connections are refused. */
     boolean refusing;
+    /** Searches for the primaries are answered by the test. */
+    boolean holding;
+
+    final List<CompletableFuture<Set<String>>> searches = new ArrayList<>();
     /** How often the address of a key was looked up. */
     int lookUps;
     /** Runs before each attempt to connect. */
@@ -38,6 +42,11 @@ final class ScriptedServers implements RedisConnector {
 
     @Override
     public CompletionStage<Set<String>> discover() {
+        if (holding) {
+            CompletableFuture<Set<String>> search = new CompletableFuture<>();
+            searches.add(search);
+            return search;
+        }
         return CompletableFuture.completedFuture(new LinkedHashSet<>(primaries));
     }
 
@@ -77,6 +86,10 @@ final class ScriptedServers implements RedisConnector {
         final Deque<CompletableFuture<List<Object>>> asked = new ArrayDeque<>();
         /** The first key of each script that was not a probe. */
         final List<String> keys = new ArrayList<>();
+        /** Those scripts. */
+        final List<Script> scripts = new ArrayList<>();
+        /** Runs while such a script is sent. */
+        Runnable whileSending = () -> {};
 
         private final CompletableFuture<Void> broken = new CompletableFuture<>();
         boolean closed;
@@ -104,7 +117,9 @@ final class ScriptedServers implements RedisConnector {
                 probes.add(reply);
             } else {
                 keys.add(on[0]);
+                scripts.add(script);
                 asked.add(reply);
+                whileSending.run();
             }
             return reply;
         }

@@ -179,7 +179,10 @@ class ScriptModelTest {
             List<ScriptReply> verdicts = pair.ask(limit.name() + " step " + step, calls);
             int given = random.nextInt(count);
             if (verdicts.get(given).admitted() && random.nextInt(3) == 0) {
-                pair.giveBack(calls.get(given), verdicts.get(given));
+                pair.giveBack(1 + random.nextLong(calls.get(given).permits()), verdicts.get(given));
+            }
+            if (random.nextInt(10) == 0) {
+                pair.charge(random.nextInt(10) == 0 ? Long.MAX_VALUE >> random.nextInt(50) : 1L + random.nextInt(9));
             }
         }
     }
@@ -214,8 +217,7 @@ class ScriptModelTest {
 
         private Pair(Limit limit) {
             LimiterContext context = RedisServers.context(REDIS.backend(ticker));
-            LimiterOptions options = new LimiterOptions("", (name, failure) -> null, 0, 1_000_000);
-            this.limiter = new RedisRateLimiter(context, limit, options);
+            this.limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000_000);
             this.scripts = limiter.scripts();
         }
 
@@ -253,9 +255,14 @@ class ScriptModelTest {
             return List.of(verdicts);
         }
 
-        private void giveBack(PermitRequest call, ScriptReply verdict) {
-            limiter.giveBack(TOGETHER, call.permits(), verdict);
-            limiter.giveBack(ALONE, call.permits(), verdict);
+        private void giveBack(long permits, ScriptReply verdict) {
+            limiter.giveBack(TOGETHER, permits, verdict);
+            limiter.giveBack(ALONE, permits, verdict);
+        }
+
+        private void charge(long permits) {
+            limiter.charge(TOGETHER, permits);
+            limiter.charge(ALONE, permits);
         }
     }
 
@@ -284,7 +291,7 @@ class ScriptModelTest {
             long period = limit.rate().period().toNanos() / 1000;
             for (int step = 0; step < steps; step++) {
                 String where = limit.name() + " seed " + seed + " step " + step;
-                switch (random.nextInt(8)) {
+                switch (random.nextInt(10)) {
                     case 0 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period * 2));
                     case 1, 2 -> ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 10));
                     case 3 -> {
@@ -302,9 +309,24 @@ class ScriptModelTest {
                         }
                     }
                     case 5 -> same(where, model.peek(null, 2, 0), redis.peek(null, 2, 0));
+                    case 6 -> {
+                        if (!taken.isEmpty()) {
+                            Reservation[] pair = taken.remove(random.nextInt(taken.size()));
+                            long cost = cost();
+                            pair[0].settle(cost);
+                            pair[1].settle(cost);
+                            same(where + " settled for " + cost, model.peek(null, 1, 0), redis.peek(null, 1, 0));
+                        }
+                    }
                     default -> reserve(where, period);
                 }
             }
+        }
+
+        /** Less than was reserved, the same, more, and rarely far more. */
+        private long cost() {
+            long most = Math.min(300, limit.rate().permits());
+            return random.nextInt(20) == 0 ? random.nextLong(3 * most) : random.nextInt(6);
         }
 
         private void reserve(String where, long period) {

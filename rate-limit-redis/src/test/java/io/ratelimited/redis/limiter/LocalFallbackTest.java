@@ -1,0 +1,227 @@
+package io.ratelimited.redis.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.SentArguments;
+import io.ratelimited.redis.connection.Threads;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/** What Redis hears of what a node has admitted by itself. In one thread, on a time that the test moves. */
+class LocalFallbackTest {
+
+    private static final Duration CHARGE = Duration.ofMillis(500);
+    private static final Duration RENEWAL = Duration.ofSeconds(10);
+
+    private final ManualTicker clock = new ManualTicker();
+    private final OneServer server = new OneServer();
+    private final KeyNames keys = new KeyNames("rl");
+    private final GuardedConnection connection = new GuardedConnection(
+            server,
+            keys,
+            Duration.ofMillis(50).toNanos(),
+            clock,
+            new Threads(clock, Runnable::run, Runnable::run),
+            false,
+            UnaryOperator.identity());
+    private final AtomicInteger ids = new AtomicInteger();
+    private final LimiterContext context = new LimiterContext(
+            connection,
+            keys,
+            clock,
+            Runnable::run,
+            () -> "call" + ids.incrementAndGet(),
+            () -> 1,
+            () -> 0,
+            IllegalStateException::new);
+    private final RedisRateLimiter limiter = new RedisRateLimiter(
+            context, Limit.of("limit", Algorithm.FIXED_WINDOW).rate("100/d").build(), "", failure -> null, 0, 100_000);
+
+    /** One script call. */
+    private record Sent(Script script, String key, List<String> words) {
+
+        private String permits() {
+            return words.get(words.size() - 4);
+        }
+    }
+
+    /** A server whose scripts are answered by the test. */
+    private static final class OneServer implements RedisConnector, RedisLink {
+
+        private final List<Sent> sent = new ArrayList<>();
+        private final Deque<CompletableFuture<List<Object>>> asked = new ArrayDeque<>();
+        private Runnable whileLookingUp = () -> {};
+
+        private void answer() {
+            while (!asked.isEmpty()) {
+                asked.remove().complete(List.of());
+            }
+        }
+
+        @Override
+        public CompletionStage<Set<String>> discover() {
+            return CompletableFuture.completedFuture(Set.of(""));
+        }
+
+        @Override
+        public String address(String key) {
+            whileLookingUp.run();
+            return "";
+        }
+
+        @Override
+        public CompletionStage<RedisLink> connect(String address) {
+            return CompletableFuture.completedFuture(this);
+        }
+
+        @Override
+        public boolean isCluster() {
+            return false;
+        }
+
+        @Override
+        public CompletionStage<List<Object>> eval(Script script, String[] on, ScriptArguments args, boolean asking) {
+            List<String> words = SentArguments.of(args).stream()
+                    .map(word -> new String(word, StandardCharsets.UTF_8))
+                    .toList();
+            CompletableFuture<List<Object>> reply = new CompletableFuture<>();
+            sent.add(new Sent(script, on[0], words));
+            asked.add(reply);
+            return reply;
+        }
+
+        @Override
+        public CompletionStage<List<Object>> time() {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public CompletionStage<Long> delete(String key) {
+            throw new UnsupportedOperationException();
+        }
+
+        @Override
+        public void onBreak(Runnable task) {}
+
+        @Override
+        public void close() {}
+    }
+
+    @AfterEach
+    void close() {
+        connection.close();
+    }
+
+    @Test
+    void noCallerWaitsWhileOthersAreCharged() {
+        limiter.reserveLocally("one", 1, 0);
+        List<Boolean> meanwhile = new ArrayList<>();
+        server.whileLookingUp = () -> {
+            server.whileLookingUp = () -> {};
+            Thread caller = new Thread(() -> limiter.reserveLocally("two", 1, 0));
+            caller.start();
+            try {
+                caller.join(10_000);
+            } catch (InterruptedException ex) {
+                throw new IllegalStateException(ex);
+            }
+            meanwhile.add(!caller.isAlive());
+        };
+        clock.advance(CHARGE);
+        assertThat(meanwhile).containsExactly(true);
+        server.answer();
+        clock.advance(CHARGE);
+        assertThat(server.sent)
+                .extracting(Sent::key)
+                .containsExactlyInAnyOrder(limiter.name("one"), limiter.name("two"));
+    }
+
+    @Test
+    void theDearestAreChargedFirstAndWhatWasGivenBackIsNot() {
+        limiter.reserveLocally("one", 1, 0);
+        limiter.reserveLocally("three", 3, 0);
+        limiter.reserveLocally("two", 1, 0);
+        limiter.reserveLocally("two", 1, 0);
+        limiter.reserveLocally("none", 1, 0).cancel();
+        limiter.reserveLocally(null, 5, 0);
+        clock.advance(CHARGE);
+        assertThat(server.sent)
+                .extracting(Sent::key)
+                .containsExactly(limiter.name(null), limiter.name("three"), limiter.name("two"), limiter.name("one"));
+        assertThat(server.sent).extracting(Sent::permits).containsExactly("5", "3", "2", "1");
+    }
+
+    @Test
+    void ofMoreCallersThanAreRememberedTheDearestAre() {
+        for (int i = 0; i < 20_002; i++) {
+            limiter.reserveLocally("caller" + i, i % 2 + 1, 0);
+        }
+        clock.advance(CHARGE);
+        for (int i = 0; i < 20; i++) {
+            server.answer();
+            clock.advance(Duration.ofMillis(20));
+        }
+        assertThat(server.sent)
+                .extracting(Sent::permits)
+                .hasSizeBetween(10_000, 10_002)
+                .startsWith("2");
+        assertThat(server.sent.subList(0, 9_999))
+                .allMatch(charge -> charge.permits().equals("2"));
+    }
+
+    @Test
+    void aChargeThatWaitsIsSentAsItWasMeantWhenTheAlgorithmChanges() {
+        for (int i = 0; i < 300; i++) {
+            limiter.reserveLocally("caller" + i, 1, 0);
+        }
+        clock.advance(CHARGE);
+        limiter.update(Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("100/d").build());
+        server.answer();
+        assertThat(server.sent)
+                .hasSize(300)
+                .allMatch(charge -> charge.script == Script.FIXED_WINDOW
+                        && charge.words.get(3).equals("f"));
+    }
+
+    @Test
+    void moreCallsInFlightThanAreKeptForRedisAreAllRegistered() {
+        int calls = 20_500;
+        RedisConcurrencyLimiter flights = new RedisConcurrencyLimiter(
+                context,
+                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(calls).build(),
+                "",
+                failure -> null);
+        for (int i = 0; i < calls; i++) {
+            assertThat(flights.reserveLocally("key", 1, 0).isRefused()).isFalse();
+        }
+        clock.advance(RENEWAL);
+        for (int i = 0; i < 30; i++) {
+            server.answer();
+            clock.advance(Duration.ofMillis(20));
+        }
+        assertThat(server.sent.stream()
+                        .map(call -> call.words.get(call.words.size() - 3))
+                        .distinct())
+                .hasSize(calls);
+    }
+}
