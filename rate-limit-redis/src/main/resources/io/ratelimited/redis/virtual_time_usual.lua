@@ -1,12 +1,14 @@
 -- Beginning of the script of virtual_time.lua: the usual calls, in few steps. Callers who want the same, given once, take
 -- permits of one bucket that pays for itself, as it was stored under these parameters. Each decision follows from the state
--- before the first. Whatever else is asked goes on below, where it is explained.
+-- before the first. The same may be asked about several keys, each decided by itself. Whatever else is asked about one key goes
+-- on below, where it is explained; of several keys, such a one is left as it was, to be asked about alone.
 --
 -- Every microsecond counts here: text becomes a number by adding 0, and the expiry is text, as SET would write it slower.
 --
--- KEYS   one
+-- KEYS   one or several
 -- ARGV   as in decide.lua, for one limit and equal calls
--- reply  now; V and its part before the first, epoch, how many are admitted: none behind the first who is not
+-- reply  now; V and its part before the first, epoch, how many are admitted: none behind the first who is not. For several keys
+--        such a reply for each, or -1 for one that is left
 
 local longest = #ARGV == 20 and ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and tonumber(ARGV[20])
 if longest then
@@ -18,59 +20,65 @@ if longest then
   if depth_part > 0 then
     low, low_part = low - 1, one - depth_part
   end
-  local value = pcall('GET', KEYS[1])
-  local v, part, epoch, written = nil, 0, now, nil
-  if not value then
-    v, part = low, low_part
-  elseif type(value) == 'string' and sub(value, 1, at - 1) == meta then
-    local size = #value - at
-    if size == 13 then
-      v, epoch = unpack('>I7I7', value, at)
-    elseif size == 18 then
-      v, epoch, part = unpack('>I7I7I5', value, at)
-    elseif size == 20 then
-      v, epoch, written = unpack('>I7I7I7', value, at)
-    elseif size == 25 then
-      v, epoch, part, written = unpack('>I7I7I5I7', value, at)
-    end
-    if v and (written or v) > now then
-      -- The clock has stepped back.
-      v = nil
-    elseif v and (v < low or (v == low and part < low_part)) then
+  local replies = {}
+  for i, key in ipairs(KEYS) do
+    replies[i] = -1
+    local value = pcall('GET', key)
+    local v, part, epoch, written = nil, 0, now, nil
+    if not value then
       v, part = low, low_part
+    elseif type(value) == 'string' and sub(value, 1, at - 1) == meta then
+      local size = #value - at
+      if size == 13 then
+        v, epoch = unpack('>I7I7', value, at)
+      elseif size == 18 then
+        v, epoch, part = unpack('>I7I7I5', value, at)
+      elseif size == 20 then
+        v, epoch, written = unpack('>I7I7I7', value, at)
+      elseif size == 25 then
+        v, epoch, part, written = unpack('>I7I7I5I7', value, at)
+      end
+      if v and (written or v) > now then
+        -- The clock has stepped back.
+        v = nil
+      elseif v and (v < low or (v == low and part < low_part)) then
+        v, part = low, low_part
+      end
     end
-  end
-  if v and (now - v + 1) * one < 9007199254740992 then
-    local after, after_part, taken = v + calls * a, part + calls * b, calls
-    if after_part >= one then
-      local carry = floor(after_part / one)
-      after, after_part = after + carry, after_part - carry * one
-    end
-    if after - now + (after_part > 0 and 1 or 0) > longest then
-      after, after_part, taken = v, part, 0
-      for call = 1, calls do
-        local then_v, then_part = after + a, after_part + b
-        if then_part >= one then
-          then_v, then_part = then_v + 1, then_part - one
+    if v and (now - v + 1) * one < 9007199254740992 then
+      local after, after_part, taken = v + calls * a, part + calls * b, calls
+      if after_part >= one then
+        local carry = floor(after_part / one)
+        after, after_part = after + carry, after_part - carry * one
+      end
+      if after - now + (after_part > 0 and 1 or 0) > longest then
+        after, after_part, taken = v, part, 0
+        for call = 1, calls do
+          local then_v, then_part = after + a, after_part + b
+          if then_part >= one then
+            then_v, then_part = then_v + 1, then_part - one
+          end
+          if then_v - now + (then_part > 0 and 1 or 0) > longest then break end
+          after, after_part, taken = then_v, then_part, call
         end
-        if then_v - now + (then_part > 0 and 1 or 0) > longest then break end
-        after, after_part, taken = then_v, then_part, call
       end
-    end
-    local saved = taken == 0
-    if not saved then
-      local reset, over = after + depth - now, after_part + depth_part
-      if over > one then
-        reset = reset + 2
-      elseif over > 0 then
-        reset = reset + 1
+      local saved = taken == 0
+      if not saved then
+        local reset, over = after + depth - now, after_part + depth_part
+        if over > one then
+          reset = reset + 2
+        elseif over > 0 then
+          reset = reset + 1
+        end
+        value = meta .. pack('>I7I7', after, epoch)
+        if after_part > 0 then value = value .. pack('>I5', after_part) end
+        if slack > 0 or after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
+        saved = not pcall('SET', key, value, 'PX', format('%.0f', ceil(reset / 1000) + padding)).err
       end
-      value = meta .. pack('>I7I7', after, epoch)
-      if after_part > 0 then value = value .. pack('>I5', after_part) end
-      if slack > 0 or after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
-      saved = not pcall('SET', KEYS[1], value, 'PX', format('%.0f', ceil(reset / 1000) + padding)).err
+      -- What could not be stored is reported below.
+      if saved then replies[i] = { now, v, part, epoch, taken } end
     end
-    -- What could not be stored is reported below.
-    if saved then return { now, v, part, epoch, taken } end
   end
+  if #KEYS > 1 then return replies end
+  if replies[1] ~= -1 then return replies[1] end
 end

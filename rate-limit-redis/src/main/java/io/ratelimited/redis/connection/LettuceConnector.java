@@ -173,7 +173,7 @@ public final class LettuceConnector implements RedisConnector {
     public CompletionStage<RedisLink> connect(String address) {
         Executor sender = client.getResources().eventExecutorGroup().next();
         return client.connectAsync(StringCodec.UTF8, uri(address))
-                .thenApply(connection -> (RedisLink) new LettuceLink(connection, sender));
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender));
     }
 
     private RedisURI uri(String address) {

@@ -13,7 +13,9 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
 import io.netty.util.internal.ThreadExecutorMap;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -22,7 +24,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Supplier;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,7 +35,11 @@ final class LettuceLink implements RedisLink {
 
     private static final int MOST_UNDER_WAY = 8192;
 
+    /** Keys of one command at the most, so that other clients of the server do not wait long. */
+    private static final int MOST_KEYS = 64;
+
     private final StatefulRedisConnection<String, String> connection;
+    private final boolean cluster;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
     private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
@@ -47,9 +53,13 @@ final class LettuceLink implements RedisLink {
      */
     private volatile Executor sender;
 
-    /** @param sender sends until the event loop of the connection is known */
-    LettuceLink(StatefulRedisConnection<String, String> connection, Executor sender) {
+    /**
+     * @param cluster each key has a command of its own: those of one command would have to share a slot
+     * @param sender sends until the event loop of the connection is known
+     */
+    LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
         this.connection = connection;
+        this.cluster = cluster;
         this.sender = sender;
         connection.addListener(new RedisConnectionStateListener() {
             @Override
@@ -72,21 +82,17 @@ final class LettuceLink implements RedisLink {
         if (underWay.get() >= MOST_UNDER_WAY) {
             return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
-        return write(new Call(
-                CommandType.EVALSHA,
-                args.behind(script.digest(), keys),
-                asking,
-                () -> args.behind(script.text(), keys)));
+        return write(new Evaluation(script, keys, args, asking, cluster ? null : args.question()));
     }
 
     @Override
     public CompletionStage<List<Object>> time() {
-        return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8), false, null));
+        return write(new Call(CommandType.TIME, new CommandArgs<>(StringCodec.UTF8)));
     }
 
     @Override
     public CompletionStage<Long> delete(String key) {
-        Call call = new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key), false, null);
+        Call call = new Call(CommandType.DEL, new CommandArgs<>(StringCodec.UTF8).addKey(key));
         CompletableFuture<Long> removed = write(call).thenApply(reply -> (Long) reply.get(0));
         // Given up like any other call.
         removed.whenComplete((number, failure) -> call.cancel(false));
@@ -147,41 +153,84 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** Takes what is unsent and still wanted. */
+    /**
+     * Takes what is unsent and still wanted; one command asks the same question about several keys. No question passes
+     * another command, which may concern the same key.
+     */
     private void collect(List<AsyncCommand<String, String, ?>> commands) {
+        Map<Question, List<Evaluation>> groups = new LinkedHashMap<>();
         for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.isDone()) {
                 underWay.decrementAndGet();
-                continue;
+            } else if (next instanceof Evaluation evaluation && evaluation.question != null) {
+                List<Evaluation> group = groups.computeIfAbsent(evaluation.question, unasked -> new ArrayList<>());
+                group.add(evaluation);
+                if (group.size() == MOST_KEYS) {
+                    commands.add(command(group));
+                    groups.remove(evaluation.question);
+                }
+            } else {
+                groups.values().forEach(group -> commands.add(command(group)));
+                groups.clear();
+                if (next instanceof Evaluation evaluation && evaluation.asking) {
+                    commands.add(new AsyncCommand<>(new Command<>(
+                            CommandType.ASKING,
+                            new StatusOutput<>(StringCodec.UTF8),
+                            new CommandArgs<>(StringCodec.UTF8))));
+                }
+                commands.add(command(next));
             }
-            if (next.asking) {
-                commands.add(new AsyncCommand<>(new Command<>(
-                        CommandType.ASKING,
-                        new StatusOutput<>(StringCodec.UTF8),
-                        new CommandArgs<>(StringCodec.UTF8))));
-            }
-            commands.add(command(next));
         }
+        groups.values().forEach(group -> commands.add(command(group)));
     }
 
-    /** Not the future of the caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    private AsyncCommand<String, String, List<Object>> command(List<Evaluation> group) {
+        Evaluation first = group.get(0);
+        if (group.size() == 1) {
+            return command(first);
+        }
+        String[] keys = group.stream().map(one -> one.keys[0]).toArray(String[]::new);
+        return command(CommandType.EVALSHA, first.arguments.behind(first.script.digest(), keys), (reply, failure) -> {
+            for (int i = 0; i < keys.length; i++) {
+                Evaluation one = group.get(i);
+                Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
+                if (failure instanceof RedisNoScriptException || own instanceof Long) {
+                    // Nothing has been done for this key.
+                    one.question = null;
+                    enqueue(one);
+                } else {
+                    end(one, own instanceof List<?> values ? new ArrayList<>(values) : null, failure);
+                }
+            }
+        });
+    }
+
     private AsyncCommand<String, String, List<Object>> command(Call call) {
+        return command(call.type, call.args, (reply, failure) -> {
+            if (failure instanceof RedisNoScriptException
+                    && call instanceof Evaluation evaluation
+                    && call.type == CommandType.EVALSHA) {
+                evaluation.sendText();
+                enqueue(call);
+            } else {
+                end(call, reply, failure);
+            }
+        });
+    }
+
+    /** Not the future of a caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    private AsyncCommand<String, String, List<Object>> command(
+            CommandType type,
+            CommandArgs<String, String> args,
+            BiConsumer<@Nullable List<Object>, @Nullable Throwable> onReply) {
         AsyncCommand<String, String, List<Object>> command =
-                new AsyncCommand<>(new Command<>(call.type, new NestedMultiOutput<>(StringCodec.UTF8), call.args));
+                new AsyncCommand<>(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), args));
         command.whenComplete((reply, failure) -> {
             Executor eventLoop = ThreadExecutorMap.currentExecutor();
             if (eventLoop != null && failure == null && eventLoop != sender) {
                 sender = eventLoop;
             }
-            Supplier<CommandArgs<String, String>> withText = call.withText;
-            if (failure instanceof RedisNoScriptException && withText != null) {
-                call.type = CommandType.EVAL;
-                call.args = withText.get();
-                call.withText = null;
-                enqueue(call);
-            } else {
-                end(call, reply, failure);
-            }
+            onReply.accept(reply, failure);
         });
         return command;
     }
@@ -204,24 +253,45 @@ final class LettuceLink implements RedisLink {
         }
     }
 
+    /** Equal for calls that may share a command. */
+    private record Question(Script script, String arguments) {}
+
     /** One call and its reply. Given up before it is sent, it never runs. */
-    private static final class Call extends CompletableFuture<List<Object>> {
+    private static class Call extends CompletableFuture<List<Object>> {
 
-        private final boolean asking;
-        private CommandType type;
-        private CommandArgs<String, String> args;
-        /** For a server that does not know the digest of the script. */
-        private @Nullable Supplier<CommandArgs<String, String>> withText;
+        CommandType type;
+        CommandArgs<String, String> args;
 
-        private Call(
-                CommandType type,
-                CommandArgs<String, String> args,
-                boolean asking,
-                @Nullable Supplier<CommandArgs<String, String>> withText) {
+        private Call(CommandType type, CommandArgs<String, String> args) {
             this.type = type;
             this.args = args;
+        }
+    }
+
+    private static final class Evaluation extends Call {
+
+        private final Script script;
+        private final String[] keys;
+        private final ScriptArguments arguments;
+        private final boolean asking;
+        /** Null when it needs a command of its own. */
+        private @Nullable Question question;
+
+        private Evaluation(
+                Script script, String[] keys, ScriptArguments arguments, boolean asking, @Nullable String question) {
+            super(CommandType.EVALSHA, arguments.behind(script.digest(), keys));
+            this.script = script;
+            this.keys = keys;
+            this.arguments = arguments;
             this.asking = asking;
-            this.withText = withText;
+            this.question = question == null ? null : new Question(script, question);
+        }
+
+        /** To a server that does not know the digest of the script. */
+        private void sendText() {
+            type = CommandType.EVAL;
+            args = arguments.behind(script.text(), keys);
+            question = null;
         }
     }
 }

@@ -5,6 +5,7 @@ import io.lettuce.core.protocol.CommandArgs;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import java.nio.charset.StandardCharsets;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
@@ -14,6 +15,7 @@ public final class ScriptArguments {
 
     private final StringBuilder text = new StringBuilder(256);
     private int count;
+    private @Nullable String question;
 
     public ScriptArguments add(String argument) {
         text.append('$')
@@ -38,6 +40,18 @@ public final class ScriptArguments {
         text.append(others.text);
         count += others.count;
         return this;
+    }
+
+    /** Ends the arguments, and allows to ask about several keys in one command: the script replies for each of them then. */
+    public ScriptArguments ofAnyKey() {
+        question = text.toString();
+        return this;
+    }
+
+    /** Equal for equal arguments; null when each key needs a command of its own. */
+    @Nullable
+    String question() {
+        return question;
     }
 
     int count() {

@@ -53,7 +53,7 @@ final class LimitScripts {
         for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
             current.addCost(args, call.permits()).add(call.waitArgument());
         }
-        return args;
+        return equal && operation.equals("take") && current.isUsual() ? args.ofAnyKey() : args;
     }
 
     /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */

@@ -32,6 +32,9 @@ final class ScriptParameters {
     /** The largest count of permits: as in the scripts. */
     private static final long MOST = 1L << 52;
 
+    /** Below it a number of Lua is exact. */
+    private static final double EXACT = 1L << 53;
+
     private static final BigInteger MOST_PARTS = BigInteger.ONE.shiftLeft(40);
     private static final BigInteger MOST_STEP = BigInteger.ONE.shiftLeft(52);
     /** A call without a lease of its own counts so long after its node was last heard of. */
@@ -218,6 +221,11 @@ final class ScriptParameters {
 
     Script script() {
         return script;
+    }
+
+    /** Whether {@code virtual_time_usual.lua} takes permits, but for what it cannot foresee. */
+    boolean isUsual() {
+        return limit.algorithm().family() == Family.BUCKET && (depth.micros + 2.0) * one < EXACT;
     }
 
     /** Decided without asking anyone: closed, unlimited. */

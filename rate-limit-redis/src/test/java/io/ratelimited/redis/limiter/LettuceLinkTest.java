@@ -2,6 +2,9 @@ package io.ratelimited.redis.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import io.ratelimited.redis.connection.LettuceConnector;
@@ -10,10 +13,12 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.BeforeEach;
@@ -22,6 +27,8 @@ import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Commands that are issued while the thread of the connection is busy. */
 class LettuceLinkTest {
+
+    private static final Pattern EVALSHA = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");
 
     private static final Pattern READS = Pattern.compile("total_reads_processed:(\\d+)");
 
@@ -63,6 +70,155 @@ class LettuceLinkTest {
         release.countDown();
         assertThat(last.join()).startsWith(2L);
         assertThat(register("another").join()).startsWith(3L);
+    }
+
+    @Test
+    void askTheSameAboutSeveralKeysInOneCommand() {
+        ScriptArguments take = take("3/h", 2);
+        long before = scripts();
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < 200; i++) {
+            sent.add(ask("rl:{" + i % 150 + "}:shared", take));
+        }
+        release.countDown();
+        for (int i = 0; i < 200; i++) {
+            assertThat(sent.get(i).join()).as("call " + i).hasSize(5).endsWith(i < 150 ? 2L : 1L);
+        }
+        assertThat(scripts() - before)
+                .as("four commands, and those that occupied")
+                .isLessThan(20);
+    }
+
+    /** A key that holds no bucket, and one of another limit. */
+    @Test
+    void askAgainAboutAKeyThatNeedsACommandOfItsOwn() {
+        REDIS.server().ask(commands -> commands.hset("rl:{1}:again", "no", "bucket"));
+        ask("rl:{2}:again", take("9/s", 4)).join();
+        ScriptArguments take = take("3/h", 2);
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            sent.add(ask("rl:{" + i + "}:again", take));
+        }
+        release.countDown();
+        assertThat(sent.get(0).join()).hasSize(5).endsWith(2L);
+        assertThat(sent.get(1).join()).as("admitted, admitted").hasSize(8).startsWith(0L, 2L);
+        assertThat(sent.get(2).join())
+                .as("5 of 9 permits are left, which is 1 of 3")
+                .hasSize(8)
+                .startsWith(0L, 0L);
+        assertThat(sent.get(3).join()).hasSize(5).endsWith(2L);
+    }
+
+    @Test
+    void askOnceAboutEachKeyWhenTheServerDoesNotKnowTheScript() {
+        ScriptArguments take = take("3/h", 1);
+        REDIS.server().ask(commands -> commands.scriptFlush());
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            sent.add(ask("rl:{" + i + "}:unknown", take));
+        }
+        release.countDown();
+        assertThat(sent).allSatisfy(one -> assertThat(one.join()).hasSize(5).endsWith(1L));
+        assertThat(ask("rl:{1}:unknown", take("3/h", 3)).join())
+                .as("two of three were left")
+                .endsWith(2L);
+    }
+
+    @Test
+    void shareNoCommandAcrossOneThatMayConcernTheSameKey() {
+        ScriptArguments take = take("3/h", 3);
+        CountDownLatch release = occupy();
+        CompletableFuture<List<Object>> spent = ask("rl:{1}:order", take);
+        CompletableFuture<Long> deleted = link.delete("rl:{1}:order").toCompletableFuture();
+        CompletableFuture<List<Object>> again = ask("rl:{1}:order", take);
+        release.countDown();
+        assertThat(spent.join()).endsWith(3L);
+        assertThat(deleted.join()).isEqualTo(1);
+        assertThat(again.join()).endsWith(3L);
+    }
+
+    @Test
+    void takeNothingForACallThatWasGivenUpUnsentAmongOthers() {
+        ScriptArguments take = take("3/h", 1);
+        CountDownLatch release = occupy();
+        CompletableFuture<List<Object>> given = ask("rl:{1}:given", take);
+        CompletableFuture<List<Object>> wanted = ask("rl:{2}:given", take);
+        CompletableFuture<List<Object>> alsoWanted = ask("rl:{3}:given", take);
+        given.cancel(false);
+        release.countDown();
+        assertThat(wanted.join()).hasSize(5).endsWith(1L);
+        assertThat(alsoWanted.join()).hasSize(5).endsWith(1L);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.exists("rl:{1}:given")))
+                .isZero();
+    }
+
+    @Test
+    void failWithTheErrorOfTheCommandThatTheyShare() {
+        ScriptArguments broken = new ScriptArguments()
+                .add("")
+                .add("take")
+                .add(1)
+                .add("t")
+                .add("t")
+                .add(9);
+        for (int i = 0; i < 14; i++) {
+            broken.add(i == 5 ? "1" : "no number");
+        }
+        assertThat(askTogether(broken.ofAnyKey()))
+                .allSatisfy(reason -> assertThat(reason).contains("arithmetic"));
+    }
+
+    /** A key that cannot be stored is left to a command of its own, which fails with the reason. */
+    @Test
+    void leaveKeysThatCannotBeStored() {
+        ScriptArguments take = take("3/h", 1);
+        String[] keys = {"rl:{1}:full", "rl:{2}:full"};
+        REDIS.server().ask(commands -> commands.configSet("maxmemory", "1"));
+        try {
+            assertThat(link.eval(Script.VIRTUAL_TIME, keys, take, false)
+                            .toCompletableFuture()
+                            .join())
+                    .isEqualTo(List.of(-1L, -1L));
+            assertThat(ask(keys[0], take))
+                    .failsWithin(Duration.ofSeconds(20))
+                    .withThrowableOfType(ExecutionException.class)
+                    .withMessageContaining("OOM");
+        } finally {
+            REDIS.server().ask(commands -> commands.configSet("maxmemory", "0"));
+        }
+    }
+
+    /** The failures of two calls that share a command. */
+    private List<String> askTogether(ScriptArguments args) {
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = List.of(ask("rl:{1}:fails", args), ask("rl:{2}:fails", args));
+        release.countDown();
+        return sent.stream()
+                .map(one -> one.handle((reply, failure) -> failure == null ? "" : String.valueOf(failure.getMessage()))
+                        .orTimeout(20, TimeUnit.SECONDS)
+                        .join())
+                .toList();
+    }
+
+    private CompletableFuture<List<Object>> ask(String key, ScriptArguments args) {
+        return link.eval(Script.VIRTUAL_TIME, new String[] {key}, args, false).toCompletableFuture();
+    }
+
+    /** So many calls for one permit each. */
+    private static ScriptArguments take(String rate, int calls) {
+        Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET).rate(rate).build();
+        LimitScripts scripts =
+                new LimitScripts(RedisServers.context(REDIS.backend(RedisBackendOptions.DEFAULTS)), limit);
+        return scripts.arguments("take", scripts.parameters(), Collections.nCopies(calls, new PermitRequest(1, 0)));
+    }
+
+    /** Scripts that were run. */
+    private static long scripts() {
+        Matcher calls = EVALSHA.matcher(REDIS.server().<String>ask(commands -> commands.info("commandstats")));
+        return calls.find() ? Long.parseLong(calls.group(1)) : 0;
     }
 
     @Test

@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
@@ -14,6 +15,10 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
+import io.ratelimited.redis.connection.LettuceConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
@@ -202,6 +207,93 @@ class ScriptModelTest {
             pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
             pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
             REDIS.server().ask(commands -> commands.flushall());
+        }
+    }
+
+    static Stream<Limit> usualLimits() {
+        return awkwardLimits().filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), () -> 0).isUsual());
+    }
+
+    /** Keys that one command asks about are decided as each is alone, and stored alike; also while the clock steps back. */
+    @ParameterizedTest
+    @MethodSource("usualLimits")
+    void keysAskedAboutTogetherAreDecidedAsEachAlone(Limit limit) {
+        ManualTicker ticker = RedisServers.ticker();
+        LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit);
+        KeyPairs keys = new KeyPairs();
+        Random random = new Random(limit.name().charAt(0));
+        long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
+        for (int step = 0; step < 60; step++) {
+            ticker.advanceNanos(1000 * (long) (random.nextDouble() * period / 4));
+            if (random.nextInt(15) == 0) {
+                long back = 1000 * (long) (random.nextDouble() * period / 2);
+                ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - back));
+            }
+            boolean foreign = random.nextInt(8) == 0;
+            PermitRequest call = new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
+            ScriptArguments args =
+                    scripts.arguments("take", scripts.parameters(), Collections.nCopies(1 + step % 3, call));
+            List<Integer> asked = new ArrayList<>();
+            for (int i = 0; i < 12; i++) {
+                if (random.nextInt(3) > 0) {
+                    asked.add(i);
+                    if (foreign && random.nextInt(4) == 0) {
+                        keys.storeNoBucket(i);
+                    }
+                }
+            }
+            keys.ask(limit.name() + " step " + step, args, asked);
+        }
+        assertThat(keys.decidedTogether).isGreaterThan(200);
+    }
+
+    /** Keys that are asked about together, and a twin of each that is asked about alone. */
+    private static final class KeyPairs {
+
+        private static final String TOGETHER = "rl:{together}:";
+        private static final String ALONE = "rl:{alone}:";
+
+        private final RedisLink link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
+                .connect("")
+                .toCompletableFuture()
+                .join());
+        private final RedisCommands<String, String> commands =
+                REDIS.closeLater(REDIS.client().connect()).sync();
+        private int decidedTogether;
+
+        private void ask(String where, ScriptArguments args, List<Integer> asked) {
+            if (asked.size() < 2) {
+                return;
+            }
+            List<Object> together =
+                    eval(args, asked.stream().map(i -> TOGETHER + i).toArray(String[]::new));
+            assertThat(together).as(where).hasSameSizeAs(asked);
+            for (int i = 0; i < asked.size(); i++) {
+                String key = TOGETHER + asked.get(i);
+                String twin = ALONE + asked.get(i);
+                Object reply = together.get(i);
+                if (reply.equals(-1L)) {
+                    assertThat(commands.dump(key)).as(where).isEqualTo(commands.dump(twin));
+                    reply = eval(args, key);
+                } else {
+                    decidedTogether++;
+                }
+                assertThat(reply).as(where).isEqualTo(eval(args, twin));
+                assertThat(commands.dump(key)).as(where).isEqualTo(commands.dump(twin));
+            }
+        }
+
+        private List<Object> eval(ScriptArguments args, String... keys) {
+            return link.eval(Script.VIRTUAL_TIME, keys, args, false)
+                    .toCompletableFuture()
+                    .join();
+        }
+
+        private void storeNoBucket(int i) {
+            for (String key : List.of(TOGETHER + i, ALONE + i)) {
+                commands.del(key);
+                commands.hset(key, "no", "bucket");
+            }
         }
     }
 
