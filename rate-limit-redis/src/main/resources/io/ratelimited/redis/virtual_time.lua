@@ -1,15 +1,16 @@
 -- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
 --
 -- KEYS   STRING "<meta> " and big-endian integers: V, 7 bytes, in microseconds since 1970; epoch, 7 bytes; then, unless
---        zero: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; charged, 8 and 5
---        bytes, behind returned even if that is zero; part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time
---        of the last call, if V was ahead of it or nodes say the time
+--        needless: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; due, 8 and 5 bytes;
+--        gave, for each time 8, 5, 8 and 5 bytes; part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time of the
+--        last call, if V was ahead of it or nodes say the time
 -- epoch  of the marks that still mean something: begins when the key does, and anew when the clock steps back or the
 --        parameters change; the time of that, or the next number. Cancelling a reservation of an earlier epoch gives
 --        nothing back. From 2^52 on: the parameters have changed
 -- W      V + returned: what V would be if nothing had been given back from the middle. Marks are of W, so that they tell
 --        what is reserved behind them
--- charged  what was charged since the last grant, if debt came of it: no caller waits for it
+-- due    no waiting caller goes later: a charge moves V, but nobody waits for it. V itself unless it is stored
+-- gave   the marks of what was given back from the middle, in order, and how much that was
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
 --        depth, depth part         what the bucket holds, as a time
 --        queue, queue part         a wait of so much is refused; -1 for none
@@ -23,9 +24,12 @@ local virtual_time = {}
 
 local CHANGED = 4503599627370496
 
+-- What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more.
+local MOST_MARKS = 32
+
 local function vt_begin(s)
   s.epoch = max(now, (s.epoch or 0) + 1)
-  s.returned, s.returned_part, s.charged, s.charged_part = 0, 0, 0, 0
+  s.returned, s.returned_part, s.due, s.gave = 0, 0, nil, ''
 end
 
 -- The sum and the difference of two times as microseconds and parts.
@@ -41,12 +45,21 @@ local function vt_less(s, v, part, other, other_part)
   return v, part
 end
 
+-- From now on V may be later than every waiting caller.
+local function vt_divide(s)
+  if not s.due then s.due, s.due_part = s.v, s.part end
+end
+
+local function vt_later(v, part, than, than_part)
+  return v > than or (v == than and part > than_part)
+end
+
 local function vt_params(key, meta, p)
   local s = {
     key = key, meta = meta, one = tonumber(ARGV[p]), depth = tonumber(ARGV[p + 1]), depth_part = tonumber(ARGV[p + 2]),
     queue = tonumber(ARGV[p + 3]), queue_part = tonumber(ARGV[p + 4]), pays = ARGV[p + 5] == '1',
     origin = tonumber(ARGV[p + 6]), step = tonumber(ARGV[p + 7]), burst = tonumber(ARGV[p + 8]), returned = 0,
-    returned_part = 0, charged = 0, charged_part = 0
+    returned_part = 0, gave = ''
   }
   s.whole, s.whole_part = s.depth, s.depth_part
   if sub(meta, -2) == '/s' then
@@ -65,13 +78,11 @@ local function vt_read(s, value)
   local at, part, written = #s.meta + 2, 0, 0
   local extra = #value - at - 13
   s.v, s.epoch = struct.unpack('>I7I7', value, at)
-  if extra >= 13 then
-    s.returned, s.returned_part = struct.unpack('>I8I5', value, at + 14)
-    at, extra = at + 13, extra - 13
-  end
-  if extra >= 13 then
-    s.charged, s.charged_part = struct.unpack('>I8I5', value, at + 14)
-    at, extra = at + 13, extra - 13
+  if extra >= 26 then
+    s.returned, s.returned_part, s.due, s.due_part = struct.unpack('>I8I5I8I5', value, at + 14)
+    local times = floor((extra - 26) / 26)
+    s.gave = sub(value, at + 40, at + 39 + 26 * times)
+    at, extra = at + 26 + 26 * times, extra - 26 - 26 * times
   end
   if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
   if extra >= 7 then written = struct.unpack('>I7', value, #value - 6) end
@@ -112,6 +123,7 @@ function virtual_time.open(key, meta, p)
       if s.returned < 0 then
         s.returned, s.returned_part = 0, 0
       end
+      s.gave = ''
     end
     s.v, s.part = s.low, s.low_part
   end
@@ -142,9 +154,38 @@ end
 
 function virtual_time.take(s)
   s.v, s.part = s.next, s.next_part
-  s.charged, s.charged_part = 0, 0
+  if s.due and vt_later(s.v, s.part, now, 0) and vt_later(s.v, s.part, s.due, s.due_part) then
+    s.due, s.due_part = s.v, s.part
+  end
   local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
   return format('%.0f+%.0f@%.0f', w, w_part, s.epoch)
+end
+
+-- What was given back of grants later than the one with a mark.
+local function vt_gave_after(s, mark, mark_part)
+  local sum, sum_part = 0, 0
+  for at = #s.gave - 25, 1, -26 do
+    local m, m_part, back, back_part = struct.unpack('>I8I5I8I5', s.gave, at)
+    if not vt_later(m, m_part, mark, mark_part) then break end
+    sum, sum_part = vt_more(s, sum, sum_part, back, back_part)
+  end
+  return sum, sum_part
+end
+
+local function vt_gave(s, mark, mark_part, back, back_part)
+  local at = #s.gave + 1
+  while at > 1 do
+    local m, m_part = struct.unpack('>I8I5', s.gave, at - 26)
+    if not vt_later(m, m_part, mark, mark_part) then break end
+    at = at - 26
+  end
+  local gave = sub(s.gave, 1, at - 1) .. struct.pack('>I8I5I8I5', mark, mark_part, back, back_part) .. sub(s.gave, at)
+  if #gave > 26 * MOST_MARKS then
+    local m, m_part, first, first_part, _, _, second, second_part = struct.unpack('>I8I5I8I5I8I5I8I5', gave)
+    first, first_part = vt_more(s, first, first_part, second, second_part)
+    gave = struct.pack('>I8I5I8I5', m, m_part, first, first_part) .. sub(gave, 53)
+  end
+  s.gave = gave
 end
 
 -- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if some wait, only
@@ -157,9 +198,11 @@ function virtual_time.cancel(s, permits, a, b, mark)
   local last = later == 0 and later_part == 0
   if not last then
     if not s.pays then return false end
-    local latest, latest_part = vt_less(s, w, w_part, s.charged, s.charged_part)
-    if latest > now or (latest == now and latest_part > 0) then
+    local due, due_part = s.due or s.v, s.due and s.due_part or s.part
+    if vt_later(due, due_part, now, 0) and vt_later(w, w_part, now, 0) then
       a, b = vt_less(s, a, b, later, later_part)
+    else
+      later, later_part = vt_less(s, later, later_part, vt_gave_after(s, tonumber(v), tonumber(part)))
     end
     local room, room_part = vt_less(s, s.v, s.part, s.low, s.low_part)
     room, room_part = vt_less(s, room, room_part, later, later_part)
@@ -168,10 +211,12 @@ function virtual_time.cancel(s, permits, a, b, mark)
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
-  s.v, s.part = vt_less(s, s.v, s.part, a, b)
   if not last then
+    vt_divide(s)
     s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
+    vt_gave(s, tonumber(v), tonumber(part), a, b)
   end
+  s.v, s.part = vt_less(s, s.v, s.part, a, b)
   return true
 end
 
@@ -180,12 +225,7 @@ function virtual_time.charge(s, permits, a, b)
   local v, part = vt_more(s, s.v, s.part, a, b)
   if v >= now + FAR then v, part = now + FAR, 0 end
   if v < s.v or (v == s.v and part < s.part) then v, part = s.v, s.part end
-  if s.pays and (v > now or (v == now and part > 0)) then
-    local cost, cost_part = vt_less(s, v, part, s.v, s.part)
-    s.charged, s.charged_part = vt_more(s, s.charged, s.charged_part, cost, cost_part)
-  else
-    s.charged, s.charged_part = 0, 0
-  end
+  if s.pays and vt_later(v, part, now, 0) then vt_divide(s) end
   s.v, s.part = v, part
 end
 
@@ -230,11 +270,9 @@ function virtual_time.save(s)
     return
   end
   local value = s.meta .. ' ' .. struct.pack('>I7I7', s.v, s.epoch)
-  local charged = s.charged > 0 or s.charged_part > 0
-  if charged or s.returned > 0 or s.returned_part > 0 then
-    value = value .. struct.pack('>I8I5', s.returned, s.returned_part)
+  if s.due and (s.returned > 0 or s.returned_part > 0 or vt_later(s.v, s.part, now, 0)) then
+    value = value .. struct.pack('>I8I5I8I5', s.returned, s.returned_part, s.due, s.due_part) .. s.gave
   end
-  if charged then value = value .. struct.pack('>I8I5', s.charged, s.charged_part) end
   if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
   if slack > 0 or s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
   redis.call('SET', s.key, value, 'PX', millis(fresh))

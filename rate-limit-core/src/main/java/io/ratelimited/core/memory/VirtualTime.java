@@ -139,7 +139,7 @@ class VirtualTime extends Cell {
             }
             long behind = v - grant.mark();
             if (behind != 0) {
-                return parameters.back(cost, behind, v, v, parameters.time.at(now)) <= 0;
+                return parameters.back(cost, behind, 0, v, v, parameters.time.at(now)) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
                 return true;
@@ -279,17 +279,18 @@ class VirtualTime extends Cell {
          * been made; if some still wait, their times stand, and it gives back its cost less theirs.
          *
          * @param behind units granted after it
-         * @param latest no earlier than any caller's time
+         * @param returned units that were given back of these
+         * @param due no earlier than any caller's time
          */
-        long back(long cost, long behind, long v, long latest, long units) {
+        long back(long cost, long behind, long returned, long v, long due, long units) {
             if (behind == 0) {
                 return cost;
             }
             if (!paysFirst) {
                 return 0;
             }
-            long free = latest <= units ? cost : cost - behind;
-            return Math.min(free, v - (units - most) - behind);
+            boolean gone = due <= units;
+            return Math.min(gone ? cost : cost - behind, v - (units - most) - (gone ? behind - returned : behind));
         }
 
         /** V after a charge. */

@@ -14,6 +14,8 @@ final class BucketTwin implements Twin {
 
     private record Grant(BigInteger mark) {}
 
+    private record Returned(BigInteger mark, BigInteger amount) {}
+
     private final Algorithm algorithm;
     private final BigInteger partsPerNano;
     private final BigInteger partsPerPermit;
@@ -25,8 +27,12 @@ final class BucketTwin implements Twin {
     private BigInteger emptyAt;
     /** What {@link #emptyAt} would be if nothing had been given back from the middle. */
     private BigInteger latest;
-    /** Debt that was charged since the last grant; nobody waits for it. */
-    private BigInteger charged = BigInteger.ZERO;
+    /** No waiting caller goes later; {@link #emptyAt} until anything was given back from the middle or charged into debt. */
+    private BigInteger due;
+
+    private boolean divided;
+    /** What was given back from the middle. */
+    private final List<Returned> returned = new ArrayList<>();
 
     BucketTwin(Limit limit, long now) {
         long nanos = limit.rate().period().toNanos();
@@ -41,6 +47,7 @@ final class BucketTwin implements Twin {
                 : limit.storesOneSecond() ? at(1_000_000_000) : cost(burst);
         this.emptyAt = paysFirst ? at(now).subtract(depth) : at(now);
         this.latest = emptyAt;
+        this.due = emptyAt;
     }
 
     private BigInteger at(long now) {
@@ -82,33 +89,61 @@ final class BucketTwin implements Twin {
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
         grants.add(new Grant(latest));
-        charged = BigInteger.ZERO;
+        if (emptyAt.compareTo(at(now)) > 0) {
+            due = due.max(emptyAt);
+        }
     }
 
     @Override
     public void charge(long permits, long now) {
+        boolean intoDebt = begin(now).add(cost(permits)).compareTo(at(now)) > 0;
+        if (paysFirst && intoDebt) {
+            divide();
+        }
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
         grants.add(new Grant(latest));
-        charged = emptyAt.compareTo(at(now)) > 0 ? charged.add(cost(permits)) : BigInteger.ZERO;
     }
 
     @Override
     public void giveBack(int grant, long permits, long now) {
         if (latest.compareTo(emptyAt) > 0) {
-            emptyAt = begin(now);
-            latest = latest.max(emptyAt);
+            if (begin(now).compareTo(emptyAt) > 0) {
+                emptyAt = begin(now);
+                latest = latest.max(emptyAt);
+                returned.clear();
+            }
         }
         BigInteger cost = cost(permits);
-        BigInteger behind = latest.subtract(grants.get(grant).mark());
+        BigInteger mark = grants.get(grant).mark();
+        BigInteger behind = latest.subtract(mark);
         if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
             latest = latest.subtract(cost);
         } else if (paysFirst) {
-            boolean allGone = latest.subtract(charged).compareTo(at(now)) <= 0;
-            BigInteger room = emptyAt.subtract(at(now).subtract(depth)).subtract(behind);
+            boolean allGone = (divided ? due.min(latest) : emptyAt).compareTo(at(now)) <= 0;
+            BigInteger after = allGone ? behind.subtract(returnedAfter(mark)) : behind;
+            BigInteger room = emptyAt.subtract(at(now).subtract(depth)).subtract(after);
             BigInteger free = room.min(allGone ? cost : cost.subtract(behind));
-            emptyAt = emptyAt.subtract(free.max(BigInteger.ZERO));
+            if (free.signum() > 0) {
+                divide();
+                emptyAt = emptyAt.subtract(free);
+                returned.add(new Returned(mark, free));
+            }
+        }
+    }
+
+    private BigInteger returnedAfter(BigInteger mark) {
+        return returned.stream()
+                .filter(back -> back.mark.compareTo(mark) > 0)
+                .map(Returned::amount)
+                .reduce(BigInteger.ZERO, BigInteger::add);
+    }
+
+    private void divide() {
+        if (!divided) {
+            divided = true;
+            due = emptyAt;
         }
     }
 

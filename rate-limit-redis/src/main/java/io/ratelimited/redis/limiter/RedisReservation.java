@@ -98,11 +98,6 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     }
 
     @Override
-    public void settle(long permits) {
-        throw new UnsupportedOperationException("built next");
-    }
-
-    @Override
     public void release() {
         // What counts over time does not depend on when a call ends.
     }
