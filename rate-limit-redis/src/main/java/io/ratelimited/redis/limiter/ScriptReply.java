@@ -138,7 +138,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         if (parameters.limit().algorithm().family() == Family.WINDOW) {
             // What is taken counts from now on, unless a window of the calendar has begun already.
             boolean begins = excess > 0 && (whole == 0 || !parameters.limit().algorithm().followsCalendar());
-            return budget(left, left == most ? 0 : begins ? Math.max(reset, parameters.limit().rate().period().toNanos()) : whole);
+            return budget(left, left == most ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : whole);
         }
         long cost = parameters.nanos(Math.abs(excess));
         whole = Math.max(0, whole + (excess > 0 ? cost : -cost));
