@@ -57,7 +57,9 @@ final class DenialCache {
         long due = denial.due;
         if (permits > denial.permits) {
             Algorithm algorithm = parameters.limit().algorithm();
-            if (algorithm.family() == Family.WINDOW && !algorithm.followsCalendar()) {
+            // The next window of the calendar has room for any call, unless some wait for it.
+            boolean opens = algorithm.followsCalendar() && denial.due == denial.wholeAt;
+            if (algorithm.family() == Family.WINDOW && !opens) {
                 return null;
             }
             if (algorithm.family() == Family.BUCKET) {

@@ -91,9 +91,11 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     public void settle(long cost) {
         long excess = Permits.requireCharge(cost) - permits;
         ScriptReply decided = reply;
-        if (decided.admitted() && end.compareAndSet(End.OPEN, End.SETTLED) && excess != 0) {
+        if (decided.admitted() && end.compareAndSet(End.OPEN, End.SETTLED)) {
             reply = decided.settled(excess, ticker.nanos() - decidedAt);
-            charge.accept(excess);
+            if (excess != 0) {
+                charge.accept(excess);
+            }
         }
     }
 

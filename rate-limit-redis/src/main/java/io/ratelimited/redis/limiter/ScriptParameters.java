@@ -278,6 +278,12 @@ final class ScriptParameters {
                 : new Cost(both[0].longValue(), both[1].longValue());
     }
 
+    /** How long what is taken now counts in a window, at the longest. */
+    long windowNanos() {
+        long period = limit.rate().period().toNanos();
+        return limit.algorithm().uses(Attribute.SLOTS) ? period + period / limit.slots() : period;
+    }
+
     /** What permits cost, in nanoseconds. */
     long nanos(long permits) {
         Cost cost = cost(permits);

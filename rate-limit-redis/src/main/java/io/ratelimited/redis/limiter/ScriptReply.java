@@ -131,16 +131,19 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         if (parameters.isConstant() || source == Source.FALLBACK) {
             return this;
         }
+        long most = parameters.limit().capacity();
+        long whole = Math.max(0, reset - elapsed);
+        long before = whole == 0 ? most : remaining;
+        long left = Math.max(0, Math.min(most, before - Math.min(excess, most)));
         if (parameters.limit().algorithm().family() == Family.WINDOW) {
-            long most = parameters.limit().capacity();
-            long left = Math.max(0, Math.min(most, remaining - Math.min(excess, most)));
-            // What is taken counts from now on, unless windows follow the calendar.
-            boolean begins = excess > 0 && !parameters.limit().algorithm().followsCalendar();
-            return budget(left, left == most ? 0 : begins ? reset : Math.max(0, reset - elapsed));
+            // What is taken counts from now on, unless a window of the calendar has begun already.
+            boolean begins = excess > 0 && (whole == 0 || !parameters.limit().algorithm().followsCalendar());
+            return budget(left, left == most ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : whole);
         }
         long cost = parameters.nanos(Math.abs(excess));
-        long whole = Math.max(0, Math.max(0, reset - elapsed) + (excess > 0 ? cost : -cost));
-        return budget(parameters.remaining(whole), whole);
+        whole = Math.max(0, whole + (excess > 0 ? cost : -cost));
+        // A lease holds permits that are not in Redis any more.
+        return budget(source == Source.LEASE ? left : parameters.remaining(whole), whole);
     }
 
     private ScriptReply budget(long left, long whole) {

@@ -1,0 +1,268 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What a call has really cost is charged in Redis, once, whatever happens meanwhile. */
+class SettleTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private static Limit limit(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("settled", algorithm).rate("10/s");
+        return algorithm == Algorithm.WARM_UP
+                ? limit.warmup(Duration.ofSeconds(1)).build()
+                : limit.build();
+    }
+
+    /** A rate at which nothing comes back within a test. */
+    private static Limit slow(Algorithm algorithm) {
+        return Limit.of("settled", algorithm).rate("10/3650d").build();
+    }
+
+    /** 1,000 guesses at once on four nodes: the password is checked five times. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void onlyFailedLoginsCostAndNoMoreAreTriedThanMayFail(Algorithm algorithm) throws Exception {
+        Limit failures = Limit.of("failed-logins", algorithm).rate("5/3650d").build();
+        RedisBackendOptions options = RedisBackendOptions.DEFAULTS.expectedNodes(4).timeout(Duration.ofSeconds(20));
+        List<RateLimiter> nodes = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+            nodes.add(REDIS.backend(options).limiter(failures, RedisLimitOptions.DEFAULTS));
+        }
+        AtomicInteger guessed = new AtomicInteger();
+        AtomicInteger right = new AtomicInteger();
+        CountDownLatch gate = new CountDownLatch(1);
+        ExecutorService threads = Executors.newFixedThreadPool(32);
+        try {
+            List<Future<?>> logins = new ArrayList<>();
+            for (int i = 0; i < 1_000; i++) {
+                RateLimiter node = nodes.get(i % 4);
+                logins.add(threads.submit(() -> {
+                    gate.await();
+                    return login(node, "guessed", 1, guessed);
+                }));
+            }
+            gate.countDown();
+            for (int i = 0; i < 20; i++) {
+                login(nodes.get(i % 4), "right", 0, right);
+                until(() -> nodes.get(0).peek("right", 1, 0).remaining() == 5, "given back", Duration.ofMinutes(1));
+            }
+            for (Future<?> login : logins) {
+                login.get(1, TimeUnit.MINUTES);
+            }
+        } finally {
+            threads.shutdownNow();
+        }
+        assertThat(guessed).hasValue(5);
+        assertThat(right).hasValue(20);
+        assertThat(nodes.get(3).peek("guessed", 1, 0).remaining()).isZero();
+    }
+
+    private static Object login(RateLimiter failures, String user, long cost, AtomicInteger checked) {
+        Reservation attempt = failures.reserve(user, 1, 0);
+        if (attempt.isRefused()) {
+            return attempt;
+        }
+        checked.incrementAndGet();
+        attempt.settle(cost);
+        attempt.release();
+        return attempt;
+    }
+
+    /** HTTP fields are written from it. */
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = {"CONCURRENCY", "WARM_UP"})
+    void theDecisionShowsTheBudgetAsItIsAfterTheSettlement(Algorithm algorithm) {
+        Limit limit = limit(algorithm);
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+        for (long cost : new long[] {0, 1, 2, 3, 4, 9, 11, 30}) {
+            String key = "cost" + cost;
+            limiter.reserve(key, 1, 0);
+            ticker.advance(Duration.ofMillis(30));
+            Reservation reservation = limiter.reserve(key, 2, Duration.ofSeconds(5).toNanos());
+            ticker.advance(Duration.ofMillis(130));
+            reservation.settle(cost);
+            Decision known = reservation.decision();
+            Decision asked = limiter.peek(key, 1, 0);
+            assertThat(known.admitted()).isTrue();
+            assertThat(known.remaining()).as(key).isEqualTo(asked.remaining());
+            long late = known.reset().minus(asked.reset()).toNanos();
+            // A node does not know when windows of the calendar end, nor what else is in a sliding one.
+            long apart = algorithm.family() == Algorithm.Family.WINDOW ? 900_000_000 : 2_000;
+            assertThat(late).as(key).isBetween(-2_000L, apart);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aKeyInDebtExpiresWhenItIsPaid(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+        for (long cost : new long[] {100, 1_000_000, Long.MAX_VALUE, Long.MAX_VALUE}) {
+            limiter.reserve("k", 1, Long.MAX_VALUE).settle(cost);
+            Decision owed = limiter.peek("k", 1, 0);
+            long left = REDIS.server().ask(commands -> commands.pttl("rl:{k}:settled"));
+            assertThat(owed.remaining()).isZero();
+            assertThat(left).isGreaterThanOrEqualTo(owed.reset().toMillis());
+            assertThat(owed.reset()).isLessThan(Duration.ofDays(37 * 365));
+        }
+        limiter.update(limit(Algorithm.FIXED_WINDOW).toBuilder().rate("7/s").build());
+        assertThat(limiter.tryAcquire("k", 1)).isEqualTo(false);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isZero();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_LOG", "TOKEN_BUCKET"})
+    void whatCostMoreIsChargedOnceAlsoUnderTheAlgorithmOfAnotherNode(Algorithm other) {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter old = backend.limiter(slow(Algorithm.GCRA), RedisLimitOptions.DEFAULTS);
+        RateLimiter changed = backend.limiter(slow(other), RedisLimitOptions.DEFAULTS);
+        Reservation reservation = old.reserve("k", 2, 0);
+        Reservation back = old.reserve("k", 3, 0);
+        assertThat(changed.tryAcquire("k", 1)).isTrue();
+        reservation.settle(5);
+        until(() -> changed.peek("k", 1, 0).remaining() == 1, "charged", Duration.ofSeconds(30));
+        // Of a budget that has been converted since nothing is given back.
+        back.settle(0);
+        assertThat(changed.peek("k", 1, 0).remaining()).isEqualTo(1);
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aResetForgetsWhatWasReservedAndNotWhatItCostsMore(Algorithm algorithm) {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(slow(algorithm), RedisLimitOptions.DEFAULTS);
+        Reservation more = limiter.reserve("k", 2, 0);
+        Reservation less = limiter.reserve("k", 2, 0);
+        limiter.reset("k");
+        ticker.advance(Duration.ofMillis(1));
+        more.settle(7);
+        less.settle(1);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(5);
+    }
+
+    @Test
+    void eachOfSeveralLimitsIsCharged() {
+        RedisBackend backend = REDIS.backend(ticker);
+        RateLimiter bucket = backend.limiter(slow(Algorithm.TOKEN_BUCKET), RedisLimitOptions.DEFAULTS);
+        RateLimiter log = backend.limiter(
+                Limit.of("log", Algorithm.SLIDING_LOG).rate("20/3650d").build(), RedisLimitOptions.DEFAULTS);
+        AllOf.reserve(List.of(new Claim(bucket, "k", 4, 0), new Claim(log, "k", 2, 0)))
+                .settle(3);
+        assertThat(bucket.peek("k", 1, 0).remaining()).isEqualTo(7);
+        assertThat(log.peek("k", 1, 0).remaining()).isEqualTo(17);
+    }
+
+    @Test
+    void leasedPermitsThatWereNotUsedAreHandedOutAgain() {
+        RateLimiter limiter = REDIS.backend(ticker)
+                .limiter(
+                        Limit.of("hot", Algorithm.TOKEN_BUCKET).rate("10000/s").build(),
+                        RedisLimitOptions.DEFAULTS.maxOvershoot(0.05));
+        Reservation leased = limiter.reserve("k", 4, 0);
+        for (int i = 0; i < 500 && leased.decision().source() != Source.LEASE; i++) {
+            ticker.advance(Duration.ofMillis(1));
+            leased = limiter.reserve("k", 4, 0);
+        }
+        assertThat(leased.decision().source()).isEqualTo(Source.LEASE);
+        long left = leased.decision().remaining();
+        leased.settle(1);
+        leased.cancel();
+        assertThat(leased.decision().remaining()).isEqualTo(left + 3);
+        assertThat(limiter.reserve("k", 2, 0).decision().remaining()).isEqualTo(left + 1);
+    }
+
+    @Test
+    void whatWasNotCountedIsNotCharged() {
+        RateLimiter open = REDIS.backend(ticker)
+                .limiter(Limit.of("settled", Algorithm.TOKEN_BUCKET).rate("unlimited").build(), RedisLimitOptions.DEFAULTS);
+        Reservation free = open.reserve("k", 1, 0);
+        free.settle(9);
+        assertThat(free.decision().remaining()).isEqualTo(Long.MAX_VALUE);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.exists("rl:{k}:settled")))
+                .isZero();
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter allowing = far.backend()
+                .limiter(slow(Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS.onFailure(OnFailure.ALLOW));
+        far.awaitRedis();
+        far.cut();
+        Reservation unlimited = allowing.reserve("k", 1, 0);
+        assertThat(unlimited.decision().source()).isEqualTo(Source.FALLBACK);
+        unlimited.settle(9);
+        assertThatThrownBy(() -> unlimited.settle(-1)).isInstanceOf(IllegalArgumentException.class);
+        far.heal();
+        assertThat(allowing.peek("k", 1, 0).remaining()).isEqualTo(10);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"LOCAL", "DENY"})
+    void whatIsSettledWhileRedisIsAwayIsChargedAfterwards(OnFailure onFailure) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.backend()
+                .limiter(
+                        Limit.of("settled", Algorithm.SLIDING_LOG)
+                                .rate("100/3650d")
+                                .build(),
+                        RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+        far.awaitRedis();
+        List<Reservation> taken = new ArrayList<>();
+        for (int i = 0; i < 10; i++) {
+            taken.add(limiter.reserve("k", 3, 0));
+        }
+        far.cut();
+        for (int i = 0; i < 10; i++) {
+            taken.get(i).settle(i < 5 ? 1 : 9);
+        }
+        far.heal();
+        until(() -> limiter.peek("k", 1, 0).remaining() == 100 - 5 - 45, "charged", Duration.ofSeconds(30));
+    }
+
+    /** More than this node's share and more than the whole limit, too: it was really used. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whatWasAdmittedHereIsChargedAsItHasCost(Algorithm algorithm) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RateLimiter limiter = far.limiter(
+                Limit.of("settled", algorithm).rate("100/30s").build());
+        far.awaitRedis();
+        limiter.reserve("known", 1, 0);
+        far.cut();
+        Reservation here = limiter.reserve("k", 1, Duration.ofSeconds(5).toNanos());
+        assertThat(here.decision().source()).isEqualTo(Source.FALLBACK);
+        here.settle(400);
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        far.heal();
+        until(() -> limiter.peek("k", 1, 0).remaining() == 0, "charged", Duration.ofSeconds(30));
+        if (algorithm == Algorithm.TOKEN_BUCKET) {
+            assertThat(limiter.peek("k", 1, 0).retryAfter()).isGreaterThan(Duration.ofSeconds(60));
+        }
+    }
+}
