@@ -14,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -269,7 +270,7 @@ abstract class CallFacts {
 
     @Test
     void chargeThatFailsFailsNoCallIsLoggedOnceAMinuteAndLeavesTheReservation(CapturedOutput output) {
-        List<Function<CallResult, Object>> failing = List.of(
+        List<Function<CallResult, @Nullable Object>> failing = List.of(
                 result -> null,
                 result -> Double.NaN,
                 result -> -1,
@@ -282,7 +283,7 @@ abstract class CallFacts {
                     throw new AssertionError("no usage at all");
                 });
         List<String> results = new ArrayList<>();
-        for (Function<CallResult, Object> cost : failing) {
+        for (Function<CallResult, @Nullable Object> cost : failing) {
             journal.cost = cost;
             results.add(result(call("charged", "a")));
         }

@@ -3,30 +3,30 @@ package io.ratelimited.spring.call;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Applications;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.ReservedPermits;
-import java.time.Duration;
-import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CyclicBarrier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import reactor.core.publisher.Flux;
-import reactor.core.publisher.Mono;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 
 /** Permits that are taken by hand and may be given back. */
 final class ReservedPermitsTest {
@@ -204,8 +204,7 @@ final class ReservedPermitsTest {
 
     @Test
     void anAsynchronousReservationIsSettledAsAnother() {
-        assertThat(limits.reserveAsync("log", "ann", 3)
-                        .thenAccept(permits -> permits.settle(1)))
+        assertThat(limits.reserveAsync("log", "ann", 3).thenAccept(permits -> permits.settle(1)))
                 .isCompleted();
         assertThat(limits.peek("log", "ann").remaining()).isEqualTo(2);
     }
