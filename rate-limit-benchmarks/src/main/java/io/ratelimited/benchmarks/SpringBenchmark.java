@@ -100,6 +100,11 @@ public class SpringBenchmark {
     }
 
     @Benchmark
+    public String oursReservedAndCharged() {
+        return service.reservedAndCharged(caller.id());
+    }
+
+    @Benchmark
     public String oursTwice() {
         return service.limitedTwice(caller.id());
     }
@@ -174,6 +179,11 @@ public class SpringBenchmark {
 
         @RateLimited(rate = "1000000000/s", key = "@tenants.of(#id)")
         public String limitedByBean(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "#id", permits = "2", charge = "#error == null ? 1 : 2")
+        public String reservedAndCharged(String id) {
             return id;
         }
 

@@ -86,7 +86,8 @@ public @interface RateLimited {
      * which the call reserves, is given back or taken in addition. Sees what {@link #key} sees, and {@code #result} (null
      * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
      * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled) and {@code #count} (elements
-     * of a stream, else 1, or 0 after an error). A number from 0; fractions are rounded up. A charge that fails is logged,
+     * of a stream, else 1, or 0 after an error); these hide parameters of the same name, which {@code #a0} still names. A
+     * future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. A number from 0; fractions are rounded up. A charge that fails is logged,
      * and the call stays charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what
      * it reserves.
      */

@@ -25,6 +25,7 @@ final class AllocationTest {
     private static final int ROUNDS = 20;
     private static final int PLAIN = 64;
     private static final int KEYED = 128;
+    private static final int CHARGED = 640;
     /** The compiler may be late on a busy machine. */
     private static final int PATIENCE = 500;
 
@@ -39,6 +40,7 @@ final class AllocationTest {
                 .collect(Collectors.toMap(fact -> fact[0], fact -> Integer.valueOf(fact[1])));
         assertThat(bytes.get("plain")).as("without a key, its signature only").isLessThanOrEqualTo(PLAIN);
         assertThat(bytes.get("keyed")).isLessThanOrEqualTo(KEYED);
+        assertThat(bytes.get("charged")).isLessThanOrEqualTo(CHARGED);
     }
 
     /** Prints the bytes that a call allocates beyond the floor. */
@@ -50,6 +52,8 @@ final class AllocationTest {
             System.out.println("plain " + Math.max(0, plain - floor));
             long keyed = bytesPerCall(() -> service.keyed("a"), PATIENCE, floor + KEYED);
             System.out.println("keyed " + Math.max(0, keyed - floor));
+            long charged = bytesPerCall(() -> service.charged("a"), PATIENCE, floor + CHARGED);
+            System.out.println("charged " + Math.max(0, charged - floor));
         }
     }
 
@@ -77,6 +81,14 @@ final class AllocationTest {
 
         @RateLimited(rate = "1000000000/s", burst = 1_000_000_000, key = "#id")
         public void keyed(String id) {}
+
+        @RateLimited(
+                rate = "1000000000/s",
+                burst = 1_000_000_000,
+                key = "#id",
+                permits = "2",
+                charge = "#error == null ? 1 : 0")
+        public void charged(String id) {}
     }
 
     /** The floor. */

@@ -268,6 +268,48 @@ class RateLimitMetricsTest {
     }
 
     @Test
+    void permitsOfChargedCallsAreCountedByKind() {
+        runner.withConfiguration(AutoConfigurations.of(AopAutoConfiguration.class))
+                .withBean(Shop.class)
+                .run(context -> {
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    assertThat(registry.find("rate.limit.permits").counters()).isEmpty();
+                    Shop shop = context.getBean(Shop.class);
+                    shop.answer(4);
+                    shop.answer(25);
+                    shop.answer(10);
+                    context.getBean(RateLimits.class)
+                            .reserve("tokens", "secret", 3)
+                            .settle(1);
+
+                    assertThat(permits(registry, "reserved")).isEqualTo(33);
+                    assertThat(permits(registry, "returned")).isEqualTo(8);
+                    assertThat(permits(registry, "added")).isEqualTo(15);
+                    assertThat(registry.find("rate.limit.charge.failures").counters())
+                            .isEmpty();
+
+                    shop.answer(-1);
+                    shop.answer(-1);
+
+                    assertThat(registry.get("rate.limit.charge.failures")
+                                    .tag("limit", "tokens")
+                                    .counter()
+                                    .count())
+                            .isEqualTo(2);
+                    assertThat(permits(registry, "reserved")).isEqualTo(53);
+                    assertThat(permits(registry, "returned")).isEqualTo(8);
+                    assertThat(permits(registry, "added")).isEqualTo(15);
+                });
+    }
+
+    private static double permits(MeterRegistry registry, String kind) {
+        return registry.get("rate.limit.permits")
+                .tags("limit", "tokens", "kind", kind)
+                .counter()
+                .count();
+    }
+
+    @Test
     void withoutARegistryNothingIsMeasured() {
         new ApplicationContextRunner()
                 .withConfiguration(AutoConfigurations.of(
@@ -295,6 +337,11 @@ class RateLimitMetricsTest {
 
         @RateLimited("search")
         public void search() {}
+
+        @RateLimited(name = "tokens", rate = "1000/s", permits = "10", charge = "#result")
+        public int answer(int tokens) {
+            return tokens;
+        }
     }
 
     private static double count(MeterRegistry registry, String outcome, String source) {

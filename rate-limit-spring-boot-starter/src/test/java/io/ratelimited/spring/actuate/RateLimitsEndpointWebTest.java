@@ -148,6 +148,14 @@ class RateLimitsEndpointWebTest {
                 .containsEntry("remaining", 0)
                 .containsEntry("reset", 2.0)
                 .containsEntry("retryAfter", 0.01);
+
+        limits.reserve("search", "bob", 1).settle(500);
+
+        assertThat(JsonPath.<Map<String, Object>>read(get("/search/bob").body(), "$"))
+                .as("in debt")
+                .containsEntry("remaining", 0)
+                .containsEntry("reset", 5.0)
+                .containsEntry("retryAfter", 3.01);
     }
 
     @ParameterizedTest
