@@ -58,9 +58,6 @@ final class Deliveries {
         this.sender = sender;
         this.deciding = deciding;
         this.threads = threads;
-        for (DeliveryKind kind : DeliveryKind.values()) {
-            kept.put(kind, new ArrayDeque<>());
-        }
     }
 
     /** Sends a command now, or keeps it. */
@@ -128,7 +125,7 @@ final class Deliveries {
     }
 
     private synchronized void keep(Delivery delivery) {
-        kept.get(delivery.kind).addLast(delivery);
+        kept.computeIfAbsent(delivery.kind, kind -> new ArrayDeque<>()).addLast(delivery);
         size++;
         if (size > MOST) {
             drop();

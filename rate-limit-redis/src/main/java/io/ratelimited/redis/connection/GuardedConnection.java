@@ -202,8 +202,7 @@ public final class GuardedConnection implements AutoCloseable {
      *
      * @param arguments makes the arguments when the script is sent; null when there is nothing to send any more
      */
-    public void deliver(
-            DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments) {
+    public void deliver(DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments) {
         if (!closed) {
             deliveries.deliver(new Delivery(kind, script, key, arguments, 0));
         }

@@ -158,12 +158,7 @@ final class Leases {
 
     /** What one script call gives back and asks for in advance. */
     record Request(
-            Hot hot,
-            ScriptParameters parameters,
-            @Nullable PermitRequest refund,
-            long size,
-            long sentAt,
-            long length) {
+            Hot hot, ScriptParameters parameters, @Nullable PermitRequest refund, long size, long sentAt, long length) {
 
         /** What goes back, the calls, and what is wanted in advance. */
         List<PermitRequest> around(List<PermitRequest> batch) {

@@ -6,14 +6,16 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.ObjLongConsumer;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -34,6 +36,8 @@ final class LocalFallback {
 
     private final LimiterContext context;
     private final long maximumKeys;
+    private final Supplier<ScriptParameters> parameters;
+    private final WaitingRoom waitingRoom;
     private final Function<@Nullable String, String> names;
     private final ObjLongConsumer<String> charges;
     /** Permits that were given away here, by the key in Redis. */
@@ -43,7 +47,6 @@ final class LocalFallback {
     /** The callers with the fewest permits are being forgotten. */
     private final AtomicBoolean forgetting = new AtomicBoolean();
 
-    private Limit limit;
     private @Nullable InMemoryRateLimiter local;
     /** The outage and the number of nodes for which {@link #local} was made. */
     private int outage;
@@ -51,29 +54,36 @@ final class LocalFallback {
     private int nodes;
 
     /**
+     * @param parameters those of the limit as it is
      * @param names the keys of callers in Redis
      * @param charges takes permits of a key there
      */
     LocalFallback(
             LimiterContext context,
-            Limit limit,
             long maximumKeys,
+            Supplier<ScriptParameters> parameters,
+            WaitingRoom waitingRoom,
             Function<@Nullable String, String> names,
             ObjLongConsumer<String> charges) {
         this.context = context;
-        this.limit = limit;
         this.maximumKeys = maximumKeys;
+        this.parameters = parameters;
+        this.waitingRoom = waitingRoom;
         this.names = names;
         this.charges = charges;
         // Loads classes that the first caller of an outage would have to wait for.
-        Reservation unused =
-                InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
-        new LocalReservation(unused, "", 1).decision();
+        reply(
+                        InMemoryRateLimiter.startingEmpty(limit(), context.ticker(), 1)
+                                .reserve("", 1, 0)
+                                .decision(),
+                        1)
+                .decision();
         context.connection().onRecovery(() -> charge(true));
     }
 
     private synchronized InMemoryRateLimiter local() {
         InMemoryRateLimiter current = local;
+        Limit limit = limit();
         int recoveries = context.connection().recoveries();
         int sharers = context.nodes().getAsInt();
         boolean window = limit.algorithm().family() == Family.WINDOW;
@@ -88,13 +98,13 @@ final class LocalFallback {
         return current;
     }
 
-    synchronized void update(Limit next) {
-        limit = next;
+    /** The limit has changed. */
+    synchronized void update() {
         local = null;
     }
 
-    private synchronized Limit limit() {
-        return limit;
+    private Limit limit() {
+        return parameters.get().limit();
     }
 
     private synchronized @Nullable InMemoryRateLimiter current() {
@@ -104,11 +114,6 @@ final class LocalFallback {
     long keys() {
         InMemoryRateLimiter current = current();
         return current == null ? 0 : current.keys();
-    }
-
-    int waiting() {
-        InMemoryRateLimiter current = current();
-        return current == null ? 0 : current.waiting();
     }
 
     void reset(@Nullable String caller) {
@@ -125,24 +130,28 @@ final class LocalFallback {
         if (!decided.isRefused()) {
             spend(name, permits);
         }
-        return new LocalReservation(decided, name, permits);
+        return new RedisReservation(context.ticker(), waitingRoom, reply(decided.decision(), permits), () -> {
+            spent.computeIfPresent(name, (key, before) -> before > permits ? before - permits : null);
+            decided.cancel();
+        });
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
-        return described(local().peek(caller, permits, maxWait), permits);
+        return reply(local().peek(caller, permits, maxWait), permits).decision();
     }
 
     /** What is too much for this node alone, but not for the whole limit, is not refused for good. */
-    private Decision described(Decision decision, long permits) {
-        return new Decision(
-                decision.limit(),
-                decision.admitted(),
-                decision.waitTime(),
-                decision.retryAfter(),
-                decision.never() && permits > limit().capacity(),
-                decision.remaining(),
-                decision.reset(),
-                Source.FALLBACK);
+    private ScriptReply reply(Decision decided, long permits) {
+        ScriptParameters current = parameters.get();
+        Duration retry = decided.retryAfter();
+        long outcome = decided.admitted()
+                ? decided.waitTime().toNanos()
+                : retry != null
+                        ? ~retry.toNanos()
+                        : decided.never() && permits > current.limit().capacity()
+                                ? ScriptReply.NEVER
+                                : ScriptReply.UNKNOWN;
+        return new ScriptReply(outcome, decided.remaining(), decided.reset().toNanos(), "", current, Source.FALLBACK);
     }
 
     private void spend(String name, long permits) {
@@ -199,63 +208,5 @@ final class LocalFallback {
         long held =
                 Math.min(whole.capacity(), Math.max(whole.burst(), whole.rate().permits()));
         return Math.max(1, held / Math.max(1, context.nodes().getAsInt()));
-    }
-
-    /** Decided by this process. */
-    private final class LocalReservation implements Reservation {
-
-        private final Reservation reservation;
-        private final String name;
-        private final long permits;
-        private final AtomicBoolean ended = new AtomicBoolean();
-
-        private LocalReservation(Reservation reservation, String name, long permits) {
-            this.reservation = reservation;
-            this.name = name;
-            this.permits = permits;
-        }
-
-        @Override
-        public boolean isRefused() {
-            return reservation.isRefused();
-        }
-
-        @Override
-        public long waitNanos() {
-            return reservation.waitNanos();
-        }
-
-        @Override
-        public boolean mayWait() {
-            return reservation.mayWait();
-        }
-
-        @Override
-        public Decision decision() {
-            return described(reservation.decision(), permits);
-        }
-
-        @Override
-        public boolean await() throws InterruptedException {
-            return reservation.await();
-        }
-
-        @Override
-        public CompletableFuture<Boolean> awaitAsync() {
-            return reservation.awaitAsync();
-        }
-
-        @Override
-        public void cancel() {
-            if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                spent.computeIfPresent(name, (key, before) -> before > permits ? before - permits : null);
-            }
-            reservation.cancel();
-        }
-
-        @Override
-        public void release() {
-            reservation.release();
-        }
     }
 }

@@ -35,8 +35,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
      * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
      *     by its share of the limit; throws when calls fail then
      */
-    RemoteLimiter(
-            LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
+    RemoteLimiter(LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         this.context = context;
         this.tier = tier;
         this.fallback = fallback;
@@ -201,7 +200,9 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public boolean canJoin(List<Claim> claims) {
-        return MultiLimitCall.canDecide(claims, connection());
+        return claims.stream()
+                .allMatch(
+                        claim -> claim.limiter() instanceof RemoteLimiter other && other.connection() == connection());
     }
 
     @Override

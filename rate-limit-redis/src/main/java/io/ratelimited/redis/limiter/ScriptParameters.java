@@ -45,9 +45,13 @@ final class ScriptParameters {
     private final LongSupplier origin;
     private final @Nullable ZoneOffsets offsets;
 
-    private final long one;
-    private final BigInteger step;
-    private final Cost depth;
+    /** Parts of a microsecond. */
+    final long one;
+    /** Parts that one permit takes. */
+    final BigInteger step;
+    /** What a bucket holds, as a time. */
+    final Cost depth;
+
     private final double mostPermits;
 
     /** @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then */
@@ -233,21 +237,6 @@ final class ScriptParameters {
         parameters.forEach(parameter -> args.add(parameter.equals(ORIGIN) ? Long.toString(began) : parameter));
         zone.forEach(args::add);
         return args;
-    }
-
-    /** Parts of a microsecond. */
-    long one() {
-        return one;
-    }
-
-    /** Parts that one permit takes. */
-    long step() {
-        return step.longValue();
-    }
-
-    /** What a bucket holds, as a time. */
-    Cost depth() {
-        return depth;
     }
 
     /** What permits cost, in microseconds and parts of one; at most {@link #FAR}. */

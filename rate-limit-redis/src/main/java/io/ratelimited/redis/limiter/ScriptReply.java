@@ -59,11 +59,11 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         long part = (Long) reply.get(2);
         long taken = (Long) reply.get(4);
         long epoch = (Long) reply.get(3);
-        long one = parameters.one();
+        long one = parameters.one;
         ScriptParameters.Cost cost = parameters.cost(call.permits());
-        ScriptParameters.Cost depth = parameters.depth();
+        ScriptParameters.Cost depth = parameters.depth;
         long burst = parameters.limit().burst();
-        long step = parameters.step();
+        long step = parameters.step.longValue();
         for (int i = 0; i < replies.length; i++) {
             long next = v + cost.micros();
             long nextPart = part + cost.parts();

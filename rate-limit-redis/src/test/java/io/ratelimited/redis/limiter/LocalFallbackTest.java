@@ -55,12 +55,7 @@ class LocalFallbackTest {
             () -> 0,
             IllegalStateException::new);
     private final RedisRateLimiter limiter = new RedisRateLimiter(
-            context,
-            Limit.of("limit", Algorithm.FIXED_WINDOW).rate("100/d").build(),
-            "",
-            failure -> null,
-            0,
-            100_000);
+            context, Limit.of("limit", Algorithm.FIXED_WINDOW).rate("100/d").build(), "", failure -> null, 0, 100_000);
 
     /** One script call. */
     private record Sent(Script script, String key, List<String> words) {
@@ -156,7 +151,9 @@ class LocalFallbackTest {
         assertThat(meanwhile).containsExactly(true);
         server.answer();
         clock.advance(CHARGE);
-        assertThat(server.sent).extracting(Sent::key).containsExactlyInAnyOrder(limiter.name("one"), limiter.name("two"));
+        assertThat(server.sent)
+                .extracting(Sent::key)
+                .containsExactlyInAnyOrder(limiter.name("one"), limiter.name("two"));
     }
 
     @Test
@@ -170,8 +167,7 @@ class LocalFallbackTest {
         clock.advance(CHARGE);
         assertThat(server.sent)
                 .extracting(Sent::key)
-                .containsExactly(
-                        limiter.name(null), limiter.name("three"), limiter.name("two"), limiter.name("one"));
+                .containsExactly(limiter.name(null), limiter.name("three"), limiter.name("two"), limiter.name("one"));
         assertThat(server.sent).extracting(Sent::permits).containsExactly("5", "3", "2", "1");
     }
 
@@ -185,8 +181,12 @@ class LocalFallbackTest {
             server.answer();
             clock.advance(Duration.ofMillis(20));
         }
-        assertThat(server.sent).extracting(Sent::permits).hasSizeBetween(10_000, 10_002).startsWith("2");
-        assertThat(server.sent.subList(0, 9_999)).allMatch(charge -> charge.permits().equals("2"));
+        assertThat(server.sent)
+                .extracting(Sent::permits)
+                .hasSizeBetween(10_000, 10_002)
+                .startsWith("2");
+        assertThat(server.sent.subList(0, 9_999))
+                .allMatch(charge -> charge.permits().equals("2"));
     }
 
     @Test
@@ -219,7 +219,9 @@ class LocalFallbackTest {
             server.answer();
             clock.advance(Duration.ofMillis(20));
         }
-        assertThat(server.sent.stream().map(call -> call.words.get(call.words.size() - 3)).distinct())
+        assertThat(server.sent.stream()
+                        .map(call -> call.words.get(call.words.size() - 3))
+                        .distinct())
                 .hasSize(calls);
     }
 }
