@@ -201,7 +201,9 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public boolean canJoin(List<Claim> claims) {
-        return MultiLimitCall.canDecide(claims, connection());
+        return claims.stream()
+                .allMatch(
+                        claim -> claim.limiter() instanceof RemoteLimiter other && other.connection() == connection());
     }
 
     @Override
