@@ -9,7 +9,11 @@ public final class SimulatedBackend {
 
     private SimulatedBackend() {}
 
-    /** @param other runs what {@code callers} rejects */
+    /**
+     * A backend that runs in one thread.
+     *
+     * @param other runs what {@code callers} rejects
+     */
     public static RedisBackend of(
             RedisConnector connector,
             RedisBackendOptions options,

@@ -53,7 +53,7 @@ final class Callers {
     }
 
     Call call(Step step, Node node, int permits) {
-        boolean waits = !step.kind().isFlood() && (!flight || step.at() / 1_000 % 3 == 0);
+        boolean waits = !step.kind().isFlood() && (!flight || step.waits());
         long maxWait = waits ? step.nanos() : 0;
         Call call = new Call(step, node, permits, world.now(), maxWait);
         calls.add(call);

@@ -96,6 +96,9 @@ final class Judge {
 
     /** Every call ends, once and in time. */
     void calls(List<Call> calls) {
+        boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
+        boolean onlyMoves = plan.steps().stream()
+                .allMatch(step -> !step.kind().isFault() || step.kind() == Kind.MOVE_SLOT);
         for (Call call : calls) {
             if (call.cancelled || call.node.isDead()) {
                 continue;
@@ -119,6 +122,9 @@ final class Judge {
             boolean alone = call.step.kind() != Kind.CALL_OF_TWO;
             if (call.isLocal() && call.went() && alone && plan.onFailure() == OnFailure.DENY) {
                 violations.add("a call goes without Redis in spite of on-failure deny: " + call);
+            }
+            if (onlyMoves && alone && !flight && (call.isLocal() || call.failure != null)) {
+                violations.add("a call is not decided by Redis, of which only slots move: " + call);
             }
             if (call.failure != null && plan.onFailure() != OnFailure.THROW) {
                 violations.add("a call fails: " + call + " " + call.failure);

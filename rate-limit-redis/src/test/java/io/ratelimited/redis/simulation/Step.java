@@ -95,6 +95,11 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         }
     }
 
+    /** Whether a call in flight may wait for its place. */
+    boolean waits() {
+        return at / 1_000 % 3 == 0;
+    }
+
     /** When it is over. */
     long end() {
         return switch (kind) {
@@ -116,8 +121,9 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
                     OUT_OF_MEMORY,
                     PAUSE,
                     LOG_THROWS -> at + nanos;
-            // A call that lasts may wait as long before.
-            default -> kind.isFault() || nanos < 1_000_000_000 ? at : at + 2 * nanos;
+            case FLOOD_OF_TWOS -> at + nanos + nanos / 2;
+            // What lasts for long ends before all is quiet.
+            default -> kind.isFault() || nanos < 1_000_000_000 ? at : at + nanos / 2 + (waits() ? nanos : 0);
         };
     }
 

@@ -44,7 +44,7 @@ final class WidePlan {
     static Plan of(long seed) {
         SplittableRandom random = new SplittableRandom(~seed);
         return switch (random.nextInt(20)) {
-            case 0 -> lasting(seed, random);
+            case 0 -> random.nextBoolean() ? lasting(seed, random) : renewed(seed, random);
             case 1, 2 -> mixed(seed, random);
             default -> usual(seed, random);
         };
@@ -124,6 +124,18 @@ final class WidePlan {
             steps.add(new Step(random.nextInt(40_000) * MILLI, kind, random.nextInt(nodes), 0, 0, nanos));
         }
         return plan(seed, nodes, 1, limit, limit, 0, 400_000, steps, random);
+    }
+
+    /** A call that ends while the server refuses to renew it, and answers all else: others are refused their two places. */
+    private static Plan renewed(long seed, SplittableRandom random) {
+        Limit limit =
+                Limit.of("limit", Algorithm.CONCURRENCY).maxConcurrent(3).build();
+        List<Step> steps = new ArrayList<>();
+        steps.add(new Step(100 * MILLI, Kind.CALL, 0, 0, 1, 2L * (10_000 + random.nextInt(1_500)) * MILLI));
+        steps.add(new Step(200 * MILLI, Kind.FLOOD_OF_TWOS, 0, 0, 600, 20_000 * MILLI));
+        long nanos = (1_000 + random.nextInt(4_000)) * MILLI;
+        steps.add(new Step((9_500 + random.nextInt(450)) * MILLI, Kind.OUT_OF_MEMORY, 0, 0, 0, nanos));
+        return plan(seed, 1 + random.nextInt(2), 1, limit, limit, 0, 400_000, steps, random);
     }
 
     private static Plan plan(
