@@ -97,8 +97,8 @@ final class Judge {
     /** Every call ends, once and in time. */
     void calls(List<Call> calls) {
         boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
-        boolean onlyMoves = plan.steps().stream()
-                .allMatch(step -> !step.kind().isFault() || step.kind() == Kind.MOVE_SLOT);
+        boolean onlyMoves =
+                plan.steps().stream().allMatch(step -> !step.kind().isFault() || step.kind() == Kind.MOVE_SLOT);
         for (Call call : calls) {
             if (call.cancelled || call.node.isDead()) {
                 continue;

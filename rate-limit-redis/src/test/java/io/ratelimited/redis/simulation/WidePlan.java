@@ -128,8 +128,7 @@ final class WidePlan {
 
     /** A call that ends while the server refuses to renew it, and answers all else: others are refused their two places. */
     private static Plan renewed(long seed, SplittableRandom random) {
-        Limit limit =
-                Limit.of("limit", Algorithm.CONCURRENCY).maxConcurrent(3).build();
+        Limit limit = Limit.of("limit", Algorithm.CONCURRENCY).maxConcurrent(3).build();
         List<Step> steps = new ArrayList<>();
         steps.add(new Step(100 * MILLI, Kind.CALL, 0, 0, 1, 2L * (10_000 + random.nextInt(1_500)) * MILLI));
         steps.add(new Step(200 * MILLI, Kind.FLOOD_OF_TWOS, 0, 0, 600, 20_000 * MILLI));
