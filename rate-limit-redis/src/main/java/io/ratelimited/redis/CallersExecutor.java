@@ -30,20 +30,26 @@ final class CallersExecutor {
                         return thread;
                     });
             threads.allowCoreThreadTimeOut(true);
-            return task -> threads.execute(() -> run(executor, task));
+            Executor safe = orElse(executor, ForkJoinPool.commonPool());
+            return task -> threads.execute(() -> safe.execute(task));
         }
         // Starts a thread that the first caller of an outage would wait for.
         executor.execute(() -> {});
         int threads = Integer.getInteger("java.util.concurrent.ForkJoinPool.common.parallelism", 1);
-        return threads == 0 && executor == ForkJoinPool.commonPool() ? executor : task -> run(executor, task);
+        return threads == 0 && executor == ForkJoinPool.commonPool()
+                ? executor
+                : orElse(executor, ForkJoinPool.commonPool());
     }
 
-    private static void run(Executor executor, Runnable task) {
-        try {
-            executor.execute(task);
-        } catch (RuntimeException | Error ex) {
-            // Whether or not the task has begun: a future runs its task once only.
-            ForkJoinPool.commonPool().execute(task);
-        }
+    /** Whatever an executor rejects runs on another one. */
+    static Executor orElse(Executor executor, Executor other) {
+        return task -> {
+            try {
+                executor.execute(task);
+            } catch (RuntimeException | Error ex) {
+                // Whether or not the task has begun: a future runs its task once only.
+                other.execute(task);
+            }
+        };
     }
 }

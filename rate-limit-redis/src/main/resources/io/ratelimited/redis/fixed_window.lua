@@ -62,7 +62,7 @@ function fixed_window.open(key, meta, p)
       s.found = true
       s.taken = taken
       s.epoch = epoch
-      local ahead = written > 0 and written < start
+      local ahead = written > 0 and written < start and written - now <= s.period
       if start > now and not ahead and start - now > s.period then
         -- The clock has stepped back by more than a window: go on counting in this one.
         s.changed = true
@@ -128,12 +128,15 @@ end
 
 function fixed_window.leave(key, meta)
   local permits, period = match(meta, '^f(%d+)/([^/]+)/')
-  local start, taken, finish = fw_read(redis.call('GET', key), meta)
-  permits = tonumber(permits)
+  local start, taken, finish, _, written = fw_read(redis.call('GET', key), meta)
+  permits, period = tonumber(permits), period / 1000
   if start <= now then
     return { left = now < finish and max(0, permits - taken) or permits, of = permits, permit = 1, credit = false, debt = 0 }
   end
-  local ahead = ceil((start - now) / (period / 1000))
+  -- From a clock that has stepped back by more than a window.
+  local from = written > 0 and written or start
+  if from - now <= period then from = now end
+  local ahead = max(1, ceil((start - from) / period))
   return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken }
 end
 

@@ -15,9 +15,6 @@ import io.ratelimited.redis.connection.RedisConnector;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import java.util.logging.Handler;
@@ -380,30 +377,6 @@ class FaultsTest {
             assertThat(lines.get(1)).contains("decides again");
         } finally {
             logger.removeHandler(handler);
-        }
-    }
-
-    @Test
-    void asynchronousCallersAreAnsweredInTimeToo() throws Exception {
-        RedisBackend backend = REDIS.backend(PATIENT);
-        RateLimiter limiter = backend.limiter(limit("async"), RedisLimitOptions.DEFAULTS);
-        limiter.reserve("k", 1, 0);
-        REDIS.server().freeze();
-        try {
-            CountDownLatch answered = new CountDownLatch(20);
-            List<CompletableFuture<Reservation>> calls = new ArrayList<>();
-            for (int i = 0; i < 20; i++) {
-                CompletableFuture<Reservation> call =
-                        limiter.reserveAsync("k", 1, 0).toCompletableFuture();
-                calls.add(call);
-                call.whenComplete((reservation, failure) -> answered.countDown());
-            }
-            assertThat(answered.await(10, TimeUnit.SECONDS)).isTrue();
-            for (CompletableFuture<Reservation> call : calls) {
-                assertThat(call.get().decision().source()).isEqualTo(Source.FALLBACK);
-            }
-        } finally {
-            REDIS.server().thaw();
         }
     }
 }

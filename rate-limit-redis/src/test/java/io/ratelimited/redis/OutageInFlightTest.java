@@ -121,21 +121,6 @@ class OutageInFlightTest {
         until(() -> free(limit) == 4, "the calls have ended", FarNode.PATIENCE);
     }
 
-    @Test
-    void aFutureThatIsCancelledBeforeTheReplyKeepsNoPlace() {
-        Limit limit = places(PLACES);
-        RateLimiter limiter = far.limiter(limit);
-        far.awaitRedis();
-        far.network().delay(10);
-        for (int i = 0; i < 2 * PLACES; i++) {
-            limiter.reserveAsync("k", 1, 0).toCompletableFuture().cancel(true);
-        }
-        far.network().delay(0);
-        // What was sent after them has been answered.
-        far.awaitRedis();
-        until(() -> free(limit) == PLACES, "every place is free", Duration.ofSeconds(5));
-    }
-
     /** Eight places, calls of 100 ms, a cut of 1.5 s: in the fourth second after it the places are in use. */
     @Test
     @Tag("proof")

@@ -15,8 +15,6 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 
 /** Calls that wait for a place under CONCURRENCY when an outage begins. */
 class OutageWaitersTest {
@@ -52,11 +50,6 @@ class OutageWaitersTest {
     }
 
     @Test
-    void callersWhoWaitAskNothingDuringAnOutageAndAreLetInLocally() throws Exception {
-        waitThrough(20, 500);
-    }
-
-    @Test
     @Tag("proof")
     void fiftyKeysWhoseCallersWaitAskNothingDuringFiveSecondsOfOutage() throws Exception {
         waitThrough(50, 5000);
@@ -77,16 +70,5 @@ class OutageWaitersTest {
         assertThat(turns).allSatisfy(turn -> assertThat(turn).isCompletedWithValue(true));
         assertThat(waiting).extracting(call -> call.decision().source()).containsOnly(Source.FALLBACK);
         waiting.forEach(Reservation::release);
-    }
-
-    @ParameterizedTest
-    @EnumSource(names = {"ALLOW", "DENY"})
-    void callersWhoWaitAreDecidedAsOnFailureSays(OnFailure onFailure) {
-        callsOf(5, onFailure);
-        far.network().silence(true);
-        far.awaitOutage();
-        until(() -> turns.stream().allMatch(CompletableFuture::isDone), "all are decided", Duration.ofSeconds(10));
-        assertThat(turns).allSatisfy(turn -> assertThat(turn).isCompletedWithValue(onFailure == OnFailure.ALLOW));
-        assertThat(waiting).extracting(call -> call.decision().source()).containsOnly(Source.FALLBACK);
     }
 }

@@ -9,8 +9,18 @@ public final class SimulatedBackend {
 
     private SimulatedBackend() {}
 
+    /**
+     * A backend that runs in one thread.
+     *
+     * @param other runs what {@code callers} rejects
+     */
     public static RedisBackend of(
-            RedisConnector connector, RedisBackendOptions options, Threads threads, Executor callers, String node) {
-        return RedisBackend.of(connector, options, threads, callers, node);
+            RedisConnector connector,
+            RedisBackendOptions options,
+            Threads threads,
+            Executor callers,
+            Executor other,
+            String node) {
+        return RedisBackend.of(connector, options, threads, CallersExecutor.orElse(callers, other), node);
     }
 }

@@ -28,7 +28,7 @@ final class Judge {
     private final Plan plan;
     private final List<String> violations;
     /** Faults each of which may give a burst again. */
-    private final int bursts;
+    private int bursts;
 
     Judge(Plan plan, List<String> violations) {
         this.plan = plan;
@@ -40,6 +40,12 @@ final class Judge {
                     default -> false;
                 })
                 .count();
+        bursts += (int) plan.steps().stream().filter(Judge::outlastsLeases).count();
+    }
+
+    /** Redis forgets the calls of a node that it has not heard of for 30 s; the last news may be 10 s old. */
+    private static boolean outlastsLeases(Step step) {
+        return step.kind().isFault() && step.end() - step.at() > 19_000 * MILLI;
     }
 
     /** How long a key takes to be as one never seen. */
@@ -90,6 +96,9 @@ final class Judge {
 
     /** Every call ends, once and in time. */
     void calls(List<Call> calls) {
+        boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
+        boolean onlyMoves =
+                plan.steps().stream().allMatch(step -> !step.kind().isFault() || step.kind() == Kind.MOVE_SLOT);
         for (Call call : calls) {
             if (call.cancelled || call.node.isDead()) {
                 continue;
@@ -114,6 +123,9 @@ final class Judge {
             if (call.isLocal() && call.went() && alone && plan.onFailure() == OnFailure.DENY) {
                 violations.add("a call goes without Redis in spite of on-failure deny: " + call);
             }
+            if (onlyMoves && alone && !flight && (call.isLocal() || call.failure != null)) {
+                violations.add("a call is not decided by Redis, of which only slots move: " + call);
+            }
             if (call.failure != null && plan.onFailure() != OnFailure.THROW) {
                 violations.add("a call fails: " + call + " " + call.failure);
             }
@@ -129,6 +141,44 @@ final class Judge {
             }
         }
         return sum;
+    }
+
+    /** Whoever waits for a place when an outage begins is decided as the limit says for outages, as soon as it is known. */
+    void waiting(List<Call> calls) {
+        if (plan.onFailure() == OnFailure.LOCAL || plan.limit().algorithm() != Algorithm.CONCURRENCY) {
+            return;
+        }
+        for (Step outage : plan.steps()) {
+            // A look of the queue, the timeout, and the longer look of an outage.
+            long known = outage.at() + Node.TIMEOUT.toNanos() + 2 * TICK + 150 * MILLI;
+            if (!cutsOff(outage) || outage.end() <= known) {
+                continue;
+            }
+            for (Call call : calls) {
+                if (concerns(outage, call.node)
+                        && !call.cancelled
+                        && !call.node.isDead()
+                        && call.decidedAt < outage.at()
+                        && call.settledAt > known + pauses(outage.at(), call.settledAt)) {
+                    violations.add("a caller waits on while Redis is away: " + call);
+                }
+            }
+        }
+    }
+
+    private boolean concerns(Step outage, Node node) {
+        return switch (outage.kind()) {
+            case FREEZE, RESTART_EMPTY, FAILOVER -> true;
+            default -> !plan.has(Kind.JOIN) && node.toString().equals("n" + outage.node() % plan.nodes());
+        };
+    }
+
+    private boolean cutsOff(Step step) {
+        return switch (step.kind()) {
+            case SILENCE, NO_REPLIES, NO_QUESTIONS, CUT, DEAF -> true;
+            case FREEZE, RESTART_EMPTY, FAILOVER -> plan.servers() == 1;
+            default -> false;
+        };
     }
 
     /** A server that answers nobody is asked by its probe alone, once a caller has waited in vain. */
@@ -316,7 +366,10 @@ final class Judge {
         // A bucket that starts empty was empty when the first of the nodes began.
         boolean begins = limit.algorithm() == Algorithm.SMOOTH_BURSTY
                 && calls.get(0).node.isNew();
-        if ((went < most && !begins) || went > most + (flows ? perNano(limit) * took : 0)) {
+        // A redirection within a cluster takes longer than a call that ends at once.
+        boolean again = limit.algorithm() == Algorithm.CONCURRENCY && plan.servers() > 1;
+        double allowed = again ? calls.size() : most + (flows ? perNano(limit) * took : 0);
+        if ((went < most && !begins) || went > allowed) {
             violations.add(
                     "a key that nobody has used for long gives " + went + " permits instead of " + most + ": " + calls);
         }

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
 import org.luaj.vm2.Globals;
-import org.luaj.vm2.LuaClosure;
 import org.luaj.vm2.LuaError;
+import org.luaj.vm2.LuaFunction;
 import org.luaj.vm2.LuaString;
 import org.luaj.vm2.LuaTable;
 import org.luaj.vm2.LuaValue;
@@ -28,6 +28,7 @@ import org.luaj.vm2.lib.StringLib;
 import org.luaj.vm2.lib.TableLib;
 import org.luaj.vm2.lib.VarArgFunction;
 import org.luaj.vm2.lib.jse.JseMathLib;
+import org.luaj.vm2.luajc.LuaJC;
 
 /** Runs the scripts as Redis does: compiled once, with its functions and its rules for replies. For one thread. */
 final class Lua {
@@ -38,7 +39,7 @@ final class Lua {
     private static final LuaString ARGV = LuaString.valueOf("ARGV");
 
     private final Globals globals = new Globals();
-    private final Map<String, Prototype> compiled = new HashMap<>();
+    private final Map<String, LuaFunction> compiled = new HashMap<>();
     /** Runs the commands of the script that is running. */
     private Function<Varargs, LuaValue> commands = args -> LuaValue.NIL;
 
@@ -98,13 +99,13 @@ final class Lua {
      * @return integers as Long, the rest as String
      */
     List<Object> run(String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
-        Prototype prototype = compiled.computeIfAbsent(text, this::compile);
+        LuaFunction script = compiled.computeIfAbsent(text, this::compile);
         Function<Varargs, LuaValue> before = this.commands;
         this.commands = commands;
         globals.rawset(KEYS, table(keys));
         globals.rawset(ARGV, table(args));
         try {
-            return reply(new LuaClosure(prototype, globals).call());
+            return reply(script.call());
         } catch (LuaError ex) {
             LuaValue cause = ex.getMessageObject();
             throw new RedisError(
@@ -116,9 +117,12 @@ final class Lua {
         }
     }
 
-    private Prototype compile(String text) {
+    /** To Java classes: a script runs twice as fast as one that is interpreted. */
+    private LuaFunction compile(String text) {
         try {
-            return globals.compilePrototype(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
+            Prototype prototype =
+                    globals.compilePrototype(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
+            return LuaJC.instance.load(prototype, "Script", globals);
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
         }

@@ -19,26 +19,30 @@ import org.jspecify.annotations.Nullable;
 import org.luaj.vm2.LuaString;
 
 /**
- * The network between one node and the server. Each connection keeps its order and has delays of its own; a silence holds
+ * The network between one node and the servers. Each connection keeps its order and has delays of its own; a silence holds
  * back what is sent until it ends, as TCP does, and a cut loses what is on its way.
  */
 final class Network implements RedisConnector {
 
-    private static final String SERVER = "server";
-
     private final World world;
     private final World.Member node;
-    private final Server server;
+    private final Servers servers;
     private final SplittableRandom random;
     private final long mostDelay;
     private final Set<Link> links = new LinkedHashSet<>();
     private final List<Long> sent = new ArrayList<>();
     /** Connections that a frozen server has accepted. */
-    private final List<Runnable> shaking = new ArrayList<>();
+    private final List<Shaking> shaking = new ArrayList<>();
+    /** The addresses by slot, as this node knows them. */
+    private String @Nullable [] topology;
     /** Until then nothing that is sent to the server arrives there, and no connection is made. */
     private long silentUpUntil;
     /** Until then no reply arrives. */
     private long silentDownUntil;
+    /** Until then what is sent is lost at first, and sent again later by up to {@link #backoff}. */
+    private long lossUntil;
+
+    private long backoff;
     /** Until then what is sent takes longer by {@link #extraDelay}. */
     private long slowUntil;
 
@@ -46,10 +50,10 @@ final class Network implements RedisConnector {
     /** Connections are accepted, and never answered, until then. */
     private long deafUntil;
 
-    Network(World world, World.Member node, Server server, SplittableRandom random, long mostDelay) {
+    Network(World world, World.Member node, Servers servers, SplittableRandom random, long mostDelay) {
         this.world = world;
         this.node = node;
-        this.server = server;
+        this.servers = servers;
         this.random = random;
         this.mostDelay = mostDelay;
     }
@@ -57,6 +61,12 @@ final class Network implements RedisConnector {
     void silence(long until, boolean up, boolean down) {
         silentUpUntil = up ? Math.max(silentUpUntil, until) : silentUpUntil;
         silentDownUntil = down ? Math.max(silentDownUntil, until) : silentDownUntil;
+    }
+
+    void loss(long until, long most) {
+        silence(until, true, true);
+        lossUntil = until;
+        backoff = most;
     }
 
     void slow(long until, long extra) {
@@ -70,11 +80,19 @@ final class Network implements RedisConnector {
 
     /** Breaks all connections; the node notices at once. */
     void cut() {
-        List<Runnable> refused = List.copyOf(shaking);
-        shaking.clear();
-        refused.forEach(each -> world.at(node, world.now() + delay(), each));
+        servers.all().forEach(this::cut);
+    }
+
+    /** Breaks the connections to a server. */
+    void cut(Server server) {
+        List<Shaking> refused =
+                shaking.stream().filter(each -> each.server == server).toList();
+        shaking.removeAll(refused);
+        refused.forEach(each -> world.at(node, world.now() + delay(), each.answer));
         for (Link link : List.copyOf(links)) {
-            link.cut();
+            if (link.server == server) {
+                link.cut();
+            }
         }
     }
 
@@ -101,44 +119,59 @@ final class Network implements RedisConnector {
 
     @Override
     public CompletionStage<Set<String>> discover() {
-        return CompletableFuture.completedFuture(Set.of(SERVER));
+        if (!servers.isCluster()) {
+            topology = servers.topology();
+            return CompletableFuture.completedFuture(Servers.addresses(topology));
+        }
+        CompletableFuture<Set<String>> found = new CompletableFuture<>();
+        long arrives = Math.max(world.now(), Math.max(silentUpUntil, silentDownUntil)) + 2 * delay();
+        world.at(node, arrives, () -> {
+            // Connections that are accepted and never answered say nothing of others.
+            if (world.now() >= deafUntil) {
+                topology = servers.topology();
+                found.complete(Servers.addresses(topology));
+            }
+        });
+        return found;
     }
 
     @Override
     public @Nullable String address(String key) {
-        return SERVER;
+        String[] known = topology;
+        return known == null ? null : known[Servers.slot(key)];
     }
 
     @Override
     public boolean isCluster() {
-        return false;
+        return servers.isCluster();
     }
 
     @Override
     public CompletionStage<RedisLink> connect(String address) {
         CompletableFuture<RedisLink> made = new CompletableFuture<>();
         long arrives = Math.max(world.now(), Math.max(silentUpUntil, silentDownUntil)) + 2 * delay();
-        world.at(node, arrives, () -> handshake(made));
+        world.at(node, arrives, () -> handshake(made, address));
         return made;
     }
 
-    private void handshake(CompletableFuture<RedisLink> made) {
+    private void handshake(CompletableFuture<RedisLink> made, String address) {
         if (world.now() < deafUntil) {
             return;
         }
-        if (server.isDown()) {
+        Server server = servers.at(address);
+        if (server == null || server.isDown()) {
             made.completeExceptionally(new RedisConnectionException("Unable to connect: connection refused"));
         } else if (server.isFrozen()) {
             // Accepted, but nobody answers before the server goes on.
-            Runnable answer = () -> handshake(made);
+            Shaking answer = new Shaking(server, () -> handshake(made, address));
             shaking.add(answer);
             server.arrived(() -> {
                 if (shaking.remove(answer)) {
-                    world.at(node, world.now() + delay(), answer);
+                    world.at(node, world.now() + delay(), answer.answer);
                 }
             });
         } else {
-            Link link = new Link();
+            Link link = new Link(server);
             links.add(link);
             if (!made.complete(link)) {
                 link.close();
@@ -151,6 +184,8 @@ final class Network implements RedisConnector {
         List.copyOf(links).forEach(Link::close);
     }
 
+    private record Shaking(Server server, Runnable answer) {}
+
     private interface Command<T> {
 
         T run();
@@ -159,6 +194,7 @@ final class Network implements RedisConnector {
     /** One connection. */
     private final class Link implements RedisLink {
 
+        private final Server server;
         private final CompletableFuture<Void> broken = new CompletableFuture<>();
         private final Set<Sent<?>> underWay = new LinkedHashSet<>();
         private final List<Sent<?>> unsent = new ArrayList<>();
@@ -168,6 +204,10 @@ final class Network implements RedisConnector {
 
         private long lastUp;
         private long lastDown;
+
+        private Link(Server server) {
+            this.server = server;
+        }
 
         /** A command and its reply. */
         private static final class Sent<T> extends CompletableFuture<T> {
@@ -191,7 +231,7 @@ final class Network implements RedisConnector {
                 words.add(LuaString.valueOf(word));
             }
             CompletableFuture<List<Object>> result = new CompletableFuture<>();
-            eval(script, names, words, false, result);
+            eval(script, names, words, asking, false, result);
             return result;
         }
 
@@ -199,9 +239,15 @@ final class Network implements RedisConnector {
                 Script script,
                 List<LuaString> keys,
                 List<LuaString> args,
+                boolean asking,
                 boolean withText,
                 CompletableFuture<List<Object>> result) {
-            Sent<List<Object>> sent = send(() -> server.eval(script.digest(), withText, keys, args), result);
+            Sent<List<Object>> sent = send(
+                    () -> {
+                        servers.route(server, keys, asking);
+                        return server.eval(script.digest(), withText, keys, args);
+                    },
+                    result);
             sent.whenComplete((reply, failure) -> {
                 boolean unknown =
                         failure != null && String.valueOf(failure.getMessage()).startsWith("NOSCRIPT");
@@ -210,7 +256,7 @@ final class Network implements RedisConnector {
                 } else if (!unknown || withText) {
                     result.completeExceptionally(failure);
                 } else if (!result.isDone()) {
-                    eval(script, keys, args, true, result);
+                    eval(script, keys, args, asking, true, result);
                 }
             });
         }
@@ -223,7 +269,12 @@ final class Network implements RedisConnector {
         @Override
         public CompletionStage<Long> delete(String key) {
             LuaString name = LuaString.valueOf(key);
-            return send(() -> server.delete(name), null);
+            return send(
+                    () -> {
+                        servers.route(server, List.of(name), false);
+                        return server.delete(name);
+                    },
+                    null);
         }
 
         /** @param wanted whoever gives it up before the command is sent takes the command back */
@@ -246,7 +297,8 @@ final class Network implements RedisConnector {
             sent.sentAt = world.now();
             Network.this.sent.add(world.now());
             underWay.add(sent);
-            lastUp = Math.max(lastUp + 1, Math.max(world.now(), silentUpUntil) + delay());
+            long late = world.now() < lossUntil ? random.nextLong(backoff) : 0;
+            lastUp = Math.max(lastUp + 1, Math.max(world.now(), silentUpUntil) + late + delay());
             world.at(lastUp, () -> {
                 if (!severed) {
                     server.arrived(() -> run(sent));

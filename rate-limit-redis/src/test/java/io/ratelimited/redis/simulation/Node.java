@@ -12,6 +12,7 @@ import io.ratelimited.redis.connection.Threads;
 import java.time.Duration;
 import java.util.SplittableRandom;
 import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 
 /** A process with the shipped backend and limiters, on virtual time. */
@@ -29,16 +30,24 @@ final class Node extends World.Member {
     private final RateLimiter limiter;
     private @Nullable RateLimiter other;
     private boolean alone;
+    private boolean rejects;
 
-    Node(World world, Server server, Plan plan, int number) {
+    Node(World world, Servers servers, Plan plan, int number) {
         this.name = "n" + number;
         this.clock = new Clock(world, this, number * 3_600_000_000_000L);
-        this.network = new Network(world, this, server, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
+        this.network =
+                new Network(world, this, servers, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
         Executor soon = task -> world.at(this, world.now(), task);
         this.backend = SimulatedBackend.of(
                 network,
                 RedisBackendOptions.DEFAULTS.ticker(clock).timeout(TIMEOUT).expectedNodes(plan.expected()),
                 new Threads(clock, soon, soon),
+                task -> {
+                    if (rejects) {
+                        throw new RejectedExecutionException("an executor of the application");
+                    }
+                    soon.execute(task);
+                },
                 soon,
                 name);
         this.limiter = backend.limiter(
@@ -77,6 +86,20 @@ final class Node extends World.Member {
         alone = true;
     }
 
+    /** Whether the executor for what callers attach rejects it. */
+    void rejects(boolean value) {
+        rejects = value;
+    }
+
+    /** The next caller that sleeps is interrupted at a time. There is one thread: only one may sleep. */
+    void interruptAt(long time) {
+        clock.interruptAt = time;
+    }
+
+    boolean isSleeping() {
+        return clock.sleeping;
+    }
+
     void stepWallClock(long nanos) {
         clock.wall += nanos;
     }
@@ -93,6 +116,8 @@ final class Node extends World.Member {
         private final World.Member process;
         private final long begin;
         private long wall;
+        private long interruptAt = Long.MAX_VALUE;
+        private boolean sleeping;
 
         private Clock(World world, World.Member process, long begin) {
             this.world = world;
@@ -111,8 +136,21 @@ final class Node extends World.Member {
         }
 
         @Override
-        public void sleepUntil(long deadline) {
-            throw new UnsupportedOperationException("there is one thread, which must not sleep");
+        public void sleepUntil(long deadline) throws InterruptedException {
+            if (interruptAt == Long.MAX_VALUE) {
+                throw new UnsupportedOperationException("there is one thread, which must not sleep");
+            }
+            sleeping = true;
+            world.runUntil(Math.min(deadline - begin, interruptAt));
+            while (process.pausedUntil() > world.now()) {
+                world.runUntil(process.pausedUntil());
+            }
+            boolean interrupted = world.now() >= interruptAt;
+            interruptAt = Long.MAX_VALUE;
+            sleeping = false;
+            if (interrupted) {
+                throw new InterruptedException();
+            }
         }
 
         @Override

@@ -16,6 +16,7 @@ import java.util.stream.Stream;
  * A schedule: the same one for the same seed.
  *
  * @param nodes that are there from the beginning
+ * @param servers 1, or the primaries of a cluster
  * @param limit of the calls
  * @param changed what the limit is changed to on one node
  * @param expected how many nodes share the limit while Redis is away; 0 to count them
@@ -24,6 +25,7 @@ import java.util.stream.Stream;
 record Plan(
         long seed,
         int nodes,
+        int servers,
         Limit limit,
         Limit changed,
         OnFailure onFailure,
@@ -34,7 +36,7 @@ record Plan(
 
     private static final long MILLI = 1_000_000;
     private static final List<OnFailure> ON_FAILURE = List.of(OnFailure.values());
-    private static final List<Algorithm> ALGORITHMS = List.of(
+    static final List<Algorithm> ALGORITHMS = List.of(
             Algorithm.TOKEN_BUCKET,
             Algorithm.TOKEN_BUCKET,
             Algorithm.GCRA,
@@ -47,9 +49,9 @@ record Plan(
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY,
             Algorithm.CONCURRENCY);
-    private static final List<Algorithm> HOT =
+    static final List<Algorithm> HOT =
             List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW);
-    private static final List<Kind> CALLS = List.of(
+    static final List<Kind> CALLS = List.of(
             Kind.CALL,
             Kind.CALL,
             Kind.CALL,
@@ -59,8 +61,9 @@ record Plan(
             Kind.CALL_GIVEN_BACK,
             Kind.CALL_OF_TWO,
             Kind.CALL_THROWING);
-    private static final List<Kind> FAULTS =
-            Stream.of(Kind.values()).filter(Kind::isFault).toList();
+    static final List<Kind> FAULTS = Stream.of(Kind.values())
+            .filter(kind -> kind.isFault() && kind.compareTo(Kind.LOG_THROWS) <= 0)
+            .toList();
 
     /**
      * A small set-up: one to three nodes, one limit, some twenty calls, up to three faults in two seconds. Seeds are known by
@@ -93,6 +96,7 @@ record Plan(
         return new Plan(
                 seed,
                 nodes,
+                1,
                 limit,
                 hot ? hot(algorithm, random) : limit(algorithm, random),
                 onFailure,
@@ -103,7 +107,7 @@ record Plan(
     }
 
     /** So many calls that nodes hold permits in advance. */
-    private static Limit hot(Algorithm algorithm, SplittableRandom random) {
+    static Limit hot(Algorithm algorithm, SplittableRandom random) {
         Limit.Builder limit = Limit.of("limit", algorithm).rate((100 + random.nextInt(200)) + "/100ms");
         if (algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA) {
             limit.burst(10 + random.nextInt(40));
@@ -111,7 +115,7 @@ record Plan(
         return limit.build();
     }
 
-    private static Limit limit(Algorithm algorithm, SplittableRandom random) {
+    static Limit limit(Algorithm algorithm, SplittableRandom random) {
         Limit.Builder limit = Limit.of("limit", algorithm);
         long permits = 2L + random.nextInt(10);
         switch (algorithm) {
@@ -126,7 +130,10 @@ record Plan(
     }
 
     private static Step call(Algorithm algorithm, int nodes, long at, SplittableRandom random) {
-        Kind kind = CALLS.get(random.nextInt(CALLS.size()));
+        return call(CALLS.get(random.nextInt(CALLS.size())), algorithm, nodes, at, random);
+    }
+
+    static Step call(Kind kind, Algorithm algorithm, int nodes, long at, SplittableRandom random) {
         int amount = kind == Kind.BURST ? 2 + random.nextInt(5) : random.nextInt(4) == 0 ? 2 : 1;
         // Calls in flight last for as long as they might wait elsewhere.
         boolean waits = algorithm == Algorithm.CONCURRENCY || random.nextInt(3) == 0;
@@ -135,7 +142,10 @@ record Plan(
     }
 
     private static Step fault(int nodes, long at, SplittableRandom random) {
-        Kind kind = FAULTS.get(random.nextInt(FAULTS.size()));
+        return fault(FAULTS.get(random.nextInt(FAULTS.size())), nodes, at, random);
+    }
+
+    static Step fault(Kind kind, int nodes, long at, SplittableRandom random) {
         int node = random.nextInt(nodes);
         long nanos = (random.nextInt(3) == 0 ? random.nextInt(1_000) : random.nextInt(120)) * MILLI;
         int amount = switch (kind) {
@@ -148,7 +158,8 @@ record Plan(
     }
 
     Plan with(List<Step> fewer) {
-        return new Plan(seed, nodes, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+        return new Plan(
+                seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
     }
 
     boolean has(Kind kind) {
@@ -157,7 +168,8 @@ record Plan(
 
     @Override
     public String toString() {
-        return "seed " + seed + ": " + nodes + " nodes (" + (expected == 0 ? "counted" : "expected " + expected) + "), "
+        return "seed " + seed + ": " + nodes + " nodes" + (servers == 1 ? "" : ", " + servers + " servers") + " ("
+                + (expected == 0 ? "counted" : "expected " + expected) + "), "
                 + limit + ", changed to " + changed + ", on-failure " + onFailure + ", max-overshoot " + overshoot
                 + ", messages take up to " + (delay + 100_000) / 1_000 + " us\n"
                 + steps.stream().map(step -> "  " + step + "\n").collect(Collectors.joining());

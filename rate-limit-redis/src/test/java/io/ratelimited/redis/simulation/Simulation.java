@@ -1,15 +1,10 @@
 package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.AllOf;
-import io.ratelimited.core.Claim;
-import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionStage;
 import org.luaj.vm2.LuaString;
 
 /** Runs one schedule on the shipped classes, in one thread, and collects what callers and the network have seen. */
@@ -26,9 +21,9 @@ final class Simulation {
 
     private final Plan plan;
     private final World world = new World();
-    private final Server server;
+    private final Servers servers;
     private final List<Node> nodes = new ArrayList<>();
-    private final List<Call> calls = new ArrayList<>();
+    private final Callers callers;
     private final List<String> violations = new ArrayList<>();
     private final LogProbe log;
     /** The clock of the server, ahead of virtual time. */
@@ -37,7 +32,9 @@ final class Simulation {
     Simulation(Plan plan, Lua lua, LogProbe log) {
         this.plan = plan;
         this.log = log;
-        this.server = new Server(lua, () -> BEGIN_MICROS + world.now() / 1_000 + serverMicros);
+        this.callers = new Callers(world, plan);
+        this.servers = new Servers(
+                world, plan.servers(), () -> new Server(lua, () -> BEGIN_MICROS + world.now() / 1_000 + serverMicros));
     }
 
     /** What a schedule has shown. */
@@ -46,33 +43,39 @@ final class Simulation {
     Outcome run() {
         log.begin();
         for (int i = 0; i < plan.nodes(); i++) {
-            nodes.add(new Node(world, server, plan, i));
+            nodes.add(new Node(world, servers, plan, i));
         }
         plan.steps().forEach(step -> world.at(step.at(), () -> happen(step)));
         snapshots();
         long quiet = plan.steps().stream().mapToLong(Step::end).max().orElse(0);
         world.runUntil(quiet + RECOVERY);
         recovered();
+        rested();
         world.runUntil(world.now() + idle());
         List<Call> last = fresh();
         Judge judge = new Judge(plan, violations);
-        judge.calls(calls);
-        double worst = judge.windows(calls);
+        judge.calls(calls());
+        judge.waiting(calls());
+        double worst = judge.windows(calls());
         for (Step step : plan.steps()) {
-            if (step.kind() == Kind.SILENCE) {
+            if (step.kind() == Kind.SILENCE && !servers.isCluster()) {
                 judge.silence(step, node(step));
-            } else if (step.kind() == Kind.FREEZE) {
+            } else if (step.kind() == Kind.FREEZE && !servers.isCluster()) {
                 nodes.forEach(node -> judge.silence(step, node));
             }
         }
         judge.fresh(last);
         world.failures().forEach(failure -> violations.add("a task died: " + failure));
         log.failures().forEach(failure -> violations.add("a task failed: " + failure));
-        return new Outcome(plan, violations, calls.size() + last.size(), server.commands(), worst);
+        return new Outcome(plan, violations, calls().size() + last.size(), commands(), worst);
     }
 
     List<Call> calls() {
-        return calls;
+        return callers.calls();
+    }
+
+    private int commands() {
+        return servers.all().stream().mapToInt(Server::commands).sum();
     }
 
     /** Keeps what the server knew when a failover is going to lose the rest. */
@@ -80,25 +83,26 @@ final class Simulation {
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.FAILOVER) {
                 Store[] kept = new Store[1];
+                Server server = server(step);
                 world.at(
                         Math.max(0, step.at() - step.amount() * MILLI),
                         () -> kept[0] = server.store().copy());
-                world.at(step.end(), () -> restart(kept[0]));
+                world.at(step.end(), () -> {
+                    servers.promoted(server);
+                    server.start(kept[0]);
+                });
             }
         }
     }
 
-    private void restart(Store with) {
-        server.start(with);
-    }
-
     private void happen(Step step) {
-        if (!step.kind().isFault()) {
-            call(step);
-            return;
-        }
         long end = step.end();
         Node node = node(step);
+        Server server = server(step);
+        if (!step.kind().isFault()) {
+            callers.call(step, node);
+            return;
+        }
         switch (step.kind()) {
             case CUT -> {
                 node.network().silence(end, true, true);
@@ -118,9 +122,9 @@ final class Simulation {
             }
             case RESTART_EMPTY, FAILOVER -> {
                 server.stop();
-                nodes.forEach(each -> each.network().cut());
+                nodes.forEach(each -> each.network().cut(server));
                 if (step.kind() == Kind.RESTART_EMPTY) {
-                    world.at(end, () -> restart(new Store()));
+                    world.at(end, () -> server.start(new Store()));
                 }
             }
             case READ_ONLY -> {
@@ -132,17 +136,23 @@ final class Simulation {
                 world.at(end, () -> server.outOfMemory(false));
             }
             case FORGET_SCRIPTS -> server.forgetScripts();
-            case TIME_REFUSED -> server.timeRefused(true);
+            case TIME_REFUSED -> servers.all().forEach(each -> each.timeRefused(true));
             case SERVER_CLOCK -> serverMicros += step.amount() * 1_000L;
             case NODE_CLOCK -> node.stepWallClock(step.amount() * MILLI);
             case PAUSE -> node.pauseUntil(end);
             case KILL -> kill(node);
-            case JOIN -> nodes.add(new Node(world, server, plan, nodes.size()));
+            case JOIN -> nodes.add(new Node(world, servers, plan, nodes.size()));
             case CHANGE -> node.limiter().update(plan.changed());
             case LOG_THROWS -> {
                 log.throwing(true);
                 world.at(end, () -> log.throwing(false));
             }
+            case LOSS -> node.network().loss(end, step.amount() * MILLI);
+            case EXECUTOR_THROWS -> {
+                node.rejects(true);
+                world.at(end, () -> node.rejects(false));
+            }
+            case MOVE_SLOT -> servers.move(name(step), step.amount(), step.nanos());
             case RESET -> world.at(node, world.now(), () -> reset(step));
             default -> throw new IllegalArgumentException(step.toString());
         }
@@ -151,7 +161,7 @@ final class Simulation {
     /** The reset of a limiter blocks, which the only thread must not. */
     private void reset(Step step) {
         try {
-            server.delete(LuaString.valueOf("rl:{" + key(step) + "}:limit"));
+            servers.of(name(step)).delete(LuaString.valueOf(name(step)));
         } catch (RedisError ex) {
             // Reported to whoever has asked for it.
         }
@@ -160,104 +170,19 @@ final class Simulation {
     private void kill(Node node) {
         node.kill();
         node.network().cut();
-        for (Call call : calls) {
-            if (call.node == node && call.went() && call.endedAt > world.now()) {
-                call.endedAt = world.now();
-            }
-        }
+        callers.killed(node);
     }
 
     private Node node(Step step) {
         return nodes.get(step.node() % nodes.size());
     }
 
-    private static String key(Step step) {
-        return "k" + step.key();
+    private Server server(Step step) {
+        return servers.get(step.node());
     }
 
-    private void call(Step step) {
-        Node node = node(step);
-        if (step.kind() == Kind.FLOOD) {
-            for (int i = 0; i < step.amount(); i++) {
-                world.at(node, world.now() + i * step.nanos() / step.amount(), () -> call(step, node, 1));
-            }
-        } else if (step.kind() == Kind.BURST) {
-            world.at(node, world.now(), () -> {
-                for (int i = 0; i < step.amount(); i++) {
-                    call(step, node, 1);
-                }
-            });
-        } else {
-            world.at(node, world.now(), () -> call(step, node, step.amount()));
-        }
-    }
-
-    private Call call(Step step, Node node, int permits) {
-        boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
-        boolean waits = step.kind() != Kind.FLOOD && (!flight || step.at() / 1_000 % 3 == 0);
-        long maxWait = waits ? step.nanos() : 0;
-        Call call = new Call(step, node, permits, world.now(), maxWait);
-        calls.add(call);
-        CompletionStage<Reservation> asked = step.kind() == Kind.CALL_OF_TWO
-                ? AllOf.reserveAsync(List.of(
-                        new Claim(node.limiter(), key(step), permits, maxWait),
-                        new Claim(node.other(), key(step), permits, maxWait)))
-                : node.limiter().reserveAsync(key(step), permits, maxWait);
-        asked.whenComplete((reservation, failure) -> {
-            call.completions++;
-            call.decidedAt = world.now();
-            if (failure != null) {
-                call.failure = failure;
-                call.settledAt = world.now();
-            } else {
-                decided(call, reservation);
-            }
-            if (step.kind() == Kind.CALL_THROWING) {
-                throw new IllegalStateException("a callback of the application");
-            }
-        });
-        if (step.kind() == Kind.CALL_CANCELLED) {
-            long after = 1 + step.at() % (3 * MILLI);
-            world.at(node, world.now() + after, () -> {
-                CompletableFuture<Reservation> future = asked.toCompletableFuture();
-                call.cancelled = !future.isDone();
-                future.cancel(false);
-            });
-        }
-        return call;
-    }
-
-    private void decided(Call call, Reservation reservation) {
-        call.source = reservation.decision().source();
-        call.refused = reservation.isRefused();
-        if (call.refused) {
-            call.settledAt = world.now();
-        } else if (call.step.kind() == Kind.CALL_GIVEN_BACK) {
-            call.settledAt = world.now();
-            reservation.cancel();
-        } else if (reservation.mayWait()) {
-            call.wait = reservation.waitNanos();
-            reservation.awaitAsync().whenComplete((may, failure) -> {
-                call.completions++;
-                call.settledAt = world.now();
-                call.failure = failure;
-                call.source = reservation.decision().source();
-                if (failure == null && may) {
-                    go(call, reservation);
-                }
-            });
-        } else {
-            call.settledAt = world.now();
-            go(call, reservation);
-        }
-    }
-
-    private void go(Call call, Reservation reservation) {
-        call.wentAt = world.now();
-        world.at(call.node, world.now() + call.step.nanos() / 2, () -> {
-            call.endedAt = world.now();
-            reservation.release();
-        });
+    private static String name(Step step) {
+        return "rl:{" + Callers.key(step) + "}:limit";
     }
 
     private List<Node> alive() {
@@ -301,6 +226,7 @@ final class Simulation {
             call.failure = failure;
             if (reservation != null) {
                 call.source = reservation.decision().source();
+                call.refused = reservation.isRefused();
                 reservation.release();
             }
         });
@@ -320,36 +246,60 @@ final class Simulation {
         return idle + (plan.has(Kind.TIME_REFUSED) ? 2_500 * MILLI : 100 * MILLI);
     }
 
-    /** Nothing is left of any key, and a node is given what a fresh cluster would give it. */
-    private List<Call> fresh() {
-        List<String> left = server.store().keys().stream()
+    private void left(Store store) {
+        List<String> left = store.keys().stream()
                 .map(LuaString::tojstring)
                 .filter(key -> !key.contains("~") && !key.contains("other"))
                 .toList();
         if (!left.isEmpty()) {
-            violations.add("keys are left: " + left + " " + server.store().described());
+            violations.add("keys are left: " + left + " " + store.described());
         }
-        for (LuaString key : server.store().keys()) {
-            if (server.store().expiry(key) < 0) {
+        for (LuaString key : store.keys()) {
+            if (store.expiry(key) < 0) {
                 violations.add(key + " never expires");
             }
         }
+    }
+
+    /** A clock that has stepped back keeps nobody from what has come back to a key since. */
+    private void rested() {
+        boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
+        boolean farBack =
+                plan.steps().stream().anyMatch(step -> step.kind() == Kind.SERVER_CLOCK && step.amount() < -2_000);
+        if (!farBack || alive().isEmpty() || flight || plan.has(Kind.TIME_REFUSED)) {
+            return;
+        }
+        Node node = alive().get(0);
+        // The first call notices, and may find the key as full as it was.
+        ask(node, "k0", call(node));
+        world.runUntil(world.now() + 2 * Math.max(Judge.fullNanos(plan.limit()), Judge.fullNanos(plan.changed())));
+        Call call = call(node);
+        ask(node, "k0", call);
+        world.runUntil(world.now() + 2 * Node.TIMEOUT.toNanos());
+        if (call.refused || call.source == null) {
+            violations.add("a key that has rested gives nothing after the clock has stepped back: " + call);
+        }
+    }
+
+    /** Nothing is left of any key, and a node is given what a fresh cluster would give it. */
+    private List<Call> fresh() {
+        servers.all().forEach(server -> left(server.store()));
         List<Node> alive = alive();
-        Node node = alive.isEmpty() ? new Node(world, server, plan, nodes.size()) : alive.get(0);
+        Node node = alive.isEmpty() ? new Node(world, servers, plan, nodes.size()) : alive.get(0);
         if (alive.isEmpty()) {
             node.alone();
         }
         world.runUntil(Judge.atWindow(plan, world.now() + 200 * MILLI, serverMicros));
         List<Call> last = new ArrayList<>();
         long most = Judge.freshPermits(node.limiter().limit());
-        int before = calls.size();
+        int before = calls().size();
         world.at(node, world.now(), () -> {
             for (int i = 0; i <= most; i++) {
-                last.add(call(new Step(world.now(), Kind.CALL, 0, 0, 1, 0), node, 1));
+                last.add(callers.call(new Step(world.now(), Kind.CALL, 0, 0, 1, 0), node, 1));
             }
         });
         world.runUntil(world.now() + 3 * Node.TIMEOUT.toNanos());
-        calls.subList(before, calls.size()).clear();
+        calls().subList(before, calls().size()).clear();
         return last;
     }
 }

@@ -14,12 +14,26 @@ class SimulationTest {
 
     @Test
     void twoThousandSchedulesKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 2_000)));
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 2_000).mapToObj(Plan::small)));
+    }
+
+    @Test
+    void clustersAndCallersThatSleepAndLongOutagesKeepEveryPromise() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 300).mapToObj(WidePlan::of)));
+    }
+
+    /** {@code -Dsimulation.wide} chooses how many. */
+    @Test
+    @Tag("proof")
+    void manyOfThemKeepEveryPromise() {
+        int count = Integer.getInteger("simulation.wide", 5_000);
+        System.out.println(
+                Simulations.run(LongStream.range(1_000, 1_000 + count).mapToObj(WidePlan::of)));
     }
 
     @Test
     void seedsThatHaveShownADefectDoNotShowItAgain() {
-        System.out.println(Simulations.run(LongStream.of(Simulations.REGRESSIONS)));
+        System.out.println(Simulations.run(Simulations.regressions()));
     }
 
     /** The log loses the time between a permit's leaving the window and the next question. */
@@ -37,7 +51,8 @@ class SimulationTest {
     void manySchedulesKeepEveryPromise() {
         long first = Long.getLong("simulation.first", 1_000_000);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))));
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))
+                        .mapToObj(Plan::small)));
     }
 
     @Test

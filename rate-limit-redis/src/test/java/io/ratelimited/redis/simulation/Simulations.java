@@ -12,11 +12,14 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /** Runs many schedules. The first that breaks a promise is made smaller and shown. */
 final class Simulations {
 
-    private final Lua lua = new Lua();
+    /** Compiling the scripts takes a second. */
+    private static final Lua LUA = new Lua();
+
     private final Map<Kind, Long> happened = new EnumMap<>(Kind.class);
     private long schedules;
     private long decisions;
@@ -26,15 +29,15 @@ final class Simulations {
     private Simulations() {}
 
     /**
-     * Runs the schedules of seeds.
+     * Runs schedules.
      *
      * @return what was run, in a few lines
      * @throws AssertionError when a schedule breaks a promise; shows the smallest schedule found that does
      */
-    static String run(LongStream seeds) {
+    static String run(Stream<Plan> plans) {
         Simulations all = new Simulations();
         try (LogProbe log = new LogProbe()) {
-            seeds.forEach(seed -> all.run(Plan.small(seed), log));
+            plans.forEach(plan -> all.run(plan, log));
         }
         return all.summary();
     }
@@ -42,15 +45,25 @@ final class Simulations {
     /** Seeds that have shown a defect. */
     static final long[] REGRESSIONS = {52, 417, 16_326, 35_369};
 
+    /** Those of {@link WidePlan}. */
+    static final long[] WIDE_REGRESSIONS = {108};
+
+    /** The schedules that have shown a defect. */
+    static Stream<Plan> regressions() {
+        return Stream.concat(
+                LongStream.of(REGRESSIONS).mapToObj(Plan::small),
+                LongStream.of(WIDE_REGRESSIONS).mapToObj(WidePlan::of));
+    }
+
     /**
      * Two nodes without faults that are asked for more than a limit allows, for 0.6 s: which part of it they admit.
      */
     static double admitted(Algorithm algorithm, double overshoot) {
         Limit limit = Limit.of("limit", algorithm).rate("40/200ms").build();
         List<Step> steps = List.of(flood(0), flood(1));
-        Plan plan = new Plan(1, 2, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, steps);
+        Plan plan = new Plan(1, 2, 1, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, steps);
         try (LogProbe log = new LogProbe()) {
-            Simulation simulation = new Simulation(plan, new Lua(), log);
+            Simulation simulation = new Simulation(plan, LUA, log);
             List<String> violations = simulation.run().violations();
             if (!violations.isEmpty()) {
                 throw new AssertionError(violations.toString());
@@ -66,7 +79,7 @@ final class Simulations {
     }
 
     private void run(Plan plan, LogProbe log) {
-        Simulation.Outcome outcome = new Simulation(plan, lua, log).run();
+        Simulation.Outcome outcome = new Simulation(plan, LUA, log).run();
         if (!outcome.violations().isEmpty()) {
             throw new AssertionError(shown(shrunk(plan, log), log));
         }
@@ -84,7 +97,7 @@ final class Simulations {
             List<Step> fewer = new ArrayList<>(smallest.steps());
             fewer.remove(i);
             Plan next = smallest.with(fewer);
-            if (!new Simulation(next, lua, log).run().violations().isEmpty()) {
+            if (!new Simulation(next, LUA, log).run().violations().isEmpty()) {
                 smallest = next;
             }
         }
@@ -92,7 +105,7 @@ final class Simulations {
     }
 
     private String shown(Plan plan, LogProbe log) {
-        Simulation simulation = new Simulation(plan, lua, log);
+        Simulation simulation = new Simulation(plan, LUA, log);
         List<String> violations = simulation.run().violations();
         return violations.stream().map(each -> each + "\n").collect(Collectors.joining())
                 + plan
@@ -121,7 +134,7 @@ final class Simulations {
 
     /** Whatever is checked here, for so many seconds of processor time. */
     static String runFor(long first, double seconds) {
-        String regressions = run(LongStream.of(REGRESSIONS));
+        String regressions = run(regressions());
         for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW)) {
             double part = admitted(algorithm, 0);
             if (part < 0.99) {
@@ -130,7 +143,9 @@ final class Simulations {
         }
         double end = processorSeconds() + seconds;
         return regressions
-                + run(LongStream.iterate(first, seed -> seed + 1).takeWhile(seed -> processorSeconds() < end));
+                + run(LongStream.iterate(first, seed -> seed + 1)
+                        .takeWhile(seed -> processorSeconds() < end)
+                        .mapToObj(seed -> seed % 3 == 0 ? WidePlan.of(seed) : Plan.small(seed)));
     }
 
     private static double processorSeconds() {

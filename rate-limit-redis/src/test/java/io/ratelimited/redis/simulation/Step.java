@@ -25,6 +25,16 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         CALL_CANCELLED,
         /** A call that gives back what it was given. */
         CALL_GIVEN_BACK,
+        /** A call whose caller gives its future a time of its own. */
+        CALL_TIMED_OUT,
+        /** A call whose caller stops waiting for its turn. */
+        CALL_LEAVES,
+        /** A call whose caller sleeps until its turn, and is interrupted. */
+        CALL_INTERRUPTED,
+        /** Calls for one permit and for three, one after the other within the time. */
+        MIXED_FLOOD,
+        /** Calls for two permits, one after the other within the time. */
+        FLOOD_OF_TWOS,
         /** A call under two limits. */
         CALL_OF_TWO,
         /** A call whose callback throws. */
@@ -67,17 +77,37 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         /** The limit is changed on this node alone. */
         CHANGE,
         /** The handler of the log throws. */
-        LOG_THROWS;
+        LOG_THROWS,
+        /** Silence; what was sent within it arrives later than what new connections send, as TCP waits ever longer. */
+        LOSS,
+        /** The executor for callbacks of callers rejects them. */
+        EXECUTOR_THROWS,
+        /** The slot of a key moves to another server of the cluster. */
+        MOVE_SLOT;
 
         boolean isFault() {
             return compareTo(CALL_THROWING) > 0;
         }
+
+        /** Many calls within a time. */
+        boolean isFlood() {
+            return this == FLOOD || this == MIXED_FLOOD || this == FLOOD_OF_TWOS;
+        }
+    }
+
+    /** Whether a call in flight may wait for its place. */
+    boolean waits() {
+        return at / 1_000 % 3 == 0;
     }
 
     /** When it is over. */
     long end() {
         return switch (kind) {
             case FLOOD,
+                    MIXED_FLOOD,
+                    LOSS,
+                    EXECUTOR_THROWS,
+                    MOVE_SLOT,
                     CUT,
                     SILENCE,
                     NO_REPLIES,
@@ -91,14 +121,16 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
                     OUT_OF_MEMORY,
                     PAUSE,
                     LOG_THROWS -> at + nanos;
-            default -> at;
+            case FLOOD_OF_TWOS -> at + nanos + nanos / 2;
+            // What lasts for long ends before all is quiet.
+            default -> kind.isFault() || nanos < 1_000_000_000 ? at : at + nanos / 2 + (waits() ? nanos : 0);
         };
     }
 
     @Override
     public String toString() {
         String text = String.format(Locale.ROOT, "%9.3f ms  node %d  %s", at / 1e6, node, kind);
-        if (!kind.isFault() || kind == Kind.RESET) {
+        if (!kind.isFault() || kind == Kind.RESET || kind == Kind.MOVE_SLOT) {
             text += " of key k" + key;
         }
         if (amount != 0) {

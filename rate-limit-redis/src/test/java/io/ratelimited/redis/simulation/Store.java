@@ -130,6 +130,15 @@ final class Store {
         return entry == null ? -2 : entry.expiresAt;
     }
 
+    /** Moves a key with its expiry, unless the other store has it. */
+    void move(LuaString key, Store to) {
+        Entry entry = entry(key);
+        if (entry != null && to.entry(key) == null) {
+            to.entries.put(key, entry);
+        }
+        entries.remove(key);
+    }
+
     List<LuaString> keys() {
         List<LuaString> all = new ArrayList<>();
         for (LuaString key : List.copyOf(entries.keySet())) {

@@ -91,7 +91,7 @@ final class World {
         };
     }
 
-    /** Runs what happens until a time, and stops there. */
+    /** Runs what happens until a time, and stops there. An event may do so too: whoever sleeps there lets all others go on. */
     void runUntil(long end) {
         for (Event next = events.peek(); next != null && next.time <= end; next = events.peek()) {
             events.poll();
@@ -114,7 +114,7 @@ final class World {
                 failures.add(ex);
             }
         }
-        now = end;
+        now = Math.max(now, end);
     }
 
     /** What events have thrown: on a thread of their own each would have ended it. */
