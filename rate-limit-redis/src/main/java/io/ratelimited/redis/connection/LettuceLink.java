@@ -39,7 +39,6 @@ final class LettuceLink implements RedisLink {
     private static final int MOST_KEYS = 64;
 
     private final StatefulRedisConnection<String, String> connection;
-    private final boolean cluster;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
     private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
@@ -52,6 +51,8 @@ final class LettuceLink implements RedisLink {
      * overtakes what others have handed to it.
      */
     private volatile Executor sender;
+    /** Whether one command may ask about several keys. */
+    private volatile boolean grouping;
 
     /**
      * @param cluster each key has a command of its own: those of one command would have to share a slot
@@ -59,7 +60,7 @@ final class LettuceLink implements RedisLink {
      */
     LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
         this.connection = connection;
-        this.cluster = cluster;
+        this.grouping = !cluster;
         this.sender = sender;
         connection.addListener(new RedisConnectionStateListener() {
             @Override
@@ -82,7 +83,7 @@ final class LettuceLink implements RedisLink {
         if (underWay.get() >= MOST_UNDER_WAY) {
             return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
         }
-        return write(new Evaluation(script, keys, args, asking, cluster ? null : args.question()));
+        return write(new Evaluation(script, keys, args, asking, grouping ? args.question() : null));
     }
 
     @Override
@@ -194,7 +195,7 @@ final class LettuceLink implements RedisLink {
             for (int i = 0; i < keys.length; i++) {
                 Evaluation one = group.get(i);
                 Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
-                if (failure instanceof RedisNoScriptException || own instanceof Long) {
+                if (failure instanceof RedisNoScriptException || isAcrossSlots(failure) || own instanceof Long) {
                     // Nothing has been done for this key.
                     one.question = null;
                     enqueue(one);
@@ -203,6 +204,15 @@ final class LettuceLink implements RedisLink {
                 }
             }
         });
+    }
+
+    /** The one address that the client knows stands for several servers, by a proxy for example. */
+    private boolean isAcrossSlots(@Nullable Throwable failure) {
+        boolean across = failure != null && String.valueOf(failure.getMessage()).startsWith("CROSSSLOT");
+        if (across) {
+            grouping = false;
+        }
+        return across;
     }
 
     private AsyncCommand<String, String, List<Object>> command(Call call) {

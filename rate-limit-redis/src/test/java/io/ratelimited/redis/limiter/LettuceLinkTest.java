@@ -2,6 +2,8 @@ package io.ratelimited.redis.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.RedisClient;
+import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.redis.RedisBackendOptions;
@@ -21,6 +23,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -109,6 +112,37 @@ class LettuceLinkTest {
                 .hasSize(8)
                 .startsWith(0L, 0L);
         assertThat(sent.get(3).join()).hasSize(5).endsWith(2L);
+    }
+
+    /** Behind one address there may be several servers; what is asked about keys of different slots does not run there. */
+    @Test
+    void askAboutEachKeyAloneWhereTheServerSeparatesSlots() {
+        RedisProcess node = REDIS.closeLater(RedisProcess.start("--cluster-enabled", "yes"));
+        node.ask(commands ->
+                commands.clusterAddSlots(IntStream.range(0, SlotHash.SLOT_COUNT).toArray()));
+        RedisProcess.until(
+                () -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"),
+                "the node decides",
+                Duration.ofSeconds(20));
+        RedisClient client = REDIS.client(node.port());
+        link = REDIS.closeLater(
+                LettuceConnector.like(client).connect("").toCompletableFuture().join());
+        ScriptArguments take = take("3/h", 1);
+        for (int round = 0; round < 2; round++) {
+            CountDownLatch release = occupy();
+            List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+            for (int i = 0; i < 5; i++) {
+                sent.add(ask("rl:{" + i + "}:slots", take));
+            }
+            release.countDown();
+            assertThat(sent)
+                    .allSatisfy(one -> assertThat(
+                                    one.orTimeout(20, TimeUnit.SECONDS).join())
+                            .endsWith(1L));
+        }
+        assertThat(ask("rl:{1}:slots", take("3/h", 3)).join())
+                .as("one of three was left")
+                .endsWith(1L);
     }
 
     @Test
