@@ -14,7 +14,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -129,6 +131,19 @@ final class ChargeTest {
         journal.cost = result -> 2;
         later.complete("done");
         assertThat(journal.ended).containsExactly(new CallResult("done", null, 1));
+        assertThat(remaining("stream", null)).isEqualTo(98);
+    }
+
+    @Test
+    void aStageThatCannotBeAwaitedFailsNoCallAndIsChargedAtOnce() {
+        journal.cost = result -> 2;
+        CompletionStage<String> own = new CompletableFuture<>() {
+            @Override
+            public CompletableFuture<String> whenComplete(BiConsumer<? super String, ? super Throwable> action) {
+                throw new UnsupportedOperationException("as the test wants");
+            }
+        };
+        assertThat(service.anything(() -> own)).isSameAs(own);
         assertThat(remaining("stream", null)).isEqualTo(98);
     }
 

@@ -185,13 +185,23 @@ public final class Admission {
 
     /** The call has returned: it ends now, or with the stage or the response that its result is for. */
     public void endWith(@Nullable Object result, @Nullable Throwable error) {
-        if (!followsResult || result == null) {
+        if (!followsResult || result == null || !endsLater(result)) {
             end(CallResult.of(result, error));
-        } else if (result instanceof CompletionStage<?> stage) {
-            stage.whenComplete((value, failure) -> endWith(value, failure == null ? null : AsyncCalls.unwrap(failure)));
-        } else if (current == null
-                || !current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)))) {
-            end(CallResult.of(result, null));
+        }
+    }
+
+    /** Whether the call will be ended by what its result is for. A result that cannot be awaited does not fail the call. */
+    private boolean endsLater(Object result) {
+        try {
+            if (result instanceof CompletionStage<?> stage) {
+                stage.whenComplete(
+                        (value, failure) -> endWith(value, failure == null ? null : AsyncCalls.unwrap(failure)));
+                return true;
+            }
+            return current != null && current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)));
+        } catch (RuntimeException | Error ex) {
+            LOG.warn("the end of a call cannot be awaited; it ends now", ex);
+            return false;
         }
     }
 

@@ -210,7 +210,7 @@ class ChargedResponseTest {
         public void writeTo(java.io.OutputStream out) throws java.io.IOException {
             byte[] content = "y".repeat(42).getBytes(StandardCharsets.US_ASCII);
             out.write(content);
-            written += content.length;
+            written = content.length;
         }
     }
 
