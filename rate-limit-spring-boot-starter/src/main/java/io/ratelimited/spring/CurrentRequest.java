@@ -4,6 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import java.lang.reflect.Method;
 import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.Supplier;
@@ -59,9 +60,10 @@ public interface CurrentRequest {
      * Runs an action when the response has ended, if a result is one that the response is made of after the method that
      * returned it: streams, and what Spring MVC awaits.
      *
+     * @param action takes what the result has come to, its value or its error; a stream itself is its value
      * @return whether the action will be run, once or more
      */
-    default boolean endsWith(Object result, Runnable action) {
+    default boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         return false;
     }
 

@@ -22,6 +22,11 @@ final class BlockingCallsTest extends CallFacts {
         Awaitility.await().until(() -> call.isDone() || ((OnThread) call).isWaiting());
     }
 
+    @Override
+    Class<? extends Throwable> cancellation() {
+        return InterruptedException.class;
+    }
+
     /** A call on a thread of its own, which cancelling interrupts. */
     private static final class OnThread extends CompletableFuture<String> {
 
@@ -45,6 +50,7 @@ final class BlockingCallsTest extends CallFacts {
                             case "falling" -> service.falling(id);
                             case "failing" -> service.failing(id);
                             case "both" -> service.both(id);
+                            case "charged" -> service.charged(id);
                             default -> service.inFlight(id);
                         });
             } catch (Throwable ex) {
@@ -99,6 +105,16 @@ final class BlockingCallsTest extends CallFacts {
         @RateLimited("narrow")
         public String both(String id) {
             return journal.body(id);
+        }
+
+        @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+        @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+        @RateLimited("wide")
+        public String charged(String id) throws Exception {
+            if (id.equals("bad")) {
+                throw new IllegalStateException(id);
+            }
+            return id.equals("fly") ? journal.fly(id).get() : journal.body(id);
         }
 
         @RateLimited("flight")

@@ -5,16 +5,25 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.call.CallResult;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 
 /** What holds for a limited method of any kind; a subclass says how a method of its kind is called. */
+@ExtendWith(OutputCaptureExtension.class)
 abstract class CallFacts {
 
     final ManualTicker ticker = new ManualTicker();
@@ -22,8 +31,8 @@ abstract class CallFacts {
     Journal journal;
 
     /**
-     * The service: its methods {@code rejecting}, {@code waiting}, {@code falling}, {@code failing}, {@code both} and
-     * {@code inFlight} take a string and return a string in the way of their kind.
+     * The service: its methods {@code rejecting}, {@code waiting}, {@code falling}, {@code failing}, {@code both}, {@code
+     * charged} and {@code inFlight} take a string and return a string in the way of their kind.
      */
     abstract Class<?> service();
 
@@ -32,6 +41,16 @@ abstract class CallFacts {
 
     /** Sees to it that a call has come so far that it waits, or has ended. */
     void settle(CompletableFuture<String> call) {}
+
+    /** What a charge sees of a call that returned {@code body a}. */
+    CallResult returned() {
+        return new CallResult("body a", null, 1);
+    }
+
+    /** What a charge sees as the error of a cancelled call. */
+    Class<? extends Throwable> cancellation() {
+        return CancellationException.class;
+    }
 
     @BeforeEach
     void start() {
@@ -46,6 +65,9 @@ abstract class CallFacts {
                 "rate-limit.limits.failing.rate=10/s",
                 "rate-limit.limits.wide.rate=10/s",
                 "rate-limit.limits.narrow.rate=1/s",
+                "rate-limit.limits.charged.rate=100/h",
+                "rate-limit.limits.watched.rate=100/h",
+                "rate-limit.limits.watched.policy=shadow",
                 "rate-limit.limits.flight.algorithm=concurrency",
                 "rate-limit.limits.flight.max-concurrent=1");
         journal = context.getBean(Journal.class);
@@ -188,5 +210,91 @@ abstract class CallFacts {
         first.cancel(true);
         journal.flight = CompletableFuture.completedFuture("landed");
         assertThat(result(call("inFlight", "b"))).isEqualTo("landed");
+    }
+
+    private long remaining(String limit) {
+        return limits().peek(limit, null).remaining();
+    }
+
+    @Test
+    void callThatCostLessGivesBackTheRestAndEachLimitHasAChargeOfItsOwn() {
+        journal.cost = result -> 2.1;
+        assertThat(result(call("charged", "a"))).isEqualTo("body a");
+        assertThat(journal.ended).containsExactly(returned());
+        assertThat(remaining("charged")).isEqualTo(97);
+        assertThat(remaining("watched")).isEqualTo(100 - returned().count() - 1);
+        assertThat(remaining("wide")).isEqualTo(9);
+    }
+
+    @Test
+    void callThatCostMoreIsChargedIntoDebtAndTheFallbackOfTheNextIsNotCharged() {
+        journal.cost = result -> 150L;
+        result(call("charged", "a"));
+        assertThat(limits().peek("charged", null).retryAfter()).isEqualTo(Duration.ofSeconds(51 * 36));
+        assertThat(result(call("charged", "b"))).isEqualTo("instead of b: charged");
+        assertThat(journal.ended).hasSize(1);
+        assertThat(remaining("watched")).isEqualTo(100 - returned().count() - 1);
+        ticker.advance(Duration.ofSeconds(60 * 36));
+        journal.cost = result -> 0;
+        assertThat(result(call("charged", "c"))).isEqualTo("body c");
+        assertThat(remaining("charged")).isEqualTo(10);
+    }
+
+    @Test
+    void callThatFailsIsChargedByItsError() {
+        journal.cost = result -> result.error() == null ? 10 : 1;
+        assertThatThrownBy(() -> result(call("charged", "bad"))).hasRootCauseMessage("bad");
+        assertThat(journal.ended).singleElement().satisfies(end -> {
+            assertThat(end.error()).isInstanceOf(IllegalStateException.class).hasMessage("bad");
+            assertThat(end.value()).isNull();
+            assertThat(end.count()).isZero();
+        });
+        assertThat(remaining("charged")).isEqualTo(99);
+        assertThat(remaining("watched")).isEqualTo(99);
+    }
+
+    @Test
+    void cancelledCallIsChargedByItsCancellation() {
+        journal.cost = result -> 4;
+        CompletableFuture<String> call = call("charged", "fly");
+        settle(call);
+        assertThat(remaining("charged")).isEqualTo(90);
+        call.cancel(true);
+        assertThat(journal.ended).singleElement().satisfies(end -> {
+            assertThat(end.error()).isInstanceOf(cancellation());
+            assertThat(end.count()).isZero();
+        });
+        assertThat(remaining("charged")).isEqualTo(96);
+    }
+
+    @Test
+    void chargeThatFailsFailsNoCallIsLoggedOnceAMinuteAndLeavesTheReservation(CapturedOutput output) {
+        List<Function<CallResult, Object>> failing = List.of(
+                result -> null,
+                result -> Double.NaN,
+                result -> -1,
+                result -> "7",
+                result -> 2e15,
+                result -> {
+                    throw new IllegalStateException("no usage");
+                },
+                result -> {
+                    throw new AssertionError("no usage at all");
+                });
+        List<String> results = new ArrayList<>();
+        for (Function<CallResult, Object> cost : failing) {
+            journal.cost = cost;
+            results.add(result(call("charged", "a")));
+        }
+        assertThat(results).hasSize(failing.size()).containsOnly("body a");
+        assertThat(remaining("charged")).isEqualTo(100 - 10 * failing.size());
+        assertThat(output.toString().split("what it cost is not known", -1)).hasSize(2);
+        assertThat(output)
+                .contains("Rate limit 'charged' (")
+                .contains("charge of rate limit 'charged' \"" + Journal.CHARGE
+                        + "\" must be a number from 0 to 10^15; it is null");
+        ticker.advance(Duration.ofMinutes(1));
+        result(call("charged", "a"));
+        assertThat(output.toString().split("what it cost is not known", -1)).hasSize(3);
     }
 }

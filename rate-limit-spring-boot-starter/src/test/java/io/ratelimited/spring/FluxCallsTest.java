@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.call.CallResult;
 import java.util.concurrent.CompletableFuture;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
@@ -13,6 +14,11 @@ final class FluxCallsTest extends CallFacts {
         return Service.class;
     }
 
+    @Override
+    CallResult returned() {
+        return new CallResult(" a", null, 2);
+    }
+
     private Flux<String> flux(String method, String id) {
         Service bean = context.getBean(Service.class);
         return switch (method) {
@@ -21,6 +27,7 @@ final class FluxCallsTest extends CallFacts {
             case "falling" -> bean.falling(id);
             case "failing" -> bean.failing(id);
             case "both" -> bean.both(id);
+            case "charged" -> bean.charged(id);
             default -> bean.inFlight(id);
         };
     }
@@ -72,6 +79,18 @@ final class FluxCallsTest extends CallFacts {
         @RateLimited("narrow")
         public Flux<String> both(String id) {
             return Flux.fromArray(journal.body(id).split("(?= )"));
+        }
+
+        @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+        @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+        @RateLimited("wide")
+        public Flux<String> charged(String id) {
+            if (id.equals("bad")) {
+                return Flux.error(new IllegalStateException(id));
+            }
+            return id.equals("fly")
+                    ? Mono.fromFuture(journal.fly(id)).flux()
+                    : Flux.fromArray(journal.body(id).split("(?= )"));
         }
 
         @RateLimited("flight")

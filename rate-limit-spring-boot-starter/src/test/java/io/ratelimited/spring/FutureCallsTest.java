@@ -23,6 +23,7 @@ final class FutureCallsTest extends CallFacts {
             case "falling" -> bean().falling(id);
             case "failing" -> bean().failing(id);
             case "both" -> bean().both(id);
+            case "charged" -> bean().charged(id);
             default -> bean().inFlight(id);
         };
     }
@@ -66,6 +67,16 @@ final class FutureCallsTest extends CallFacts {
         @RateLimited("narrow")
         public CompletableFuture<String> both(String id) {
             return CompletableFuture.completedFuture(journal.body(id));
+        }
+
+        @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+        @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+        @RateLimited("wide")
+        public CompletableFuture<String> charged(String id) {
+            if (id.equals("bad")) {
+                return CompletableFuture.failedFuture(new IllegalStateException(id));
+            }
+            return id.equals("fly") ? journal.fly(id) : CompletableFuture.completedFuture(journal.body(id));
         }
 
         @RateLimited("flight")

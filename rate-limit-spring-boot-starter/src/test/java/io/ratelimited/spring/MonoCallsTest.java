@@ -20,6 +20,7 @@ final class MonoCallsTest extends CallFacts {
             case "falling" -> bean.falling(id);
             case "failing" -> bean.failing(id);
             case "both" -> bean.both(id);
+            case "charged" -> bean.charged(id);
             default -> bean.inFlight(id);
         };
     }
@@ -68,6 +69,16 @@ final class MonoCallsTest extends CallFacts {
         @RateLimited("narrow")
         public Mono<String> both(String id) {
             return Mono.just(journal.body(id));
+        }
+
+        @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+        @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+        @RateLimited("wide")
+        public Mono<String> charged(String id) {
+            if (id.equals("bad")) {
+                return Mono.error(new IllegalStateException(id));
+            }
+            return id.equals("fly") ? Mono.fromFuture(journal.fly(id)) : Mono.just(journal.body(id));
         }
 
         @RateLimited("flight")

@@ -36,6 +36,16 @@ internal open class SuspendService(private val journal: Journal) {
     @RateLimited("narrow")
     open suspend fun both(id: String): String = body(id)
 
+    @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+    @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+    @RateLimited("wide")
+    open suspend fun charged(id: String): String =
+        when (id) {
+            "bad" -> throw IllegalStateException(id)
+            "fly" -> journal.fly(id).await()
+            else -> body(id)
+        }
+
     @RateLimited("flight")
     open suspend fun inFlight(id: String): String = journal.fly(id).await()
 
@@ -66,6 +76,16 @@ internal open class FlowService(private val journal: Journal) {
     @RateLimited("narrow")
     open fun both(id: String): Flow<String> = body(id)
 
+    @RateLimited(name = "charged", permits = "10", charge = Journal.CHARGE, fallback = "instead")
+    @RateLimited(name = "watched", permits = "10", charge = "#count + 1")
+    @RateLimited("wide")
+    open fun charged(id: String): Flow<String> =
+        when (id) {
+            "bad" -> flow { throw IllegalStateException(id) }
+            "fly" -> flow { emit(journal.fly(id).await()) }
+            else -> body(id)
+        }
+
     @RateLimited("flight")
     open fun inFlight(id: String): Flow<String> = flow { emit(journal.fly(id).await()) }
 
@@ -95,6 +115,7 @@ internal fun call(service: SuspendService, method: String, id: String): Completa
             "falling" -> service.falling(id)
             "failing" -> service.failing(id)
             "both" -> service.both(id)
+            "charged" -> service.charged(id)
             else -> service.inFlight(id)
         }
     }
@@ -107,6 +128,7 @@ internal fun callFlow(service: FlowService, method: String, id: String): Complet
             "falling" -> service.falling(id).single()
             "failing" -> service.failing(id).single()
             "both" -> service.both(id).single()
+            "charged" -> service.charged(id).single()
             "suspended" -> service.suspended(id).single()
             else -> service.inFlight(id).single()
         }

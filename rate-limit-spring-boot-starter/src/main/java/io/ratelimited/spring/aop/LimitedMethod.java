@@ -34,6 +34,7 @@ public final class LimitedMethod {
     private final boolean suspending;
     private final @Nullable UnattendedCalls unattended;
     private final boolean behindProxies;
+    private final boolean charges;
 
     /** @param behindProxies whether a proxy may hand its calls on to this method, having counted them */
     LimitedMethod(
@@ -54,6 +55,7 @@ public final class LimitedMethod {
         this.suspending = KotlinDetector.isSuspendingFunction(method);
         this.unattended = UnattendedCalls.of(method, enforcer.ticker());
         this.behindProxies = behindProxies;
+        this.charges = limits.stream().anyMatch(LimitUse::charges);
     }
 
     public Method method() {
@@ -198,7 +200,7 @@ public final class LimitedMethod {
 
     /** Whether what a call has cost is known only when it has ended. */
     boolean charges() {
-        return limits.stream().anyMatch(LimitUse::charges);
+        return charges;
     }
 
     public LimitEnforcer enforcer() {

@@ -87,8 +87,13 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         private final boolean many;
         private volatile boolean started;
         private volatile boolean ended;
-        /** What is known of the result, if it is charged. Elements come one after the other, a cancellation at any time. */
+        /**
+         * What has come so far, if it is charged. Written by elements, which come one after the other, and never by a
+         * cancellation, which may come at the same time: neither overwrites the other.
+         */
         private volatile CallResult known = NOTHING;
+
+        private volatile @Nullable Throwable failure;
 
         private Subscription(
                 LimitedMethod method,
@@ -110,7 +115,7 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
             if (method.charges()) {
                 result = result.doOnNext(this::element).doOnError(this::failed);
             }
-            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
+            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
         }
 
         private Flux<?> many() {
@@ -118,23 +123,21 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
             if (method.charges()) {
                 result = result.doOnNext(this::element).doOnError(this::failed);
             }
-            return result.doOnTerminate(this::end).doOnCancel(this::cancelled);
+            return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
         }
 
         private void element(Object value) {
             known = new CallResult(value, null, known.count() + 1);
         }
 
-        private void failed(Throwable failure) {
-            known = new CallResult(known.value(), failure, known.count());
+        private void failed(Throwable thrown) {
+            failure = thrown;
         }
 
         /** A {@code Mono} that has its value has returned, even if its subscriber cancels it then. */
         private void cancelled() {
-            if (method.charges() && (many || known.count() == 0)) {
-                failed(new CancellationException("the subscription was cancelled"));
-            }
-            end();
+            boolean returned = !many && known.count() > 0;
+            end(returned || !method.charges() ? null : new CancellationException("the subscription was cancelled"));
         }
 
         /** Goes on where Reactor's own delays do, off the thread that keeps time. */
@@ -176,15 +179,16 @@ public final class ReactiveCalls implements LimitedMethod.Kind {
         }
 
         /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
-        private void end() {
+        private void end(@Nullable Throwable error) {
             ended = true;
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }
             Admission admission = entered.join();
             if (started) {
-                CallResult result = known;
-                admission.end(many ? result : CallResult.of(result.value(), result.error()));
+                CallResult came = known;
+                admission.end(
+                        many ? new CallResult(came.value(), error, came.count()) : CallResult.of(came.value(), error));
             } else {
                 admission.cancel();
             }

@@ -42,8 +42,8 @@ public final class Admission {
     private boolean waits;
     /** Whether what the call has cost is charged by expressions. */
     private boolean charges;
-    /** Guarded by this. */
-    private boolean settled;
+    /** Whether the call has been charged or cancelled; guarded by this. */
+    private boolean decidedCost;
 
     /** A request to a limit that does not refuse, and what it reserved. */
     private record Shadow(LimitRequest request, Reservation reservation) {}
@@ -161,7 +161,7 @@ public final class Admission {
             CurrentRequest current, LimitRequest request, Outcome outcome, Supplier<Decision> decision) {
         try {
             current.decided(request.limit(), request.limiter().limit(), outcome, decision);
-        } catch (RuntimeException ex) {
+        } catch (RuntimeException | Error ex) {
             LOG.warn(
                     "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request", ex);
         }
@@ -177,7 +177,7 @@ public final class Admission {
 
     /** The call has ended: charges what it has cost, and calls in flight no longer count. */
     public void end(CallResult result) {
-        if (charges) {
+        if (charges && isFirst()) {
             settle(request -> Objects.requireNonNull(request.charge()).permits(result));
         }
         end();
@@ -189,7 +189,8 @@ public final class Admission {
             end(CallResult.of(result, error));
         } else if (result instanceof CompletionStage<?> stage) {
             stage.whenComplete((value, failure) -> endWith(value, failure == null ? null : AsyncCalls.unwrap(failure)));
-        } else if (current == null || !current.endsWith(result, () -> end(CallResult.of(result, null)))) {
+        } else if (current == null
+                || !current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)))) {
             end(CallResult.of(result, null));
         }
     }
@@ -205,24 +206,29 @@ public final class Admission {
      * @throws UnsupportedOperationException when the limit counts calls in flight
      */
     public void settle(long permits) {
-        for (LimitRequest request : enforced) {
-            if (request.limit().countsInFlight()) {
-                throw new UnsupportedOperationException(
-                        "rate limit '" + request.limit().name()
-                                + "' counts calls in flight and has nothing to charge; close the reservation when the call has ended");
-            }
+        enforced.forEach(Admission::requireCountsOverTime);
+        shadows.forEach(Admission::requireCountsOverTime);
+        if (isFirst()) {
+            settle(request -> permits);
         }
-        settle(request -> permits);
     }
 
-    /** Charges every limit; the first time counts. */
-    private void settle(ToLongFunction<LimitRequest> cost) {
-        synchronized (this) {
-            if (settled) {
-                return;
-            }
-            settled = true;
+    private static void requireCountsOverTime(LimitRequest request) {
+        if (request.limit().countsInFlight()) {
+            throw new UnsupportedOperationException(
+                    "rate limit '" + request.limit().name()
+                            + "' counts calls in flight and has nothing to charge; close the reservation when the call has ended");
         }
+    }
+
+    /** Whether nobody has charged or cancelled the call before. */
+    private synchronized boolean isFirst() {
+        boolean first = !decidedCost;
+        decidedCost = true;
+        return first;
+    }
+
+    private void settle(ToLongFunction<LimitRequest> cost) {
         List<Reservation> members = reservation == null ? List.of() : AllOf.members(reservation);
         for (int i = 0; i < members.size(); i++) {
             settle(enforced.get(i), members.get(i), cost);
@@ -241,7 +247,7 @@ public final class Admission {
         try {
             permits = cost.applyAsLong(request);
             member.settle(permits);
-        } catch (RuntimeException | Error ex) {
+        } catch (Throwable ex) {
             enforcer.chargeFailed(request, ex);
             return;
         }
@@ -251,8 +257,12 @@ public final class Admission {
         }
     }
 
-    /** The call is not made: gives its permits back. */
+    /** The call is not made: gives its permits back, unless it has been charged. */
     public void cancel() {
+        if (!isFirst()) {
+            end();
+            return;
+        }
         if (reservation != null) {
             reservation.cancel();
         }

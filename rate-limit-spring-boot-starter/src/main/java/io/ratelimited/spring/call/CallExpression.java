@@ -261,7 +261,7 @@ public final class CallExpression {
     Object valueAtEnd(
             @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request, CallResult result) {
         int count = method.getParameterCount();
-        @Nullable Object[] variables = Arrays.copyOf(args, count + OF_RESULT.size());
+        @Nullable Object[] variables = Arrays.copyOf(args, count + OF_RESULT.size(), Object[].class);
         variables[count] = result.value();
         variables[count + 1] = result.error();
         variables[count + 2] = result.count();

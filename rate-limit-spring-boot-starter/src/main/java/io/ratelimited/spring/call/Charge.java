@@ -42,9 +42,16 @@ final class Charge {
         Object value = expression.valueAtEnd(target, args, current, result);
         double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
         if (!(value instanceof Number number && amount >= 0 && amount <= MOST)) {
-            throw new IllegalStateException(expression + " must be a number from 0 to 10^15: " + value);
+            throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
         }
         long whole = number.longValue();
         return whole < amount ? whole + 1 : whole;
+    }
+
+    /** What is no number may be the whole result of the call, which belongs in no log. */
+    private static String shown(@Nullable Object value) {
+        return value == null || value instanceof Number
+                ? "is " + value
+                : "is an instance of " + value.getClass().getName();
     }
 }

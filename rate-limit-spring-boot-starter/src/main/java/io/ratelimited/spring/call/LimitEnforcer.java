@@ -251,10 +251,9 @@ public final class LimitEnforcer {
         Long last = failedCharges.putIfAbsent(limit, now);
         if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
             LOG.warn(
-                    "Rate limit '" + limit + "': a call has been made, but what it cost is not known; it stays charged"
-                            + " with the " + request.permits()
-                            + " permits that it reserved. Further failures are logged"
-                            + " once a minute.",
+                    "Rate limit '" + limit + "' (" + request.limit().place()
+                            + "): a call has been made, but what it cost is not known; it stays charged with what it reserved: "
+                            + request.permits() + ". Correct the charge. Further failures are logged once a minute.",
                     failure);
         }
         observe(
@@ -267,7 +266,7 @@ public final class LimitEnforcer {
         for (DecisionObserver observer : observers) {
             try {
                 report.accept(observer);
-            } catch (RuntimeException ex) {
+            } catch (RuntimeException | Error ex) {
                 LOG.warn(
                         "Rate limit '" + limit.name() + "': "
                                 + observer.getClass().getName() + " failed",

@@ -103,6 +103,13 @@ public final class LimitSettings {
                     "maxOvershoot has no meaning for " + algorithm(all) + ", which is always exact: " + overshoot,
                     "Remove it, or use one of " + leasable() + ".");
         }
+        if (all.charge() != null && algorithm(all).countsCallsInFlight()) {
+            throw new InvalidRateLimitException(
+                    name,
+                    places.of("charge"),
+                    "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + all.charge() + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
+        }
     }
 
     /** Checks that a place that chooses a backend sets nothing that only other backends read. */

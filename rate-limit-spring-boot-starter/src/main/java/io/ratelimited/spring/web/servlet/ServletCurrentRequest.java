@@ -19,6 +19,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.Callable;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpEntity;
@@ -109,8 +110,12 @@ final class ServletCurrentRequest implements CurrentRequest {
     }
 
     @Override
-    public boolean endsWith(Object result, Runnable action) {
-        return isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) && state.atEnd(action);
+    public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        if (!isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) || !state.isFollowed()) {
+            return false;
+        }
+        AsyncOutcome outcome = AsyncOutcome.of(result, request);
+        return state.atEnd(() -> outcome.report(action));
     }
 
     /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
@@ -186,9 +191,13 @@ final class ServletCurrentRequest implements CurrentRequest {
             ended = false;
         }
 
+        private synchronized boolean isFollowed() {
+            return followed && !ended;
+        }
+
         /** Refused when nobody would run the action: a request without the filter, or one that has ended. */
         private synchronized boolean atEnd(Runnable action) {
-            if (!followed || ended) {
+            if (!isFollowed()) {
                 return false;
             }
             if (atEnd.isEmpty()) {

@@ -1,0 +1,85 @@
+package io.ratelimited.spring.web.servlet;
+
+import jakarta.servlet.http.HttpServletRequest;
+import java.util.concurrent.Callable;
+import java.util.concurrent.CancellationException;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+import org.springframework.web.context.request.NativeWebRequest;
+import org.springframework.web.context.request.async.CallableProcessingInterceptor;
+import org.springframework.web.context.request.async.DeferredResult;
+import org.springframework.web.context.request.async.DeferredResultProcessingInterceptor;
+import org.springframework.web.context.request.async.WebAsyncManager;
+import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.context.request.async.WebAsyncUtils;
+
+/** What becomes of a result that Spring MVC awaits: its value, or its error, which the handler method did not throw. */
+final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResultProcessingInterceptor {
+
+    private final Object returned;
+    private volatile boolean started;
+    /** Null until it is known. */
+    private volatile @Nullable Known known;
+
+    private record Known(@Nullable Object value, @Nullable Throwable error) {}
+
+    private AsyncOutcome(Object returned) {
+        this.returned = returned;
+    }
+
+    /** The outcome of what a handler method of the request has returned, before Spring MVC handles it. */
+    static AsyncOutcome of(Object returned, HttpServletRequest request) {
+        AsyncOutcome outcome = new AsyncOutcome(returned);
+        WebAsyncManager manager = WebAsyncUtils.getAsyncManager(request);
+        manager.registerCallableInterceptor(outcome, outcome);
+        manager.registerDeferredResultInterceptor(outcome, outcome);
+        return outcome;
+    }
+
+    @Override
+    public <T> void preProcess(NativeWebRequest request, Callable<T> task) {
+        started = true;
+    }
+
+    @Override
+    public <T> void preProcess(NativeWebRequest request, DeferredResult<T> result) {
+        started = true;
+    }
+
+    @Override
+    public <T> void postProcess(NativeWebRequest request, Callable<T> task, @Nullable Object result) {
+        ended(result);
+    }
+
+    @Override
+    public <T> void postProcess(NativeWebRequest request, DeferredResult<T> deferred, @Nullable Object result) {
+        ended(result);
+    }
+
+    private void ended(@Nullable Object result) {
+        known = result instanceof Throwable error ? new Known(null, error) : new Known(value(result), null);
+    }
+
+    /** A stream has no value; it may know itself what it has written. */
+    private @Nullable Object value(@Nullable Object result) {
+        boolean hasValue =
+                returned instanceof Callable || returned instanceof DeferredResult || returned instanceof WebAsyncTask;
+        return hasValue ? result : returned;
+    }
+
+    /**
+     * The response has ended.
+     *
+     * @param action takes the value or the error; a response that ended sooner than the result was cancelled
+     */
+    void report(BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        Known outcome = known;
+        if (outcome != null) {
+            action.accept(outcome.value, outcome.error);
+        } else if (started) {
+            action.accept(null, new CancellationException("the response ended before its result was there"));
+        } else {
+            action.accept(returned, null);
+        }
+    }
+}
