@@ -249,14 +249,13 @@ class ChargedResponseTest {
         public DeferredResult<String> deferred(@PathVariable("password") String password) {
             DeferredResult<String> result = new DeferredResult<>(password.equals("never") ? 250L : 20_000L);
             if (!password.equals("never")) {
-                CompletableFuture.supplyAsync(() -> login(password))
-                        .whenComplete((value, failure) -> {
-                            if (failure == null) {
-                                result.setResult(value);
-                            } else {
-                                result.setErrorResult(failure);
-                            }
-                        });
+                CompletableFuture.supplyAsync(() -> login(password)).whenComplete((value, failure) -> {
+                    if (failure == null) {
+                        result.setResult(value);
+                    } else {
+                        result.setErrorResult(failure);
+                    }
+                });
             }
             return result;
         }

@@ -224,8 +224,7 @@ class ChargingPageTest {
     private record Running(RunningServer server, Map<String, Class<?>> classes) implements AutoCloseable {
 
         private @Nullable Object call(String component, String method, Object... arguments) {
-            return ReflectionTestUtils.invokeMethod(
-                    server.context.getBean(classes.get(component)), method, arguments);
+            return ReflectionTestUtils.invokeMethod(server.context.getBean(classes.get(component)), method, arguments);
         }
 
         private long left(String limit, String key) {

@@ -65,12 +65,7 @@ record DocPage(String text) {
     /** The classes of the section by name. */
     Map<String, Class<?>> classes(Path directory) throws Exception {
         List<String> arguments = new ArrayList<>(List.of(
-                "-parameters",
-                "-proc:none",
-                "-d",
-                directory.toString(),
-                "-cp",
-                System.getProperty("java.class.path")));
+                "-parameters", "-proc:none", "-d", directory.toString(), "-cp", System.getProperty("java.class.path")));
         List<String> names = new ArrayList<>();
         for (String java : blocks("java")) {
             String source = "package guide;\n" + java;
@@ -81,8 +76,8 @@ record DocPage(String text) {
                     .toString());
         }
         ByteArrayOutputStream messages = new ByteArrayOutputStream();
-        int status = ToolProvider.getSystemJavaCompiler()
-                .run(null, messages, messages, arguments.toArray(String[]::new));
+        int status =
+                ToolProvider.getSystemJavaCompiler().run(null, messages, messages, arguments.toArray(String[]::new));
         assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
         // Left open: the classes are used until the test is over.
         @SuppressWarnings("resource")

@@ -100,8 +100,8 @@ final class ModelServer implements ChatModel, AutoCloseable {
     private static ChatResponse response(JsonNode json) {
         ChatResponseMetadata.Builder metadata = ChatResponseMetadata.builder();
         if (json.has("usage")) {
-            metadata.usage(new DefaultUsage(
-                    0, json.get("usage").get("total_tokens").asInt(), null));
+            metadata.usage(
+                    new DefaultUsage(0, json.get("usage").get("total_tokens").asInt(), null));
         }
         return new ChatResponse(
                 json.has("text")

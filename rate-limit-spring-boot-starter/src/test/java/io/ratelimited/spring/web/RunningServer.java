@@ -81,8 +81,7 @@ public final class RunningServer implements AutoCloseable {
             all.add("spring.autoconfigure.exclude=" + without);
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)
-                    .resourceLoader(
-                            new DefaultResourceLoader(sources.get(0).getClassLoader()))
+                    .resourceLoader(new DefaultResourceLoader(sources.get(0).getClassLoader()))
                     .properties(all.toArray(String[]::new))
                     .run());
         }
