@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.CallRoot;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -98,6 +99,15 @@ final class AheadOfTimeTest {
     }
 
     @Test
+    void whatAChargeReadsOfTheResultIsKnown() {
+        process(Charged.class);
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Answer.class, "usage"))
+                .accepts(generated.getRuntimeHints());
+        assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Usage.class, "tokens"))
+                .accepts(generated.getRuntimeHints());
+    }
+
+    @Test
     void whatTheAnnotationNamesIsKnownWhenTheBuildCannotResolveItsPlaceholders() {
         process(Deployed.class);
         assertThat(RuntimeHintsPredicates.reflection().onMethodInvocation(Deployed.class, "elsewhere"))
@@ -117,6 +127,20 @@ final class AheadOfTimeTest {
 
     /** What somebody filled in. */
     public record Form(String username) {}
+
+    /** What somebody was told. */
+    public record Answer(Usage usage) {}
+
+    /** What that took. */
+    public record Usage(long tokens) {}
+
+    static class Charged {
+
+        @RateLimited(rate = "100/h", charge = "#result.usage.tokens")
+        public CompletableFuture<Answer> answer() {
+            return CompletableFuture.completedFuture(new Answer(new Usage(1)));
+        }
+    }
 
     static class Configured {
 

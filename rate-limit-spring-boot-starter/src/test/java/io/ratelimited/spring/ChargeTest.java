@@ -100,6 +100,14 @@ final class ChargeTest {
     }
 
     @Test
+    void aChargeIsFixedAtTheStart() {
+        assertThatThrownBy(() -> limits.update("fixed", LimitProperties.of(Map.of("charge", "1"))))
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageContaining("charge cannot be changed at run time");
+        assertThat(limits.get("fixed").properties().charge()).isEqualTo("7");
+    }
+
+    @Test
     void aComposedAnnotationMayHaveACharge() {
         assertThatThrownBy(() -> service.login("wrong")).isInstanceOf(IllegalArgumentException.class);
         service.login("right");

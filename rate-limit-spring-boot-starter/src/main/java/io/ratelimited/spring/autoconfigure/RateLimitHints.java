@@ -28,6 +28,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.beans.factory.support.RegisteredBean;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.core.ResolvableType;
 import org.springframework.core.env.Environment;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
@@ -104,6 +105,10 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                 TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());
                 Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
                 registerMethods(hints, type);
+                if (expression.contains("#result")) {
+                    TYPES.registerReflectionHints(hints, method.getGenericReturnType());
+                    registerResult(hints, ResolvableType.forMethodReturnType(method));
+                }
             }
             Matcher bean = BEAN.matcher(expression);
             while (bean.find()) {
@@ -112,6 +117,14 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                     registerMethods(hints, ClassUtils.getUserClass(named));
                 }
             }
+        }
+
+        /** A result, or what a future, a reactive type or a collection holds. */
+        private static void registerResult(ReflectionHints hints, ResolvableType result) {
+            if (result.resolve() != null) {
+                registerMethods(hints, result.toClass());
+            }
+            Stream.of(result.getGenerics()).forEach(part -> registerResult(hints, part));
         }
 
         private static void registerMethods(ReflectionHints hints, Class<?> called) {

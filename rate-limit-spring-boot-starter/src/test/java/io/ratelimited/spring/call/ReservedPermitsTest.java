@@ -10,7 +10,18 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
 import java.time.Duration;
+import io.ratelimited.core.Decision;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CyclicBarrier;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,7 +34,7 @@ final class ReservedPermitsTest {
     private final ManualTicker ticker = new ManualTicker();
     private final AnnotationConfigApplicationContext context = Applications.start(
             ticker,
-            new Class<?>[0],
+            new Class<?>[] {Settled.class},
             "rate-limit.limits.bucket.rate=3/h",
             "rate-limit.limits.log.rate=3/h",
             "rate-limit.limits.log.algorithm=sliding-log",
@@ -33,8 +44,32 @@ final class ReservedPermitsTest {
             "rate-limit.limits.queue.policy=wait",
             "rate-limit.limits.queue.max-wait=5s",
             "rate-limit.limits.flight.algorithm=concurrency",
-            "rate-limit.limits.flight.max-concurrent=1");
+            "rate-limit.limits.flight.max-concurrent=1",
+            "rate-limit.limits.watched.rate=3/h",
+            "rate-limit.limits.watched.policy=shadow",
+            "rate-limit.limits.watched-flight.algorithm=concurrency",
+            "rate-limit.limits.watched-flight.max-concurrent=1",
+            "rate-limit.limits.watched-flight.policy=shadow");
     private final RateLimits limits = context.getBean(RateLimits.class);
+    private final Settled observer = context.getBean(Settled.class);
+
+    static final class Settled implements DecisionObserver {
+
+        private final List<Long> settled = new CopyOnWriteArrayList<>();
+
+        @Override
+        public void onDecision(
+                NamedLimit limit,
+                Outcome outcome,
+                @Nullable Object key,
+                long waitedNanos,
+                Supplier<Decision> decision) {}
+
+        @Override
+        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {
+            settled.add(charged);
+        }
+    }
 
     @AfterEach
     void stop() {
@@ -59,6 +94,120 @@ final class ReservedPermitsTest {
         assertThatThrownBy(() -> limits.reserve(limit, "ann", 2)).isInstanceOf(RateLimitExceededException.class);
         assertThat(limits.peek(limit, "ann").remaining()).isEqualTo(1);
         assertThat(limits.peek(limit, "bob").remaining()).isEqualTo(3);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"bucket", "log", "window"})
+    void whatIsSettledReplacesWhatWasReservedAndTheFirstOfSettleAndCancelCounts(String limit) {
+        ReservedPermits less = limits.reserve(limit, "ann", 2);
+        less.settle(1);
+        less.settle(0);
+        less.close();
+        less.cancel();
+        assertThat(limits.peek(limit, "ann").remaining()).isEqualTo(2);
+
+        ReservedPermits more = limits.reserve(limit, "bob", 1);
+        more.settle(5);
+        more.cancel();
+        assertThat(limits.peek(limit, "bob").remaining()).isZero();
+        assertThatThrownBy(() -> limits.reserve(limit, "bob", 1)).isInstanceOf(RateLimitExceededException.class);
+
+        ReservedPermits cancelled = limits.reserve(limit, "cid", 2);
+        cancelled.cancel();
+        cancelled.settle(3);
+        cancelled.close();
+        assertThat(limits.peek(limit, "cid").remaining()).isEqualTo(3);
+
+        ReservedPermits closed = limits.reserve(limit, "dan", 2);
+        closed.close();
+        closed.settle(0);
+        assertThat(limits.peek(limit, "dan").remaining()).isEqualTo(1);
+
+        limits.reserve(limit, "eve", 2);
+        assertThat(limits.peek(limit, "eve").remaining()).isEqualTo(1);
+    }
+
+    @Test
+    void onlyOneOfManyThatSettleOrCancelAtOnceIsCounted() throws Exception {
+        for (int round = 0; round < 200; round++) {
+            limits.reset("bucket", null);
+            observer.settled.clear();
+            ReservedPermits permits = limits.reserve("bucket", null, 2);
+            CyclicBarrier gate = new CyclicBarrier(2);
+            Thread other = new Thread(() -> {
+                pass(gate);
+                permits.cancel();
+            });
+            other.start();
+            pass(gate);
+            permits.settle(1);
+            other.join();
+            assertThat(limits.peek("bucket", null).remaining()).isEqualTo(3 - observer.settled.size());
+        }
+    }
+
+    private static void pass(CyclicBarrier gate) {
+        try {
+            gate.await();
+        } catch (Exception ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    @Test
+    void aNegativeChargeIsAnErrorAndTheReservationStaysOpen() {
+        ReservedPermits permits = limits.reserve("bucket", null, 2);
+        assertThatThrownBy(() -> permits.settle(-1)).isInstanceOf(IllegalArgumentException.class);
+        permits.settle(0);
+        assertThat(limits.peek("bucket", null).remaining()).isEqualTo(3);
+    }
+
+    @Test
+    void anEnormousChargeOverflowsNothing() {
+        limits.reserve("bucket", null, 1).settle(Long.MAX_VALUE);
+        ticker.advance(Duration.ofDays(365));
+        assertThat(limits.tryAcquire("bucket", null)).isFalse();
+        assertThat(limits.peek("bucket", null).remaining()).isZero();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"flight", "watched-flight"})
+    void aCallInFlightHasNothingToSettle(String limit) {
+        try (ReservedPermits place = limits.reserve(limit, null, 1)) {
+            assertThatThrownBy(() -> place.settle(1))
+                    .isInstanceOf(UnsupportedOperationException.class)
+                    .hasMessageContaining("'" + limit + "'");
+            assertThat(limits.peek(limit, null).remaining()).isZero();
+        }
+        assertThat(limits.peek(limit, null).remaining()).isEqualTo(1);
+    }
+
+    @Test
+    void aWatchedLimitIsSettledToo() {
+        limits.reserve("watched", null, 3).settle(1);
+        assertThat(limits.peek("watched", null).remaining()).isEqualTo(2);
+        limits.reserve("watched", null, 3).settle(9);
+        assertThat(limits.peek("watched", null).remaining()).isEqualTo(2);
+    }
+
+    @Test
+    void aReactiveCallSettlesWhatItReserved() {
+        Flux<String> call = Flux.usingWhen(
+                Mono.fromFuture(() -> limits.reserveAsync("bucket", null, 3)),
+                permits -> Flux.just("a", "b").doOnComplete(() -> permits.settle(2)),
+                permits -> Mono.fromRunnable(permits::close));
+        assertThat(call.collectList().block()).containsExactly("a", "b");
+        assertThat(limits.peek("bucket", null).remaining()).isEqualTo(1);
+        assertThatThrownBy(call::blockLast).isInstanceOf(RateLimitExceededException.class);
+        assertThat(limits.peek("bucket", null).remaining()).isEqualTo(1);
+    }
+
+    @Test
+    void anAsynchronousReservationIsSettledAsAnother() {
+        assertThat(limits.reserveAsync("log", "ann", 3)
+                        .thenAccept(permits -> permits.settle(1)))
+                .isCompleted();
+        assertThat(limits.peek("log", "ann").remaining()).isEqualTo(2);
     }
 
     @Test

@@ -205,6 +205,49 @@ class StartupRefusalTest {
                 Mistake.of("a forgotten #", ForgottenHash.class).tells("unknown word user in \"user\"", "#user"),
                 Mistake.of("an unknown function of the root", UnknownCall.class)
                         .tells("unknown word heder() in \"heder('X')\""),
+                Mistake.of("no expression in charge", Charged.class)
+                        .with("rate-limit.limits.charged.charge=#result.")
+                        .tells(
+                                "'charged'",
+                                "@RateLimited on " + here + "$Charged.call(",
+                                "charge is not a SpEL expression: \"#result.\"")
+                        .and("Correct the expression"),
+                Mistake.of("an unknown parameter in charge", Charged.class)
+                        .with("rate-limit.limits.charged.charge=#reslt.length()")
+                        .tells("charge names the unknown parameter #reslt", "#count", "#error", "#result", "#user"),
+                Mistake.of("an unknown word in charge", Charged.class)
+                        .with("rate-limit.limits.charged.charge=result.length()")
+                        .tells("charge has the unknown word result"),
+                Mistake.of("an unknown bean in charge", Charged.class)
+                        .with("rate-limit.limits.charged.charge=@prices.of(#result)")
+                        .tells("charge names the unknown bean @prices"),
+                Mistake.of("a result before the call", Charged.class)
+                        .with("rate-limit.limits.charged.key=#result")
+                        .tells("key names the unknown parameter #result"),
+                Mistake.of("a charge with more fixed permits than can be had", Charged.class)
+                        .with("rate-limit.limits.charged.permits=6")
+                        .tells("permits", "6", "at most 5 go at once"),
+                Mistake.of("a charge of calls in flight", ChargedInFlight.class)
+                        .tells(
+                                "'ChargedInFlight.call'",
+                                "@RateLimited on " + here + "$ChargedInFlight.call()",
+                                "charge has no meaning for CONCURRENCY",
+                                "\"#count\"")
+                        .and("Remove it"),
+                Mistake.of("a charge in a property of calls in flight that no method uses")
+                        .with(
+                                "rate-limit.limits.places.algorithm=concurrency",
+                                "rate-limit.limits.places.max-concurrent=5",
+                                "rate-limit.limits.places.charge=1")
+                        .tells("'places' (rate-limit.limits.places.charge): charge has no meaning for CONCURRENCY"),
+                Mistake.of("a charge of a limit that a property makes one of calls in flight", Charged.class)
+                        .with(
+                                "rate-limit.limits.charged.algorithm=concurrency",
+                                "rate-limit.limits.charged.max-concurrent=5")
+                        .tells("'charged'", "charge has no meaning for CONCURRENCY"),
+                Mistake.of("a charge of a tier", Charged.class)
+                        .with("rate-limit.limits.charged.tiers.gold.charge=2")
+                        .tells("tier 'gold'", "a tier cannot set charge: 2"),
                 Mistake.of("an unknown bean", UnknownBean.class).tells("names the unknown bean @plans"),
                 Mistake.of("a key without equals", KeyWithoutEquals.class)
                         .tells("equals of its own", "KeyWithoutEquals$FinalLock")
@@ -598,6 +641,18 @@ class StartupRefusalTest {
 
     static class UnknownCall {
         @RateLimited(rate = "5/s", key = "heder('X')")
+        public void call() {}
+    }
+
+    static class Charged {
+        @RateLimited(name = "charged", rate = "5/s", permits = "3", charge = "#result.length()")
+        public String call(String user) {
+            return user;
+        }
+    }
+
+    static class ChargedInFlight {
+        @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 5, charge = "#count")
         public void call() {}
     }
 
