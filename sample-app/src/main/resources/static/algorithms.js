@@ -1,6 +1,8 @@
 /**
  * What the page knows about each algorithm. `uses` are the attributes that have a meaning for it, as the annotation
  * spells them; `level` says what its chart shows: what remains, or for those that space calls out (`tells`) the reset.
+ * The one with `charge` is not an algorithm but a call that is charged when it has ended: its annotation has `also`, and
+ * its level is computed from the reset, which alone says how deep a debt is.
  */
 export const ALGORITHMS = [
   {
@@ -38,6 +40,11 @@ export const ALGORITHMS = [
   {
     id: 'concurrency', name: 'Concurrency', uses: ['maxConcurrent'], level: 'Free places',
     says: 'Limits how many calls run at once, however many there are in a second.',
+  },
+  {
+    id: 'model', name: 'Tokens of a model', algorithm: 'token-bucket', charge: true, tells: 'reset', uses: ['rate', 'burst'],
+    level: 'Tokens left; below zero is debt', also: {permits: '#maxTokens', charge: '#result.usage.totalTokens'},
+    says: 'Each call reserves 10 tokens and uses 1 to 30, which is known when it has ended. The rest is given back; what it used beyond is taken, into debt.',
   },
 ];
 

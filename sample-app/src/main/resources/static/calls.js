@@ -7,7 +7,10 @@ const hosts = location.hostname === 'localhost' && location.protocol === 'http:'
   : [''];
 let next = 0;
 
-/** Makes one call. Resolves to {outcome, waited, r, t, q, status, headers}; the outcomes are those of the meters. */
+/**
+ * Makes one call. Resolves to {outcome, waited, reserved, charged, r, q, status, headers}; the outcomes are those of the
+ * meters.
+ */
 export async function call(algorithm, user) {
   const host = hosts[next++ % hosts.length];
   const response = await fetch(`${host}/demo/${algorithm.id}?user=${user}`, {cache: 'no-store'});
@@ -20,6 +23,8 @@ export async function call(algorithm, user) {
   return {
     outcome: response.status === 429 ? 'rejected' : body.outcome,
     waited: body.waitedMillis ?? 0,
+    reserved: body.reserved ?? 0,
+    charged: body.usage?.totalTokens ?? 0,
     r: parameter(limit, 'r'),
     q: parameter(policy, 'q'),
     status: `HTTP/1.1 ${response.status}${response.status === 429 ? ' Too Many Requests' : ' OK'}`,

@@ -72,7 +72,7 @@ function options(chart, series) {
     cursor: {show: false},
     scales: {
       x: {time: false, range: () => [chart.until - WINDOW, chart.until]},
-      y: {range: (plot, min, max) => [0, Math.max(chart.least, (max ?? 0) * 1.1)]},
+      y: {range: (plot, min, max) => [Math.min(0, (min ?? 0) * 1.1), Math.max(chart.least, (max ?? 0) * 1.1)]},
     },
     axes: [
       {...axis, size: 28, incrs: [1, 2, 5, 10], values: (plot, ticks) => ticks.map(tick => `${tick} s`)},

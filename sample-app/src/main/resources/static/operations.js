@@ -26,14 +26,15 @@ export async function level(algorithm, user) {
   return (await response.json())[algorithm.tells ?? 'remaining'];
 }
 
-/** What the meters have counted for a limit so far: {admitted, delayed, rejected, shadowed}. */
+/** What the meters have counted for a limit so far: {admitted, delayed, rejected, shadowed}, and permits if it charges. */
 export async function meters(algorithm) {
   const counted = {admitted: 0, delayed: 0, rejected: 0, shadowed: 0};
+  if (algorithm.charge) Object.assign(counted, {reserved: 0, returned: 0, added: 0});
   const response = await fetch('actuator/prometheus', {headers: {Accept: 'text/plain'}});
   if (!response.ok) throw new Error(`no meters: ${await reason(response)}`);
   for (const line of (await response.text()).split('\n')) {
-    if (line.startsWith('rate_limit_decisions_total{') && line.includes(`limit="${limitName(algorithm)}"`)) {
-      counted[/outcome="(\w+)"/.exec(line)[1]] += Number(line.slice(line.lastIndexOf(' ')));
+    if (/^rate_limit_(decisions|permits)_total{/.test(line) && line.includes(`limit="${limitName(algorithm)}"`)) {
+      counted[/(?:outcome|kind)="(\w+)"/.exec(line)[1]] += Number(line.slice(line.lastIndexOf(' ')));
     }
   }
   return counted;

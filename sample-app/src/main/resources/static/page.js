@@ -11,11 +11,14 @@ let load = null;
 let drawing = null;
 let changing = null;
 let paused = false;
+let charged = false;
 // On a phone the charts are below the controls; the button stays in sight.
 const narrow = matchMedia('(max-width: 899px)');
 
 for (const select of [field.algorithm, field.second]) {
-  select.append(...ALGORITHMS.map(({id, name}) => new Option(name, id)));
+  const charged = Object.assign(document.createElement('optgroup'), {label: 'Cost known afterwards'});
+  for (const {id, name, charge} of ALGORITHMS) (charge ? charged : select).append(new Option(name, id));
+  select.append(charged);
 }
 field.second.value = 'leaky-bucket';
 
@@ -128,10 +131,19 @@ form.addEventListener('submit', event => {
   if (!paused) (load ? halt : run)();
 });
 
+/** The controls as they suit an algorithm; calls of many permits need a larger budget than others. */
+function suit({waits = false, charge = false}) {
+  field.policy.value = waits ? 'WAIT' : 'REJECT';
+  if (charge !== charged) {
+    for (const input of [field.rate, field.burst]) input.value = charge ? 100 : input.defaultValue;
+  }
+  charged = charge;
+}
+
 form.addEventListener('input', async event => {
   const of = event.target.name;
   if (load && !paused && ['algorithm', 'second', 'compare'].includes(of)) await halt();
-  if (of === 'algorithm') field.policy.value = byId(field.algorithm.value).waits ? 'WAIT' : 'REJECT';
+  if (of === 'algorithm') suit(byId(field.algorithm.value));
   if (!valid()) return;
   arrange();
   if (!load) {

@@ -17,7 +17,8 @@ export class Panel {
     this.find('[data-level]').textContent = `${algorithm.level} (first caller)`;
     this.root.querySelectorAll('.copy').forEach(button => button.addEventListener('click', () => copy(button)));
     parent.append(this.root);
-    const least = {calls: 4, level: algorithm.tells ? .4 : 4, waits: 100};
+    this.find('.permits').hidden = !algorithm.charge;
+    const least = {calls: 4, level: algorithm.tells && !algorithm.charge ? .4 : 4, waits: 100};
     this.charts = Object.fromEntries([...this.root.querySelectorAll('[data-chart]')]
       .map(element => [element.dataset.chart, new Chart(element.dataset.chart, element, least[element.dataset.chart])]));
     this.series = new Series(this.algorithm);
@@ -32,6 +33,16 @@ export class Panel {
   /** Makes the limit what the controls say. */
   async change(settings) {
     await operations.change(this.algorithm, settings);
+    this.settings = settings;
+  }
+
+  /** The level of a caller; of a bucket that may be in debt what is left in it, by the time until it is full. */
+  async level(user) {
+    const told = await operations.level(this.algorithm, user);
+    if (!this.algorithm.charge) return told;
+    const [, permits, units, unit] = /^(\d+)\/(\d*)(\w)$/.exec(this.settings.rate);
+    const seconds = Number(units || 1) * {s: 1, m: 60, h: 3600}[unit];
+    return Math.round(this.settings.burst - (told * permits) / seconds);
   }
 
   /** Shows the code of the limit. */
@@ -54,7 +65,7 @@ export class Panel {
   async watch(user, series) {
     while (series === this.series && !this.ended) {
       const {offered} = series.totals;
-      const left = await operations.level(this.algorithm, user).catch(() => null);
+      const left = await this.level(user).catch(() => null);
       const calm = this.algorithm.tells || (offered === series.totals.offered && this.pending.size === 0);
       if (left !== null && calm && !this.ended) series.left(left);
       await new Promise(resolve => setTimeout(resolve, 100));
@@ -78,7 +89,7 @@ export class Panel {
   async end() {
     await Promise.all(this.pending);
     this.ended = true;
-    const left = await operations.level(this.algorithm, this.first).catch(() => null);
+    const left = await this.level(this.first).catch(() => null);
     if (left !== null) this.series.left(left);
     this.draw();
     const after = await operations.meters(this.algorithm).catch(() => null);

@@ -4,6 +4,7 @@ export const WINDOW = 20;
 const BIN = 100;
 const BINS = (WINDOW * 1000) / BIN;
 const OUTCOMES = ['offered', 'admitted', 'delayed', 'rejected', 'shadowed'];
+const PERMITS = ['reserved', 'returned', 'added', 'charged', 'debt'];
 
 /** What one run has brought: totals, the latest 100 ms bins, waits, and callers. */
 export class Series {
@@ -11,7 +12,7 @@ export class Series {
   constructor(algorithm) {
     this.algorithm = algorithm;
     this.since = performance.now();
-    this.totals = Object.fromEntries(OUTCOMES.map(outcome => [outcome, 0]));
+    this.totals = Object.fromEntries([...OUTCOMES, ...PERMITS].map(count => [count, 0]));
     this.bins = new Map();
     this.waits = [];
     this.callers = new Map();
@@ -32,16 +33,25 @@ export class Series {
     bin[answer.outcome]++;
     const caller = this.caller(user);
     caller[answer.outcome === 'rejected' ? 'rejected' : 'admitted']++;
-    if (!this.algorithm.tells) {
-      if (user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
-      if (answer.q !== null) this.size = answer.q;
-    }
+    if (answer.outcome !== 'shadowed') this.charged(answer);
+    const {tells, charge} = this.algorithm;
+    if (!tells && user === this.callers.keys().next().value && answer.r !== null) this.left(answer.r);
+    if ((!tells || charge) && answer.q !== null) this.size = answer.q;
     if (answer.outcome !== 'rejected') this.waits.push([this.seconds(), answer.waited]);
   }
 
-  /** The level of the first caller. */
+  /** What a call reserved, and what it has cost: the rest was returned, or added. */
+  charged({reserved, charged}) {
+    this.totals.reserved += reserved;
+    this.totals.charged += charged;
+    this.totals.returned += Math.max(0, reserved - charged);
+    this.totals.added += Math.max(0, charged - reserved);
+  }
+
+  /** The level of the first caller; below zero it is in debt. */
   left(level) {
     this.bin().level = level;
+    this.totals.debt = Math.max(0, -level);
   }
 
   seconds() {

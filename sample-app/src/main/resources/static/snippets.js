@@ -4,7 +4,7 @@ import {limitName} from './algorithms.js';
 export function annotation(algorithm, settings) {
   const attributes = [
     `name = "${limitName(algorithm)}"`,
-    `algorithm = Algorithm.${algorithm.id.toUpperCase().replaceAll('-', '_')}`,
+    `algorithm = Algorithm.${nameOf(algorithm).toUpperCase().replaceAll('-', '_')}`,
   ];
   for (const [attribute, value] of Object.entries(settings)) {
     if (attribute === 'policy') {
@@ -13,17 +13,22 @@ export function annotation(algorithm, settings) {
       attributes.push(`${attribute} = ${typeof value === 'number' ? value : `"${value}"`}`);
     }
   }
-  attributes.push('key = "#user"');
+  for (const [attribute, value] of Object.entries(ofCalls(algorithm))) attributes.push(`${attribute} = "${value}"`);
   return `@RateLimited(\n    ${attributes.join(',\n    ')})`;
 }
 
 /** The same limit for application.yml; the annotation is then @RateLimited("…"). */
 export function yml(algorithm, settings) {
-  const lines = [`algorithm: ${algorithm.id}`];
+  const lines = [`algorithm: ${nameOf(algorithm)}`];
   for (const [attribute, value] of Object.entries(settings)) {
     const name = attribute.replace(/[A-Z]/g, letter => `-${letter.toLowerCase()}`);
     lines.push(`${name}: ${attribute === 'policy' ? value.toLowerCase() : value}`);
   }
-  lines.push('key: "#user"');
+  for (const [attribute, value] of Object.entries(ofCalls(algorithm))) lines.push(`${attribute}: "${value}"`);
   return `rate-limit:\n  limits:\n    ${limitName(algorithm)}:\n${lines.map(line => `      ${line}`).join('\n')}`;
 }
+
+const nameOf = algorithm => algorithm.algorithm ?? algorithm.id;
+
+/** The expressions that look into a call. */
+const ofCalls = algorithm => ({key: '#user', ...algorithm.also});

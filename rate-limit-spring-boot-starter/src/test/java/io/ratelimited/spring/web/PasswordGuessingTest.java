@@ -3,11 +3,6 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.web.RunningServer.Kind;
-import java.io.ByteArrayOutputStream;
-import java.net.URL;
-import java.net.URLClassLoader;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,10 +12,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.IntFunction;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.IntStream;
-import javax.tools.ToolProvider;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -29,9 +21,6 @@ import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.springframework.boot.env.YamlPropertySourceLoader;
-import org.springframework.core.env.EnumerablePropertySource;
-import org.springframework.core.io.ByteArrayResource;
 
 /** The page on guessing of passwords: its snippets, in applications that run. */
 @ParameterizedClass
@@ -40,8 +29,6 @@ import org.springframework.core.io.ByteArrayResource;
         names = {"TOMCAT", "REACTOR_NETTY"})
 class PasswordGuessingTest {
 
-    private static final Path PAGE = Path.of("../docs/stop-guessing-passwords.md");
-
     @TempDir
     static Path directory;
 
@@ -49,11 +36,12 @@ class PasswordGuessingTest {
 
     @BeforeParameterizedClassInvocation
     static void start(Kind kind) throws Exception {
-        String section = section(kind == Kind.REACTOR_NETTY ? "A WebFlux application" : "A servlet application");
-        String name = kind == Kind.REACTOR_NETTY ? "GuardedReactivePasswords" : "GuardedPasswords";
-        server = kind.startSecured(
-                List.of(Logins.application(kind), compiled(name, block(section, "java"))),
-                properties(block(section, "yaml")));
+        boolean reactive = kind == Kind.REACTOR_NETTY;
+        DocPage section = DocPage.section(
+                "stop-guessing-passwords.md", reactive ? "A WebFlux application" : "A servlet application");
+        List<Class<?>> sources = new ArrayList<>(section.classes(directory).values());
+        sources.add(Logins.application(kind));
+        server = kind.startSecured(sources, section.properties());
     }
 
     @AfterParameterizedClassInvocation
@@ -119,70 +107,24 @@ class PasswordGuessingTest {
         assertThat(Logins.CHECKS).hasValue(30 + 5 + 1);
     }
 
-    private static List<String> atOnce(int calls, IntFunction<String> call) throws Exception {
+    static <T> List<T> atOnce(int calls, IntFunction<T> call) throws Exception {
         ExecutorService threads = Executors.newFixedThreadPool(calls);
         try {
             CountDownLatch gate = new CountDownLatch(1);
-            List<Future<String>> answers = IntStream.range(0, calls)
+            List<Future<T>> answers = IntStream.range(0, calls)
                     .mapToObj(i -> threads.submit(() -> {
                         gate.await();
                         return call.apply(i);
                     }))
                     .toList();
             gate.countDown();
-            List<String> all = new ArrayList<>();
-            for (Future<String> answer : answers) {
+            List<T> all = new ArrayList<>();
+            for (Future<T> answer : answers) {
                 all.add(answer.get());
             }
             return all;
         } finally {
             threads.shutdownNow();
         }
-    }
-
-    static String section(String title) throws Exception {
-        Matcher section =
-                Pattern.compile("(?ms)^## " + title + "$(.*?)(?=^## |\\z)").matcher(Files.readString(PAGE));
-        assertThat(section.find()).isTrue();
-        return section.group(1);
-    }
-
-    static String block(String section, String kind) {
-        Matcher block = Pattern.compile("(?ms)^```" + kind + "\\n(.*?)^```$").matcher(section);
-        assertThat(block.find()).isTrue();
-        return block.group(1);
-    }
-
-    static String[] properties(String yaml) throws Exception {
-        EnumerablePropertySource<?> source = (EnumerablePropertySource<?>) new YamlPropertySourceLoader()
-                .load("page", new ByteArrayResource(yaml.getBytes(StandardCharsets.UTF_8)))
-                .get(0);
-        return IntStream.range(0, source.getPropertyNames().length)
-                .mapToObj(i -> source.getPropertyNames()[i])
-                .map(name -> name + "=" + source.getProperty(name))
-                .toArray(String[]::new);
-    }
-
-    private static Class<?> compiled(String name, String java) throws Exception {
-        Path source = Files.writeString(directory.resolve(name + ".java"), "package guide;\n" + java);
-        ByteArrayOutputStream messages = new ByteArrayOutputStream();
-        int status = ToolProvider.getSystemJavaCompiler()
-                .run(
-                        null,
-                        messages,
-                        messages,
-                        "-parameters",
-                        "-proc:none",
-                        "-d",
-                        directory.toString(),
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        source.toString());
-        assertThat(status).as(() -> messages.toString(StandardCharsets.UTF_8)).isZero();
-        // Left open: the classes are used until the test is over.
-        @SuppressWarnings("resource")
-        URLClassLoader loader =
-                new URLClassLoader(new URL[] {directory.toUri().toURL()}, PasswordGuessingTest.class.getClassLoader());
-        return loader.loadClass("guide." + name);
     }
 }

@@ -30,8 +30,8 @@ class RouteOrderTest {
 
     @BeforeParameterizedClassInvocation
     static void start(Kind kind) throws Exception {
-        String[] page = PasswordGuessingTest.properties(
-                PasswordGuessingTest.block(PasswordGuessingTest.section("Every attempt, without code"), "yaml"));
+        String[] page = DocPage.section("stop-guessing-passwords.md", "Every attempt, without code")
+                .properties();
         String[] more = {
             "spring.security.filter.order=-200",
             "rate-limit.limits.silent.rate=3/m",

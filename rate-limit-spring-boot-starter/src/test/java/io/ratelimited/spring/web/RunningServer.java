@@ -20,6 +20,7 @@ import java.util.stream.Stream;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.io.DefaultResourceLoader;
 
 /** An application on a server of one kind, on a port of its own, and a client of it. */
 public final class RunningServer implements AutoCloseable {
@@ -80,6 +81,7 @@ public final class RunningServer implements AutoCloseable {
             all.add("spring.autoconfigure.exclude=" + without);
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)
+                    .resourceLoader(new DefaultResourceLoader(sources.get(0).getClassLoader()))
                     .properties(all.toArray(String[]::new))
                     .run());
         }

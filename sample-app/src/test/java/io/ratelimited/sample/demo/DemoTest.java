@@ -7,6 +7,8 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
@@ -24,7 +26,8 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.limits.demo-gcra.burst=2",
             "rate-limit.limits.demo-leaky-bucket.rate=5/s",
             "rate-limit.limits.demo-warm-up.rate=10/s",
-            "rate-limit.limits.demo-warm-up.warmup=5s"
+            "rate-limit.limits.demo-warm-up.warmup=5s",
+            "rate-limit.limits.demo-model.rate=100/h"
         })
 class DemoTest {
 
@@ -92,6 +95,22 @@ class DemoTest {
         }
         double seconds = (System.nanoTime() - start) / 1e9;
         assertThat((double) admitted).isBetween(2.0, 1 + seconds / 0.2);
+    }
+
+    /** The answer is charged before it is sent, so that its field has what is left afterwards. */
+    @Test
+    void anAnswerOfTheModelIsChargedWithTheTokensThatItUsed() {
+        HttpResponse<String> answer = http.get("/demo/model?user=alice&maxTokens=20");
+        Matcher body = Pattern.compile("\"reserved\":20,\"usage\":\\{\"totalTokens\":(\\d+)}")
+                .matcher(answer.body());
+        assertThat(body.find()).isTrue();
+        assertThat(answer.headers().firstValue("RateLimit"))
+                .get()
+                .asString()
+                .startsWith("\"demo-model\";r=" + (100 - Integer.parseInt(body.group(1))) + ";");
+        HttpResponse<String> never = http.get("/demo/model?user=alice&maxTokens=101");
+        assertThat(never.statusCode()).isEqualTo(429);
+        assertThat(never.headers().firstValue("Retry-After")).isEmpty();
     }
 
     @Test

@@ -38,11 +38,11 @@ class GuideTest {
 
     private static final Path ROOT = Pages.ROOT;
     /**
-     * The first needs Reactor, which the sample does not use: DocSnippetsTest of the starter. The second needs a Redis,
-     * and the third Spring Security: PasswordGuessingTest of the starter.
+     * The first two need Reactor, which the sample does not use: DocSnippetsTest and ChargingPageTest of the starter. The
+     * third needs a Redis, and the fourth Spring Security: PasswordGuessingTest of the starter.
      */
     private static final Set<String> ELSEWHERE =
-            Set.of("docs/annotation.md", "docs/cluster.md", "docs/stop-guessing-passwords.md");
+            Set.of("docs/annotation.md", "docs/charging.md", "docs/cluster.md", "docs/stop-guessing-passwords.md");
     /** What a test knows how to check; "theirs" is code of other libraries, http, json and plain text show output. */
     private static final Set<String> KINDS =
             Set.of("java", "yaml", "xml", "console", "shell", "http", "json", "java theirs", "yaml theirs", "");

@@ -132,6 +132,33 @@ class LivePageTest {
                 .contains("RateLimit: \"demo-" + algorithm + "\";r=");
     }
 
+    /** At one permit an hour nothing comes back while the test looks: what is left, or owed, is the burst less the charges. */
+    @Test
+    void aRunOfTheModelShowsWhatWasReservedAndChargedAndWhatIsOwed() throws IOException {
+        browser.choose("algorithm", "model");
+        assertThat(browser.find("#rate").getDomProperty("value")).isEqualTo("100");
+        browser.choose("period", "h");
+        browser.set("rate", 1);
+        browser.set("burst", 50);
+        browser.run(40);
+        browser.screenshot("model");
+        assertThat(browser.count(0, "reserved")).isEqualTo(10 * browser.count(0, "admitted"));
+        assertThat(browser.count(0, "charged"))
+                .isPositive()
+                .isEqualTo(browser.count(0, "reserved") - browser.count(0, "returned") + browser.count(0, "added"));
+        assertThat(browser.count(0, "rejected")).isPositive();
+        long left = 50 - browser.count(0, "charged");
+        assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
+                .isEqualTo("Tokens left; below zero is debt: " + left);
+        assertThat(browser.count(0, "debt")).isEqualTo(Math.max(0, -left));
+        assertThat(browser.texts(".meters")).containsExactly("The meters of the application counted the same.");
+        assertThat(browser.texts("[data-code=annotation] code").get(0))
+                .contains("algorithm = Algorithm.TOKEN_BUCKET", "permits = \"#maxTokens\"", "charge = \"#result.");
+        browser.choose("algorithm", "gcra");
+        assertThat(browser.find("#burst").getDomProperty("value")).isEqualTo("20");
+        assertThat(browser.find(".permits").isDisplayed()).isFalse();
+    }
+
     /** At one permit an hour nothing comes back while the test looks. */
     @Test
     void whatThePageSaysIsLeftIsWhatTheEndpointSays() {
@@ -209,7 +236,7 @@ class LivePageTest {
     @Test
     void theCopiedAnnotationOfEveryAlgorithmMakesTheLimitOfThePage(@TempDir Path directory) throws Exception {
         List<?> algorithms = (List<?>) browser.script(
-                "return [...document.querySelectorAll('#algorithm option')].map(option => option.value)");
+                "return [...document.querySelectorAll('#algorithm > option')].map(option => option.value)");
         assertThat(algorithms).hasSize(Algorithm.values().length);
         assertCopiesMakeTheLimitsOfThePage(algorithms, directory);
     }

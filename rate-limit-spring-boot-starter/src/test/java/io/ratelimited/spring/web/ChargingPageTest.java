@@ -1,0 +1,286 @@
+package io.ratelimited.spring.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer.Kind;
+import java.io.IOException;
+import java.io.InputStream;
+import java.net.Socket;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.test.util.ReflectionTestUtils;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** The page on charging: its snippets, in applications that run. */
+class ChargingPageTest {
+
+    private static final String PAGE = "charging.md";
+    private static final String TOKENS = "Recipe: tokens of a language model";
+    private static final String LOGINS = "Recipe: failed logins";
+    private static final String DOWNLOADS = "Recipe: bytes of downloads";
+
+    @TempDir
+    private Path directory;
+
+    @Test
+    void everySectionWithCodeIsRunHere() throws Exception {
+        assertThat(DocPage.sections(PAGE).entrySet().stream()
+                        .filter(section -> !section.getValue().blocks("java").isEmpty())
+                        .map(Map.Entry::getKey))
+                .containsExactlyInAnyOrder("The attribute", "By hand", TOKENS, LOGINS, DOWNLOADS);
+    }
+
+    @Test
+    void whatAQueryDidNotUseComesBackAndWhatItUsedBeyondIsTaken() throws Exception {
+        try (Running running = start("The attribute", Kind.TOMCAT, "Queries")) {
+            running.call("Queries", "run", "acme", "x".repeat(3_000));
+            assertThat(running.left("rows", "acme")).isEqualTo(997_000);
+            running.call("Queries", "run", "acme", "x".repeat(50_000));
+            assertThat(running.left("rows", "acme")).isEqualTo(947_000);
+        }
+    }
+
+    @Test
+    void anImportIsChargedByHand() throws Exception {
+        try (Running running = start("By hand", Kind.TOMCAT, "Imports", "ReactiveImports")) {
+            running.call("Imports", "load", "acme", new String[] {"one", "two", "three"});
+            assertThat(running.left("imports", "acme")).isEqualTo(997);
+            Mono<?> loading = (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.just(297));
+            assertThat(loading.block()).isEqualTo(297);
+            assertThat(running.left("imports", "acme")).isEqualTo(700);
+            Mono<?> failing =
+                    (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.error(new IllegalStateException()));
+            assertThatThrownBy(failing::block).isInstanceOf(IllegalStateException.class);
+            assertThat(running.left("imports", "acme")).isEqualTo(600);
+        }
+    }
+
+    @Test
+    void anAnswerCostsTheTokensThatTheModelReports() throws Exception {
+        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
+            running.call("Assistant", "ask", "acme", "uses 1234", 5_000);
+            assertThat(running.left("tokens", "acme")).isEqualTo(98_766);
+            List<?> elements = ((Flux<?>) running.call("Assistant", "stream", "acme", "uses 766", 5_000))
+                    .collectList()
+                    .block();
+            assertThat(elements).hasSize(3).hasOnlyElementsOfType(ChatResponse.class);
+            assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
+        }
+    }
+
+    @Test
+    void anAnswerWithoutUsageCostsWhatItReserved() throws Exception {
+        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
+            running.call("Assistant", "ask", "acme", "tells nothing", 1_000);
+            assertThat(running.left("tokens", "acme")).isEqualTo(99_000);
+            assertThatThrownBy(() -> running.call("Assistant", "ask", "acme", "breaks", 1_000))
+                    .hasMessageContaining("500");
+            assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
+            Flux<?> hanging = (Flux<?>) running.call("Assistant", "stream", "acme", "hangs", 1_000);
+            assertThat(hanging.blockFirst()).isInstanceOf(ChatResponse.class);
+            assertThat(running.left("tokens", "acme")).isEqualTo(97_000);
+        }
+    }
+
+    @Test
+    void aTenantInDebtWaitsUntilItIsPaid() throws Exception {
+        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
+            running.call("Assistant", "ask", "acme", "uses 130000", 10_000);
+            assertThat(running.left("tokens", "acme")).isZero();
+            assertThatExceptionOfType(RateLimitExceededException.class)
+                    .isThrownBy(() -> running.call("Assistant", "ask", "acme", "uses 1", 10_000))
+                    .satisfies(refusal ->
+                            assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(24)));
+            running.server.ticker().advance(Duration.ofSeconds(24));
+            running.call("Assistant", "ask", "acme", "uses 10000", 10_000);
+            assertThat(running.left("tokens", "acme")).isZero();
+        }
+    }
+
+    @Test
+    void aChatIsChargedByItsLastEvent() throws Exception {
+        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat")) {
+            assertThat(running.server
+                            .get("/chat?tenant=acme&question=uses%20777")
+                            .body())
+                    .contains("data:Good", "data:bye");
+            assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
+        }
+    }
+
+    @Test
+    void ofTwoHundredGuessesAtOnceFiveAreChecked() throws Exception {
+        try (Running running = start(LOGINS, Kind.TOMCAT, "LoginController")) {
+            List<Integer> answers = PasswordGuessingTest.atOnce(200, i -> running.login("ann", "wrong" + i));
+            assertThat(answers).filteredOn(status -> status == 401).hasSize(5);
+            assertThat(answers).filteredOn(status -> status == 429).hasSize(195);
+            assertThat(running.left("failed-logins-of-address", "127.0.0.1")).isEqualTo(15);
+        }
+    }
+
+    @Test
+    void aRightPasswordCostsNothing() throws Exception {
+        try (Running running = start(LOGINS, Kind.TOMCAT, "LoginController")) {
+            for (int i = 0; i < 30; i++) {
+                assertThat(running.login("Ann", "right")).isEqualTo(200);
+            }
+            assertThat(running.left("failed-logins-of-user", "ann")).isEqualTo(5);
+            for (int i = 0; i < 20; i++) {
+                assertThat(running.login("user" + i, "wrong")).isEqualTo(401);
+            }
+            assertThat(running.login("ann", "right")).isEqualTo(429);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void aDownloadCostsTheBytesThatWereSent(Kind kind) throws Exception {
+        report(1, 3_000);
+        report(2, 2_500_000);
+        String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
+        try (Running running = start(DOWNLOADS, kind, controller)) {
+            assertThat(running.server.get("/reports/1?customer=acme").body()).hasSize(3_000);
+            assertThat(running.settled()).isEqualTo(3_000);
+            assertThat(running.server.get("/reports/2?customer=acme").body()).hasSize(2_500_000);
+            assertThat(running.settled()).isEqualTo(2_500_000);
+            assertThat(running.left("download-bytes", "acme")).isEqualTo(7_497_000);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void aDownloadThatItsClientLeavesCostsWhatWasSent(Kind kind) throws Exception {
+        int size = 60_000_000;
+        report(3, size);
+        String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
+        try (Running running = start(DOWNLOADS, kind, controller)) {
+            try (Socket client = running.server.connect()) {
+                client.setSoLinger(true, 0);
+                client.getOutputStream()
+                        .write("GET /reports/3?customer=acme HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                .getBytes(StandardCharsets.US_ASCII));
+                InputStream response = client.getInputStream();
+                assertThat(response.readNBytes(100_000)).hasSize(100_000);
+            }
+            assertThat(running.settled()).isBetween(50_000L, size - 1L);
+        } finally {
+            Files.delete(path(3));
+        }
+    }
+
+    private static void report(long id, int size) throws Exception {
+        Files.createDirectories(path(id).getParent());
+        Files.writeString(path(id), "r".repeat(size));
+    }
+
+    private static Path path(long id) throws Exception {
+        return Path.of(ChargingPageTest.class
+                        .getProtectionDomain()
+                        .getCodeSource()
+                        .getLocation()
+                        .toURI())
+                .resolve("reports/" + id);
+    }
+
+    private Running start(String title, Kind kind, String... components) throws Exception {
+        DocPage section = DocPage.section(PAGE, title);
+        Map<String, Class<?>> classes = section.classes(directory);
+        List<Class<?>> sources = new ArrayList<>();
+        Stream.of(components).map(classes::get).forEach(sources::add);
+        sources.add(Application.class);
+        return new Running(kind.start(sources, section.properties()), classes);
+    }
+
+    /** An application of snippets. */
+    private record Running(RunningServer server, Map<String, Class<?>> classes) implements AutoCloseable {
+
+        private @Nullable Object call(String component, String method, Object... arguments) {
+            return ReflectionTestUtils.invokeMethod(server.context.getBean(classes.get(component)), method, arguments);
+        }
+
+        private long left(String limit, String key) {
+            return server.context.getBean(RateLimits.class).peek(limit, key).remaining();
+        }
+
+        private int login(String user, String password) {
+            return server.send("POST", "/login?user=" + user + "&password=" + password)
+                    .statusCode();
+        }
+
+        /** What the next call was charged with, that ended or will end. */
+        private long settled() throws InterruptedException {
+            Long charged = server.context.getBean(Charges.class).charged.poll(20, TimeUnit.SECONDS);
+            assertThat(charged).isNotNull();
+            return charged;
+        }
+
+        @Override
+        public void close() {
+            server.close();
+        }
+    }
+
+    /** What calls have been charged with. */
+    private static final class Charges implements DecisionObserver {
+
+        private final BlockingQueue<Long> charged = new LinkedBlockingQueue<>();
+
+        @Override
+        public void onDecision(
+                NamedLimit limit, Outcome outcome, @Nullable Object key, long waited, Supplier<Decision> decision) {}
+
+        @Override
+        public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long permits) {
+            charged.add(permits);
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Application {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+
+        @Bean
+        ModelServer model() throws IOException {
+            return new ModelServer();
+        }
+
+        @Bean
+        DecisionObserver charges() {
+            return new Charges();
+        }
+    }
+}
