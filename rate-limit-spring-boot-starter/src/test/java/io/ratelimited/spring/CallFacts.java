@@ -235,7 +235,7 @@ abstract class CallFacts {
         assertThat(result(call("charged", "b"))).isEqualTo("instead of b: charged");
         assertThat(journal.ended).hasSize(1);
         assertThat(remaining("watched")).isEqualTo(100 - returned().count() - 1);
-        ticker.advance(Duration.ofSeconds(60 * 36));
+        ticker.advance(Duration.ofMinutes(36));
         journal.cost = result -> 0;
         assertThat(result(call("charged", "c"))).isEqualTo("body c");
         assertThat(remaining("charged")).isEqualTo(10);
