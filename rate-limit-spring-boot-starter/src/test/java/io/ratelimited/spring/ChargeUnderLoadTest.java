@@ -145,7 +145,7 @@ final class ChargeUnderLoadTest {
             for (int i = 0; i < STEPS; i++) {
                 int step = i;
                 atOnce(20, call -> {
-                    long use = 1 + new Random(seed.getAndIncrement()).nextInt(largest);
+                    long use = 1L + new Random(seed.getAndIncrement()).nextInt(largest);
                     try {
                         charged.answer(use);
                         spent.add(new Spent(step, use));
