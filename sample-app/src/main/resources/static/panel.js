@@ -38,11 +38,11 @@ export class Panel {
 
   /** The level of a caller; of a bucket that may be in debt what is left in it, by the time until it is full. */
   async level(user) {
-    const told = await operations.level(this.algorithm, user);
-    if (!this.algorithm.charge) return told;
+    const reported = await operations.level(this.algorithm, user);
+    if (!this.algorithm.charge) return reported;
     const [, permits, units, unit] = /^(\d+)\/(\d*)(\w)$/.exec(this.settings.rate);
     const seconds = Number(units || 1) * {s: 1, m: 60, h: 3600}[unit];
-    return Math.round(this.settings.burst - (told * permits) / seconds);
+    return Math.round(this.settings.burst - (reported * permits) / seconds);
   }
 
   /** Shows the code of the limit. */

@@ -109,13 +109,6 @@ class Pictures {
         ofRun("concurrency", 720, "calls", "level");
     }
 
-    @Test
-    void charging() throws IOException {
-        browser.choose("algorithm", "model");
-        browser.load("burst");
-        ofRun("charging", 720, "calls", "level");
-    }
-
     /** Of a panel, its counts and some of its charts. */
     private void ofRun(String name, int width, String... charts) throws IOException {
         runFor(SECONDS);
