@@ -28,10 +28,13 @@ final class Node extends World.Member {
     private final RedisBackend backend;
     private final RateLimiter limiter;
     private @Nullable RateLimiter other;
+    private @Nullable RateLimiter ledger;
+    private final Plan plan;
     private boolean alone;
 
     Node(World world, Server server, Plan plan, int number) {
         this.name = "n" + number;
+        this.plan = plan;
         this.clock = new Clock(world, this, number * 3_600_000_000_000L);
         this.network = new Network(world, this, server, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
         Executor soon = task -> world.at(this, world.now(), task);
@@ -64,6 +67,16 @@ final class Node extends World.Member {
         if (made == null) {
             made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS);
             other = made;
+        }
+        return made;
+    }
+
+    /** Of a limit of which nothing lapses. */
+    RateLimiter ledger() {
+        RateLimiter made = ledger;
+        if (made == null) {
+            made = backend.limiter(plan.ledger(), RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()));
+            ledger = made;
         }
         return made;
     }

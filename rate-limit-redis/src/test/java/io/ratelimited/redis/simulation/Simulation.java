@@ -8,6 +8,8 @@ import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.luaj.vm2.LuaString;
@@ -53,11 +55,13 @@ final class Simulation {
         long quiet = plan.steps().stream().mapToLong(Step::end).max().orElse(0);
         world.runUntil(quiet + RECOVERY);
         recovered();
+        Map<Integer, Long> stored = ledgers();
         world.runUntil(world.now() + idle());
         List<Call> last = fresh();
         Judge judge = new Judge(plan, violations);
         judge.calls(calls);
         double worst = judge.windows(calls);
+        judge.ledgers(calls, stored);
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SILENCE) {
                 judge.silence(step, node(step));
@@ -177,7 +181,7 @@ final class Simulation {
 
     private void call(Step step) {
         Node node = node(step);
-        if (step.kind() == Kind.FLOOD) {
+        if (step.isFlood()) {
             for (int i = 0; i < step.amount(); i++) {
                 world.at(node, world.now() + i * step.nanos() / step.amount(), () -> call(step, node, 1));
             }
@@ -194,7 +198,7 @@ final class Simulation {
 
     private Call call(Step step, Node node, int permits) {
         boolean flight = plan.limit().algorithm() == Algorithm.CONCURRENCY;
-        boolean waits = step.kind() != Kind.FLOOD && (!flight || step.at() / 1_000 % 3 == 0);
+        boolean waits = !step.isFlood() && (!flight || step.at() / 1_000 % 3 == 0);
         long maxWait = waits ? step.nanos() : 0;
         Call call = new Call(step, node, permits, world.now(), maxWait);
         calls.add(call);
@@ -202,7 +206,8 @@ final class Simulation {
                 ? AllOf.reserveAsync(List.of(
                         new Claim(node.limiter(), key(step), permits, maxWait),
                         new Claim(node.other(), key(step), permits, maxWait)))
-                : node.limiter().reserveAsync(key(step), permits, maxWait);
+                : (step.kind() == Kind.CALL_OF_LEDGER ? node.ledger() : node.limiter())
+                        .reserveAsync(key(step), permits, maxWait);
         asked.whenComplete((reservation, failure) -> {
             call.completions++;
             call.decidedAt = world.now();
@@ -256,8 +261,20 @@ final class Simulation {
         call.wentAt = world.now();
         world.at(call.node, world.now() + call.step.nanos() / 2, () -> {
             call.endedAt = world.now();
+            settle(call, reservation);
             reservation.release();
         });
+    }
+
+    /** The first settlement counts. */
+    private static void settle(Call call, Reservation reservation) {
+        if (call.step.isSettled()) {
+            call.cost = call.step.at() / 1_000 % (call.permits + 4L);
+            call.settledInOutage = call.node.backend().health().state() == RedisHealth.State.DOWN;
+            reservation.settle(call.cost);
+            reservation.settle(call.cost + 1);
+            reservation.cancel();
+        }
     }
 
     private List<Node> alive() {
@@ -292,6 +309,27 @@ final class Simulation {
         }
     }
 
+    /** What is stored of each ledger. */
+    private Map<Integer, Long> ledgers() {
+        Map<Integer, Long> stored = new TreeMap<>();
+        List<Node> alive = alive();
+        if (!alive.isEmpty()) {
+            for (Call call : calls) {
+                if (call.step.kind() == Kind.CALL_OF_LEDGER && !stored.containsKey(call.step.key())) {
+                    int key = call.step.key();
+                    alive.get(0).ledger().reserveAsync("k" + key, 1, 0).whenComplete((reservation, failure) -> {
+                        if (reservation != null) {
+                            stored.put(key, Plan.LEDGER - reservation.decision().remaining() - 1);
+                            reservation.cancel();
+                        }
+                    });
+                    world.runUntil(world.now() + 2 * Node.TIMEOUT.toNanos());
+                }
+            }
+        }
+        return stored;
+    }
+
     private Call call(Node node) {
         return new Call(new Step(world.now(), Kind.CALL, 0, 9, 1, 0), node, 1, world.now(), 0);
     }
@@ -312,6 +350,8 @@ final class Simulation {
         if (plan.limit().algorithm() == Algorithm.CONCURRENCY) {
             idle = plan.has(Kind.KILL) || plan.has(Kind.FAILOVER) ? NODE_LEASE : 0;
         }
+        long excess = calls.stream().mapToLong(Call::excess).sum();
+        idle += excess * Math.max(Judge.debtNanos(plan.limit()), Judge.debtNanos(plan.changed()));
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SERVER_CLOCK) {
                 idle += Math.abs(step.amount()) * MILLI * 2;

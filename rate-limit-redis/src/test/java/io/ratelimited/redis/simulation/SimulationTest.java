@@ -18,6 +18,11 @@ class SimulationTest {
     }
 
     @Test
+    void fiveHundredSchedulesChargeWhatCallsHaveCost() {
+        System.out.println(Simulations.runSettling(LongStream.rangeClosed(1, 500)));
+    }
+
+    @Test
     void seedsThatHaveShownADefectDoNotShowItAgain() {
         System.out.println(Simulations.run(LongStream.of(Simulations.REGRESSIONS)));
     }
@@ -38,6 +43,8 @@ class SimulationTest {
         long first = Long.getLong("simulation.first", 1_000_000);
         System.out.println(
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))));
+        System.out.println(Simulations.runSettling(
+                LongStream.range(first, first + Integer.getInteger("simulation.schedules", 10_000))));
     }
 
     @Test

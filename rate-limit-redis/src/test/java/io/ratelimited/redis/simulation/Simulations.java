@@ -10,6 +10,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
@@ -32,9 +33,18 @@ final class Simulations {
      * @throws AssertionError when a schedule breaks a promise; shows the smallest schedule found that does
      */
     static String run(LongStream seeds) {
+        return run(seeds, List.of(Plan::small));
+    }
+
+    /** The same for calls that are charged what they have cost. */
+    static String runSettling(LongStream seeds) {
+        return run(seeds, List.of(Plan::settling));
+    }
+
+    private static String run(LongStream seeds, List<LongFunction<Plan>> plans) {
         Simulations all = new Simulations();
         try (LogProbe log = new LogProbe()) {
-            seeds.forEach(seed -> all.run(Plan.small(seed), log));
+            seeds.forEach(seed -> plans.forEach(plan -> all.run(plan.apply(seed), log)));
         }
         return all.summary();
     }
@@ -130,7 +140,9 @@ final class Simulations {
         }
         double end = processorSeconds() + seconds;
         return regressions
-                + run(LongStream.iterate(first, seed -> seed + 1).takeWhile(seed -> processorSeconds() < end));
+                + run(
+                        LongStream.iterate(first, seed -> seed + 1).takeWhile(seed -> processorSeconds() < end),
+                        List.of(Plan::small, Plan::settling));
     }
 
     private static double processorSeconds() {

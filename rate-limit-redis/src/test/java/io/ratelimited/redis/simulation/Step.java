@@ -25,6 +25,12 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         CALL_CANCELLED,
         /** A call that gives back what it was given. */
         CALL_GIVEN_BACK,
+        /** A call that is charged what it has cost when it ends. */
+        CALL_SETTLED,
+        /** The same for a limit of which nothing lapses. */
+        CALL_OF_LEDGER,
+        /** As a flood, of calls that are charged what they have cost. */
+        FLOOD_SETTLED,
         /** A call under two limits. */
         CALL_OF_TWO,
         /** A call whose callback throws. */
@@ -74,10 +80,19 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         }
     }
 
+    boolean isSettled() {
+        return kind == Kind.CALL_SETTLED || kind == Kind.CALL_OF_LEDGER || kind == Kind.FLOOD_SETTLED;
+    }
+
+    boolean isFlood() {
+        return kind == Kind.FLOOD || kind == Kind.FLOOD_SETTLED;
+    }
+
     /** When it is over. */
     long end() {
         return switch (kind) {
             case FLOOD,
+                    FLOOD_SETTLED,
                     CUT,
                     SILENCE,
                     NO_REPLIES,
