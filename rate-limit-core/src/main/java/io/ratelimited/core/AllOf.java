@@ -4,11 +4,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
- * others as they were. If another caller comes between asking and charging, the charged permits are given back; a {@link
- * JointRateLimiter} does both in one step. The call waits for the last of its limits.
+ * others as they were. If another caller comes between asking and charging, the charged permits are given back. A {@link
+ * JointRateLimiter} does both in one step: after the others have been asked, so that nothing is sent where memory refuses,
+ * and before they are charged. The call waits for the last of its limits.
  */
 public final class AllOf implements Reservation {
 
@@ -28,30 +30,31 @@ public final class AllOf implements Reservation {
         if (claims.size() == 1) {
             return claims.get(0).reserve();
         }
-        if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
-            return of(joint.reserveTogether(claims));
+        List<Integer> joint = joint(claims);
+        if (isAll(joint, claims)) {
+            return of(joint(claims.get(0)).reserveTogether(claims));
         }
         for (int i = 0; i < claims.size(); i++) {
-            Decision decision = claims.get(i).peek();
-            if (!decision.admitted()) {
-                return new Refused(decision, i);
+            if (!joint.contains(i)) {
+                Decision decision = claims.get(i).peek();
+                if (!decision.admitted()) {
+                    return new Refused(decision, i);
+                }
             }
         }
-        List<Reservation> taken = new ArrayList<>(claims.size());
+        Reservation[] taken = new Reservation[claims.size()];
         try {
-            for (int i = 0; i < claims.size(); i++) {
-                Reservation reservation = claims.get(i).reserve();
-                if (reservation.isRefused()) {
-                    undo(taken);
-                    return new Refused(reservation.decision(), i);
+            Reservation refused = joint.isEmpty() ? null : keep(taken, joint, reserve(claims(claims, joint)));
+            for (int i = 0; i < taken.length && refused == null; i++) {
+                if (taken[i] == null) {
+                    refused = keep(taken, List.of(i), claims.get(i).reserve());
                 }
-                taken.add(reservation);
             }
+            return refused == null ? new AllOf(List.of(taken)) : refused;
         } catch (RuntimeException | Error ex) {
             undo(taken);
             throw ex;
         }
-        return new AllOf(taken);
     }
 
     private static Reservation of(List<Reservation> decided) {
@@ -64,29 +67,97 @@ public final class AllOf implements Reservation {
             Claim claim = claims.get(0);
             return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
         }
-        if (claims.get(0).limiter() instanceof JointRateLimiter joint && joint.canJoin(claims)) {
-            return joint.reserveTogetherAsync(claims).thenApply(AllOf::of);
+        List<Integer> joint = joint(claims);
+        if (isAll(joint, claims)) {
+            return joint(claims.get(0)).reserveTogetherAsync(claims).thenApply(AllOf::of);
         }
-        List<Reservation> taken = new ArrayList<>(claims.size());
-        return takeAsync(claims, taken).whenComplete((reservation, failure) -> {
+        for (int i = 0; i < claims.size() && !joint.isEmpty(); i++) {
+            // The peek of another limiter might block.
+            if (claims.get(i).limiter() instanceof InMemoryRateLimiter) {
+                Decision decision = claims.get(i).peek();
+                if (!decision.admitted()) {
+                    return CompletableFuture.completedFuture(new Refused(decision, i));
+                }
+            }
+        }
+        List<List<Integer>> steps = new ArrayList<>();
+        if (!joint.isEmpty()) {
+            steps.add(joint);
+        }
+        for (int i = 0; i < claims.size(); i++) {
+            if (!joint.contains(i)) {
+                steps.add(List.of(i));
+            }
+        }
+        Reservation[] taken = new Reservation[claims.size()];
+        return takeAsync(claims, steps, taken).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 undo(taken);
             }
         });
     }
 
-    private static CompletionStage<Reservation> takeAsync(List<Claim> claims, List<Reservation> taken) {
-        if (taken.size() == claims.size()) {
-            return CompletableFuture.completedFuture(new AllOf(taken));
+    private static CompletionStage<Reservation> takeAsync(
+            List<Claim> claims, List<List<Integer>> steps, Reservation[] taken) {
+        if (steps.isEmpty()) {
+            return CompletableFuture.completedFuture(new AllOf(List.of(taken)));
         }
-        return reserveAsync(List.of(claims.get(taken.size()))).thenCompose(reservation -> {
-            if (reservation.isRefused()) {
-                undo(taken);
-                return CompletableFuture.completedFuture(new Refused(reservation.decision(), taken.size()));
-            }
-            taken.add(reservation);
-            return takeAsync(claims, taken);
+        return reserveAsync(claims(claims, steps.get(0))).thenCompose(reservation -> {
+            Reservation refused = keep(taken, steps.get(0), reservation);
+            return refused == null
+                    ? takeAsync(claims, steps.subList(1, steps.size()), taken)
+                    : CompletableFuture.completedFuture(refused);
         });
+    }
+
+    /**
+     * The numbers of the claims that one backend decides in one step, beginning with one whose limiter does. It is asked
+     * after the others, and charged before them.
+     */
+    private static List<Integer> joint(List<Claim> claims) {
+        for (int first = 0; first < claims.size(); first++) {
+            if (claims.get(first).limiter() instanceof JointRateLimiter limiter) {
+                List<Integer> joint = new ArrayList<>(claims.size());
+                joint.add(first);
+                for (int i = 0; i < claims.size(); i++) {
+                    if (i != first && limiter.canJoin(List.of(claims.get(first), claims.get(i)))) {
+                        joint.add(i);
+                    }
+                }
+                return joint;
+            }
+        }
+        return List.of();
+    }
+
+    /** All claims, in their order, are decided in one step. */
+    private static boolean isAll(List<Integer> joint, List<Claim> claims) {
+        return joint.size() == claims.size() && joint.get(0) == 0;
+    }
+
+    private static JointRateLimiter joint(Claim claim) {
+        return (JointRateLimiter) claim.limiter();
+    }
+
+    private static List<Claim> claims(List<Claim> all, List<Integer> numbers) {
+        return numbers.stream().map(all::get).toList();
+    }
+
+    /**
+     * Puts what was decided about some claims to what was taken; gives all of that back when it is a refusal.
+     *
+     * @return the refusal, by the number of its claim among all; null if there is none
+     */
+    private static @Nullable Reservation keep(Reservation[] taken, List<Integer> numbers, Reservation decided) {
+        if (decided.isRefused()) {
+            undo(taken);
+            return new Refused(decided.decision(), numbers.get(refusedClaim(decided)));
+        }
+        List<Reservation> members = members(decided);
+        for (int i = 0; i < members.size(); i++) {
+            taken[numbers.get(i)] = members.get(i);
+        }
+        return null;
     }
 
     /** The refusal of a {@link JointRateLimiter}, with the number of the refused claim. */
@@ -107,9 +178,11 @@ public final class AllOf implements Reservation {
         return reservation instanceof AllOf all ? all.members : List.of(reservation);
     }
 
-    private static void undo(List<Reservation> taken) {
-        for (int i = taken.size() - 1; i >= 0; i--) {
-            taken.get(i).cancel();
+    private static void undo(Reservation[] taken) {
+        for (int i = taken.length - 1; i >= 0; i--) {
+            if (taken[i] != null) {
+                taken[i].cancel();
+            }
         }
     }
 
@@ -197,7 +270,7 @@ public final class AllOf implements Reservation {
 
     @Override
     public void cancel() {
-        undo(members);
+        undo(members.toArray(Reservation[]::new));
     }
 
     /** {@inheritDoc} Each limit is charged with all the permits. */

@@ -11,6 +11,8 @@ import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -295,21 +297,23 @@ class AllOfTest {
     }
 
     /** A limiter that decides several limits in one step, if it is asked for them. */
-    private record Joint(RateLimiter own, boolean joins, List<Reservation> answer) implements JointRateLimiter {
+    private record Joint(RateLimiter own, Predicate<Claim> joins, List<Reservation> answer, List<String> sent)
+            implements JointRateLimiter {
 
         @Override
         public boolean canJoin(List<Claim> claims) {
-            return joins;
+            return claims.stream().allMatch(joins);
         }
 
         @Override
         public List<Reservation> reserveTogether(List<Claim> claims) {
+            sent.add("together");
             return answer;
         }
 
         @Override
         public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
-            return CompletableFuture.completedFuture(answer);
+            return CompletableFuture.completedFuture(reserveTogether(claims));
         }
 
         @Override
@@ -324,11 +328,13 @@ class AllOfTest {
 
         @Override
         public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+            sent.add("reserve");
             return own.reserve(key, permits, maxWaitNanos);
         }
 
         @Override
         public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+            sent.add("peek");
             return own.peek(key, permits, maxWaitNanos);
         }
 
@@ -353,13 +359,68 @@ class AllOfTest {
         }
     }
 
+    /** Memory refuses for nothing; whoever is far away is asked once, for all of its limits. */
+    @Test
+    void limitsInMemoryAndElsewhereAskElsewhereOnceAndOnlyIfMemoryAdmits() {
+        List<String> sent = new ArrayList<>();
+        Predicate<Claim> far = claim -> claim.limiter() instanceof Joint;
+        List<Reservation> answer = new ArrayList<>();
+        Joint one = new Joint(fast, far, answer, sent);
+        Joint two = new Joint(slow, far, answer, sent);
+        RateLimiter once = limiter(Limit.of("once", Algorithm.TOKEN_BUCKET).rate("1/h"));
+        List<Claim> claims = claims(one, flights, two, once).stream()
+                .map(claim -> new Claim(claim.limiter(), "key", 1, 0))
+                .toList();
+        for (Function<List<Claim>, Reservation> reserve : BOTH) {
+            answer.clear();
+            answer.addAll(List.of(fast.reserve("a", 1, HOUR), slow.reserve("b", 1, HOUR)));
+            Reservation all = reserve.apply(claims);
+            assertThat(sent).containsExactly("together");
+            assertThat(AllOf.members(all))
+                    .extracting(member -> member.decision().limit())
+                    .containsExactly("fast", "flights", "slow", "once");
+            sent.clear();
+            Reservation refused = reserve.apply(claims);
+            assertThat(refused.isRefused()).isTrue();
+            assertThat(AllOf.refusedClaim(refused)).isEqualTo(3);
+            assertThat(sent).as("memory refuses").isEmpty();
+            all.release();
+            once.reset("key");
+            answer.clear();
+            answer.add(AllOf.refused(slow.peek("key", 1, 0), 1));
+            refused = reserve.apply(claims);
+            assertThat(sent).containsExactly("together");
+            assertThat(AllOf.refusedClaim(refused)).isEqualTo(2);
+            assertThat(once.peek("key", 1, 0).remaining()).isOne();
+            assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+            sent.clear();
+        }
+    }
+
+    @Test
+    void aSingleLimitElsewhereIsAskedByItself() {
+        List<String> sent = new ArrayList<>();
+        Joint far = new Joint(fast, claim -> claim.limiter() instanceof Joint, List.of(), sent);
+        for (Function<List<Claim>, Reservation> reserve : BOTH) {
+            Reservation all = reserve.apply(claims(flights, far));
+            assertThat(sent).containsExactly("reserve");
+            all.cancel();
+            sent.clear();
+        }
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+    }
+
+    private static final List<Function<List<Claim>, Reservation>> BOTH = List.of(
+            AllOf::reserve,
+            claims -> AllOf.reserveAsync(claims).toCompletableFuture().join());
+
     @Test
     void aLimiterThatCanDecideAllInOneStepDoes() {
         Reservation one = fast.reserve("key", 1, HOUR);
         Reservation two = slow.reserve("key", 1, HOUR);
-        Joint together = new Joint(fast, true, List.of(one, two));
-        Joint refusing = new Joint(fast, true, List.of(two));
-        Joint apart = new Joint(fast, false, List.of());
+        Joint together = new Joint(fast, claim -> true, List.of(one, two), new ArrayList<>());
+        Joint refusing = new Joint(fast, claim -> true, List.of(two), new ArrayList<>());
+        Joint apart = new Joint(fast, claim -> false, List.of(), new ArrayList<>());
         assertThat(AllOf.members(AllOf.reserve(claims(together, slow)))).containsExactly(one, two);
         assertThat(AllOf.members(AllOf.reserveAsync(claims(together, slow))
                         .toCompletableFuture()

@@ -15,8 +15,8 @@ function concurrency.open(key, meta, p)
   local removed = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', text(now))
   if type(removed) == 'table' then
     if not match(removed.err, 'WRONGTYPE') then error(removed.err, 0) end
-    -- Permits spent over time cannot be counted as calls in flight. They stay where no call begins or runs.
-    if ARGV[2] == 'take' or ARGV[2] == 'renew' then
+    -- Permits spent over time cannot be counted as calls in flight. They stay where no call begins.
+    if ARGV[2] == 'take' then
       redis.call('DEL', key)
     elseif ARGV[2] ~= 'peek' then
       return nil

@@ -54,7 +54,8 @@ class SettleTest {
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     void onlyFailedLoginsCostAndNoMoreAreTriedThanMayFail(Algorithm algorithm) throws Exception {
         Limit failures = Limit.of("failed-logins", algorithm).rate("5/3650d").build();
-        RedisBackendOptions options = RedisBackendOptions.DEFAULTS.expectedNodes(4).timeout(Duration.ofSeconds(20));
+        RedisBackendOptions options =
+                RedisBackendOptions.DEFAULTS.expectedNodes(4).timeout(Duration.ofSeconds(20));
         List<RateLimiter> nodes = new ArrayList<>();
         for (int i = 0; i < 4; i++) {
             nodes.add(REDIS.backend(options).limiter(failures, RedisLimitOptions.DEFAULTS));
@@ -101,7 +102,9 @@ class SettleTest {
 
     /** HTTP fields are written from it. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = {"CONCURRENCY", "WARM_UP"})
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "WARM_UP"})
     void theDecisionShowsTheBudgetAsItIsAfterTheSettlement(Algorithm algorithm) {
         Limit limit = limit(algorithm);
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
@@ -109,7 +112,8 @@ class SettleTest {
             String key = "cost" + cost;
             limiter.reserve(key, 1, 0);
             ticker.advance(Duration.ofMillis(30));
-            Reservation reservation = limiter.reserve(key, 2, Duration.ofSeconds(5).toNanos());
+            Reservation reservation =
+                    limiter.reserve(key, 2, Duration.ofSeconds(5).toNanos());
             ticker.advance(Duration.ofMillis(130));
             reservation.settle(cost);
             Decision known = reservation.decision();
@@ -203,7 +207,11 @@ class SettleTest {
     @Test
     void whatWasNotCountedIsNotCharged() {
         RateLimiter open = REDIS.backend(ticker)
-                .limiter(Limit.of("settled", Algorithm.TOKEN_BUCKET).rate("unlimited").build(), RedisLimitOptions.DEFAULTS);
+                .limiter(
+                        Limit.of("settled", Algorithm.TOKEN_BUCKET)
+                                .rate("unlimited")
+                                .build(),
+                        RedisLimitOptions.DEFAULTS);
         Reservation free = open.reserve("k", 1, 0);
         free.settle(9);
         assertThat(free.decision().remaining()).isEqualTo(Long.MAX_VALUE);
@@ -250,8 +258,8 @@ class SettleTest {
     @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     void whatWasAdmittedHereIsChargedAsItHasCost(Algorithm algorithm) {
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
-        RateLimiter limiter = far.limiter(
-                Limit.of("settled", algorithm).rate("100/30s").build());
+        RateLimiter limiter =
+                far.limiter(Limit.of("settled", algorithm).rate("100/30s").build());
         far.awaitRedis();
         limiter.reserve("known", 1, 0);
         far.cut();

@@ -43,12 +43,9 @@ final class Breaker {
         return opened;
     }
 
-    /** True when the breaker was open. */
-    synchronized boolean close() {
-        boolean closed = open;
+    synchronized void close() {
         history = 0;
         troubled = false;
         open = false;
-        return closed;
     }
 }

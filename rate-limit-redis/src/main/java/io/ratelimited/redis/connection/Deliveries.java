@@ -162,7 +162,7 @@ final class Deliveries {
                         }
                         return;
                     }
-                    if (delivery.script != Script.ALL && Script.isForeign(reply)) {
+                    if (!delivery.script.equals(Script.ALL) && Script.isForeign(reply)) {
                         deliver(delivery.again(Script.ALL, delivery.tries));
                     }
                     if (hasRoomForMore()) {

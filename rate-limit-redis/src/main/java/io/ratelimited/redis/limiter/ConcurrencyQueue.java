@@ -3,7 +3,6 @@ package io.ratelimited.redis.limiter;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 
 /**
  * The calls of one key on this node that wait for a call in flight to end, first come first served. The head asks Redis
@@ -72,15 +71,11 @@ final class ConcurrencyQueue {
         head.ask("take").whenComplete((answer, failure) -> {
             boolean admitted = answer != null && answer.admitted();
             if (admitted) {
-                leave(head);
+                remove(head);
                 head.admitted(answer);
             }
             answered(head, admitted, PAUSE);
         });
-    }
-
-    private synchronized void leave(@Nullable InFlightCall head) {
-        queue.remove(head);
     }
 
     /** @param decided the head waits no more */

@@ -28,8 +28,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     private final RedisConcurrencyLimiter limiter;
-    private final String key;
-    private final long permits;
+    final String key;
+    final long permits;
     private final long maxWait;
     private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.WAITING);
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
@@ -57,14 +57,6 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     String id() {
         return id;
-    }
-
-    String key() {
-        return key;
-    }
-
-    long permits() {
-        return permits;
     }
 
     /** Asks Redis once; a call that may wait then joins the queue of this node. */

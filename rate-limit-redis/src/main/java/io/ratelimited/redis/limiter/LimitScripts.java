@@ -1,33 +1,25 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.LongSupplier;
 
 /** A limit as it is now, and its script calls. Thread-safe. */
 final class LimitScripts {
 
-    private final GuardedConnection connection;
-    private final Ticker ticker;
-    private final LongSupplier origin;
-
+    private final LimiterContext context;
     private volatile ScriptParameters parameters;
 
     LimitScripts(LimiterContext context, Limit limit) {
-        this.connection = context.connection();
-        this.ticker = context.ticker();
-        this.origin = context.origin();
-        this.parameters = new ScriptParameters(limit, ticker, origin);
+        this.context = context;
+        this.parameters = new ScriptParameters(limit, context.ticker(), context.origin());
     }
 
     /** From now on every call is decided by another limit. */
     void update(Limit limit) {
-        parameters = new ScriptParameters(limit, ticker, origin);
+        parameters = new ScriptParameters(limit, context.ticker(), context.origin());
     }
 
     ScriptParameters parameters() {
@@ -36,8 +28,10 @@ final class LimitScripts {
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
     ScriptArguments begin(String operation, ScriptParameters current, int calls) {
-        ScriptArguments args =
-                new ScriptArguments().add(connection.time()).add(operation).add(1);
+        ScriptArguments args = new ScriptArguments()
+                .add(context.connection().time())
+                .add(operation)
+                .add(1);
         current.appendTo(args);
         return args.add(calls);
     }
@@ -59,10 +53,10 @@ final class LimitScripts {
     /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */
     CompletableFuture<List<Object>> eval(ScriptParameters current, String key, ScriptArguments args) {
         String[] keys = {key};
-        return connection
+        return context.connection()
                 .eval(current.script(), keys, args)
                 .thenCompose(reply -> Script.isForeign(reply)
-                        ? connection.eval(Script.ALL, keys, args)
+                        ? context.connection().eval(Script.ALL, keys, args)
                         : CompletableFuture.completedFuture(reply));
     }
 }

@@ -5,18 +5,19 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import java.time.Duration;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.ObjLongConsumer;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -37,6 +38,8 @@ final class LocalFallback {
 
     private final LimiterContext context;
     private final long maximumKeys;
+    private final Supplier<ScriptParameters> parameters;
+    private final WaitingRoom waitingRoom;
     private final Function<@Nullable String, String> names;
     private final ObjLongConsumer<String> charges;
     /** What is to be charged, by the key in Redis. */
@@ -46,7 +49,6 @@ final class LocalFallback {
     /** The callers with the fewest permits are being forgotten. */
     private final AtomicBoolean forgetting = new AtomicBoolean();
 
-    private Limit limit;
     private @Nullable InMemoryRateLimiter local;
     /** The outage and the number of nodes for which {@link #local} was made. */
     private int outage;
@@ -80,29 +82,36 @@ final class LocalFallback {
     }
 
     /**
+     * @param parameters those of the limit as it is
      * @param names the keys of callers in Redis
      * @param charges takes permits of a key there
      */
     LocalFallback(
             LimiterContext context,
-            Limit limit,
             long maximumKeys,
+            Supplier<ScriptParameters> parameters,
+            WaitingRoom waitingRoom,
             Function<@Nullable String, String> names,
             ObjLongConsumer<String> charges) {
         this.context = context;
-        this.limit = limit;
         this.maximumKeys = maximumKeys;
+        this.parameters = parameters;
+        this.waitingRoom = waitingRoom;
         this.names = names;
         this.charges = charges;
         // Loads classes that the first caller of an outage would have to wait for.
-        Reservation unused =
-                InMemoryRateLimiter.startingEmpty(limit, context.ticker(), 1).reserve("", 1, 0);
-        new LocalReservation(unused, "", 1, new Object()).decision();
+        reply(
+                        InMemoryRateLimiter.startingEmpty(limit(), context.ticker(), 1)
+                                .reserve("", 1, 0)
+                                .decision(),
+                        1)
+                .decision();
         context.connection().onRecovery(() -> charge(true));
     }
 
     private synchronized InMemoryRateLimiter local() {
         InMemoryRateLimiter current = local;
+        Limit limit = limit();
         int recoveries = context.connection().recoveries();
         int sharers = context.nodes().getAsInt();
         boolean window = limit.algorithm().family() == Family.WINDOW;
@@ -117,13 +126,13 @@ final class LocalFallback {
         return current;
     }
 
-    synchronized void update(Limit next) {
-        limit = next;
+    /** The limit has changed. */
+    synchronized void update() {
         local = null;
     }
 
-    private synchronized Limit limit() {
-        return limit;
+    private Limit limit() {
+        return parameters.get().limit();
     }
 
     private synchronized @Nullable InMemoryRateLimiter current() {
@@ -133,11 +142,6 @@ final class LocalFallback {
     long keys() {
         InMemoryRateLimiter current = current();
         return current == null ? 0 : current.keys();
-    }
-
-    int waiting() {
-        InMemoryRateLimiter current = current();
-        return current == null ? 0 : current.waiting();
     }
 
     void reset(@Nullable String caller) {
@@ -152,24 +156,35 @@ final class LocalFallback {
         Reservation decided = local().reserve(caller, permits, maxWait);
         String name = names.apply(caller);
         Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
-        return new LocalReservation(decided, name, permits, batch);
+        return new RedisReservation(
+                context.ticker(), waitingRoom, permits, reply(decided.decision(), permits), (excess, elapsed) -> {
+                    decided.settle(permits + excess);
+                    if (excess > 0) {
+                        charge(name, excess);
+                    } else {
+                        // What has been charged in Redis already stays charged: it may have lapsed there.
+                        spent.computeIfPresent(name, (key, now) -> now.batch == batch ? now.less(-excess) : now);
+                    }
+                    return reply(decided.decision(), permits);
+                });
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
-        return described(local().peek(caller, permits, maxWait), permits);
+        return reply(local().peek(caller, permits, maxWait), permits).decision();
     }
 
     /** What is too much for this node alone, but not for the whole limit, is not refused for good. */
-    private Decision described(Decision decision, long permits) {
-        return new Decision(
-                decision.limit(),
-                decision.admitted(),
-                decision.waitTime(),
-                decision.retryAfter(),
-                decision.never() && permits > limit().capacity(),
-                decision.remaining(),
-                decision.reset(),
-                Source.FALLBACK);
+    private ScriptReply reply(Decision decided, long permits) {
+        ScriptParameters current = parameters.get();
+        Duration retry = decided.retryAfter();
+        long outcome = decided.admitted()
+                ? decided.waitTime().toNanos()
+                : retry != null
+                        ? ~retry.toNanos()
+                        : decided.never() && permits > current.limit().capacity()
+                                ? ScriptReply.NEVER
+                                : ScriptReply.UNKNOWN;
+        return new ScriptReply(outcome, decided.remaining(), decided.reset().toNanos(), "", current, Source.FALLBACK);
     }
 
     /** Charges in Redis what a call has used beyond what it had reserved, now or as soon as Redis answers. */
@@ -238,84 +253,5 @@ final class LocalFallback {
         long held =
                 Math.min(whole.capacity(), Math.max(whole.burst(), whole.rate().permits()));
         return Math.max(1, held / Math.max(1, context.nodes().getAsInt()));
-    }
-
-    /** Decided by this process. */
-    private final class LocalReservation implements Reservation {
-
-        private final Reservation reservation;
-        private final String name;
-        private final long permits;
-        private final Object batch;
-        private final AtomicBoolean ended = new AtomicBoolean();
-
-        private LocalReservation(Reservation reservation, String name, long permits, Object batch) {
-            this.reservation = reservation;
-            this.name = name;
-            this.permits = permits;
-            this.batch = batch;
-        }
-
-        @Override
-        public boolean isRefused() {
-            return reservation.isRefused();
-        }
-
-        @Override
-        public long waitNanos() {
-            return reservation.waitNanos();
-        }
-
-        @Override
-        public boolean mayWait() {
-            return reservation.mayWait();
-        }
-
-        @Override
-        public Decision decision() {
-            return described(reservation.decision(), permits);
-        }
-
-        @Override
-        public boolean await() throws InterruptedException {
-            return reservation.await();
-        }
-
-        @Override
-        public CompletableFuture<Boolean> awaitAsync() {
-            return reservation.awaitAsync();
-        }
-
-        @Override
-        public void settle(long cost) {
-            long excess = Permits.requireCharge(cost) - permits;
-            if (reservation.isRefused() || ended.getAndSet(true)) {
-                return;
-            }
-            reservation.settle(cost);
-            if (excess > 0) {
-                charge(name, excess);
-            } else {
-                giveBack(-excess);
-            }
-        }
-
-        /** What has been charged in Redis already stays charged: it may have lapsed there. */
-        private void giveBack(long unused) {
-            spent.computeIfPresent(name, (key, now) -> now.batch == batch ? now.less(unused) : now);
-        }
-
-        @Override
-        public void cancel() {
-            if (!reservation.isRefused() && !ended.getAndSet(true)) {
-                giveBack(permits);
-            }
-            reservation.cancel();
-        }
-
-        @Override
-        public void release() {
-            reservation.release();
-        }
     }
 }

@@ -5,7 +5,6 @@ import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
@@ -45,16 +44,6 @@ final class MultiLimitCall {
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
             parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
         }
-    }
-
-    /** Whether all claims are for limits on this connection. */
-    static boolean canDecide(List<Claim> claims, GuardedConnection connection) {
-        for (Claim claim : claims) {
-            if (!(claim.limiter() instanceof RemoteLimiter other) || other.connection() != connection) {
-                return false;
-            }
-        }
-        return true;
     }
 
     /** The reservations of all claims, or a single refused one. */

@@ -126,8 +126,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** Counts a call on this node, unless more permits than that would be in flight here. */
     boolean count(InFlightCall call, long most) {
         AtomicBoolean fits = new AtomicBoolean();
-        used.compute(call.key(), (key, before) -> {
-            long next = (before == null ? 0 : before) + call.permits();
+        used.compute(call.key, (key, before) -> {
+            long next = (before == null ? 0 : before) + call.permits;
             fits.set(next <= most);
             return fits.get() ? Long.valueOf(next) : before;
         });
@@ -140,8 +140,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** A call has ended, which others may wait for. */
     void ended(InFlightCall call) {
         if (live.remove(call.id(), call)) {
-            used.computeIfPresent(
-                    call.key(), (key, before) -> before > call.permits() ? before - call.permits() : null);
+            used.computeIfPresent(call.key, (key, before) -> before > call.permits ? before - call.permits : null);
         }
     }
 
@@ -158,7 +157,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** A call waits for others of its key to end. */
     void queue(InFlightCall call) {
-        ConcurrencyQueue joined = queues.compute(call.key(), (key, present) -> {
+        ConcurrencyQueue joined = queues.compute(call.key, (key, present) -> {
             ConcurrencyQueue queue = present == null ? new ConcurrencyQueue(this, key) : present;
             queue.add(call);
             return queue;
@@ -168,10 +167,10 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** A call waits no more. */
     void unqueue(InFlightCall call) {
-        ConcurrencyQueue queue = queues.get(call.key());
+        ConcurrencyQueue queue = queues.get(call.key);
         if (queue != null) {
             queue.remove(call);
-            left(call.key());
+            left(call.key);
         }
     }
 

@@ -42,7 +42,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         super(context, limit, tier, fallback);
         this.denials = new DenialCache(context.ticker(), maximumKeys);
         this.leases = new Leases(context.ticker(), context.nodes(), maxOvershoot, maximumKeys);
-        this.local = new LocalFallback(context, limit, maximumKeys, this::name, this::charge);
+        this.local = new LocalFallback(context, maximumKeys, this::parameters, waitingRoom(), this::name, this::charge);
     }
 
     @Override
@@ -74,12 +74,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, excess -> {
+        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, (excess, elapsed) -> {
             if (excess > 0) {
                 local.charge(name, excess);
-            } else {
+            } else if (excess < 0) {
                 giveBack(name, -excess, reply);
             }
+            return reply.settled(excess, elapsed);
         });
     }
 
@@ -205,18 +206,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     void updated(Limit limit) {
         denials.clear();
-        local.update(limit);
+        local.update();
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */
     @Override
     public long keys() {
         return denials.size() + local.keys();
-    }
-
-    @Override
-    public int waiting() {
-        return super.waiting() + local.waiting();
     }
 
     DenialCache denials() {

@@ -170,7 +170,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, uncounted -> {});
+                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, (excess, elapsed) -> fixed);
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */
@@ -201,7 +201,9 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public boolean canJoin(List<Claim> claims) {
-        return MultiLimitCall.canDecide(claims, connection());
+        return claims.stream()
+                .allMatch(
+                        claim -> claim.limiter() instanceof RemoteLimiter other && other.connection() == connection());
     }
 
     @Override

@@ -48,12 +48,15 @@ final class ScriptParameters {
     private final LongSupplier origin;
     private final @Nullable ZoneOffsets offsets;
 
-    private final long one;
-    private final BigInteger step;
-    /** What a bucket holds, in whole permits. */
+    /** Parts of a microsecond. */
+    final long one;
+    /** Parts that one permit takes. */
+    final BigInteger step;
+    /** What a bucket holds, as a time. */
+    final Cost depth;
+    /** The same in whole permits. */
     private final long stored;
 
-    private final Cost depth;
     private final double mostPermits;
 
     /** @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then */
@@ -242,21 +245,6 @@ final class ScriptParameters {
         return args;
     }
 
-    /** Parts of a microsecond. */
-    long one() {
-        return one;
-    }
-
-    /** Parts that one permit takes. */
-    long step() {
-        return step.longValue();
-    }
-
-    /** What a bucket holds, as a time. */
-    Cost depth() {
-        return depth;
-    }
-
     /** What permits cost, in microseconds and parts of one; at most {@link #FAR}. */
     Cost cost(long permits) {
         long whole = step.longValue();
@@ -285,7 +273,7 @@ final class ScriptParameters {
     /** Permits left of a budget that follows virtual time and is whole after so many nanoseconds. */
     long remaining(long whole) {
         // Scripts round that time up, by two microseconds at the most.
-        double left = stored - Math.max(0, whole - 2_000) / (1_000.0 * step() / one);
+        double left = stored - Math.max(0, whole - 2_000) / (1_000.0 * step.longValue() / one);
         // Where the next caller pays, one call goes on credit beside what is stored.
         long credit = limit.algorithm().family() == Family.PACED ? 1 : 0;
         return left < 0 ? 0 : (long) left + credit;

@@ -60,11 +60,11 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         long part = (Long) reply.get(2);
         long taken = (Long) reply.get(4);
         long epoch = (Long) reply.get(3);
-        long one = parameters.one();
+        long one = parameters.one;
         ScriptParameters.Cost cost = parameters.cost(call.permits());
-        ScriptParameters.Cost depth = parameters.depth();
+        ScriptParameters.Cost depth = parameters.depth;
         long burst = parameters.limit().burst();
-        long step = parameters.step();
+        long step = parameters.step.longValue();
         for (int i = 0; i < replies.length; i++) {
             long next = v + cost.micros();
             long nextPart = part + cost.parts();
@@ -128,7 +128,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
      * @param elapsed nanoseconds since the decision
      */
     ScriptReply settled(long excess, long elapsed) {
-        if (parameters.isConstant() || source == Source.FALLBACK) {
+        if (parameters.isConstant()) {
             return this;
         }
         long most = parameters.limit().capacity();
@@ -137,7 +137,8 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         long left = Math.max(0, Math.min(most, before - Math.min(excess, most)));
         if (parameters.limit().algorithm().family() == Family.WINDOW) {
             // What is taken counts from now on, unless a window of the calendar has begun already.
-            boolean begins = excess > 0 && (whole == 0 || !parameters.limit().algorithm().followsCalendar());
+            boolean begins =
+                    excess > 0 && (whole == 0 || !parameters.limit().algorithm().followsCalendar());
             return budget(left, left == most ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : whole);
         }
         long cost = parameters.nanos(Math.abs(excess));

@@ -76,7 +76,8 @@ final class Call {
     @Override
     public String toString() {
         return node + " k" + step.key() + ", " + permits + " permits, sent " + millis(sentAt) + ", decided "
-                + millis(decidedAt) + " by " + source + (refused ? ", refused" : "") + (cost == permits ? "" : ", cost " + cost) + (cancelled ? ", cancelled" : "")
+                + millis(decidedAt) + " by " + source + (refused ? ", refused" : "")
+                + (cost == permits ? "" : ", cost " + cost) + (cancelled ? ", cancelled" : "")
                 + (failure == null ? "" : ", " + failure.getClass().getSimpleName())
                 + (wait > 0 ? ", waits " + millis(wait) : "") + ", went " + millis(wentAt) + ", ended "
                 + millis(endedAt);

@@ -313,7 +313,9 @@ final class Judge {
      */
     void ledgers(List<Call> calls, Map<Integer, Long> stored) {
         boolean exact = plan.steps().stream().map(Step::kind).noneMatch(kind -> kind.isFault() && !isHarmless(kind));
-        boolean keeps = plan.steps().stream().map(Step::kind).noneMatch(kind -> kind.isFault() && !isHarmless(kind) && !isSilence(kind))
+        boolean keeps = plan.steps().stream()
+                        .map(Step::kind)
+                        .noneMatch(kind -> kind.isFault() && !isHarmless(kind) && !isSilence(kind))
                 && plan.steps().stream().filter(step -> isSilence(step.kind())).count() <= 1;
         stored.forEach((key, found) -> {
             long least = 0;
@@ -329,7 +331,8 @@ final class Judge {
                 }
             }
             if (found > most || (keeps && found < least)) {
-                violations.add(found + " permits of ledger k" + key + " are stored, " + least + " to " + most + " were used");
+                violations.add(
+                        found + " permits of ledger k" + key + " are stored, " + least + " to " + most + " were used");
             }
         });
     }

@@ -151,8 +151,7 @@ record Plan(
         return limit.build();
     }
 
-    private static Step call(
-            Algorithm algorithm, List<Kind> kinds, int nodes, long at, SplittableRandom random) {
+    private static Step call(Algorithm algorithm, List<Kind> kinds, int nodes, long at, SplittableRandom random) {
         Kind kind = kinds.get(random.nextInt(kinds.size()));
         int amount = kind == Kind.BURST ? 2 + random.nextInt(5) : random.nextInt(4) == 0 ? 2 : 1;
         // Calls in flight last for as long as they might wait elsewhere.
