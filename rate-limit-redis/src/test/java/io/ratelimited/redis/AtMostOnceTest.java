@@ -89,6 +89,25 @@ class AtMostOnceTest {
         loseRepliesToGiveBacks(50, algorithm);
     }
 
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG"})
+    void aChargeWhoseReplyIsLostIsChargedOnce(Algorithm algorithm) {
+        Limit limit = limit(algorithm);
+        RateLimiter limiter = limiter(limit);
+        List<Reservation> taken = new ArrayList<>();
+        for (int i = 0; i < 3; i++) {
+            taken.add(limiter.reserve("lost", 1, 0));
+        }
+        for (int i = 1; i <= 3; i++) {
+            int lost = i;
+            far.network().loseReplyTo("lost");
+            taken.get(i - 1).settle(101);
+            until(() -> far.network().lost() == lost, "a reply is lost", FarNode.PATIENCE);
+            far.awaitRedis();
+        }
+        assertThat(free(limit)).isEqualTo(BUDGET - 3 * 101);
+    }
+
     /** Takes all in twice as many parts as it gives back, and gives back half of all. */
     private void loseRepliesToGiveBacks(int replies, Algorithm algorithm) {
         Limit limit = limit(algorithm);

@@ -157,7 +157,7 @@ final class LocalFallback {
         String name = names.apply(caller);
         Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
         return new RedisReservation(
-                context.ticker(), waitingRoom, permits, reply(decided.decision(), permits), excess -> {
+                context.ticker(), waitingRoom, permits, reply(decided.decision(), permits), (excess, elapsed) -> {
                     decided.settle(permits + excess);
                     if (excess > 0) {
                         charge(name, excess);
@@ -165,6 +165,7 @@ final class LocalFallback {
                         // What has been charged in Redis already stays charged: it may have lapsed there.
                         spent.computeIfPresent(name, (key, now) -> now.batch == batch ? now.less(-excess) : now);
                     }
+                    return reply(decided.decision(), permits);
                 });
     }
 

@@ -74,12 +74,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, excess -> {
+        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, (excess, elapsed) -> {
             if (excess > 0) {
                 local.charge(name, excess);
-            } else {
+            } else if (excess < 0) {
                 giveBack(name, -excess, reply);
             }
+            return reply.settled(excess, elapsed);
         });
     }
 

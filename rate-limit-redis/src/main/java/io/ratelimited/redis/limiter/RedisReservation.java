@@ -7,7 +7,6 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.LongConsumer;
 
 /** Permits taken in Redis, or the refusal to. Its wait counts from the arrival of the reply: never too short. */
 final class RedisReservation implements Reservation, WaitingRoom.Waiter {
@@ -18,21 +17,30 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
         SETTLED
     }
 
+    /** What becomes of a call that has not cost what it reserved. */
+    interface Charge {
+
+        /**
+         * Takes permits in addition, or gives back those of a negative number. Called once at the most, if the call was
+         * admitted.
+         *
+         * @param elapsed nanoseconds since the reply was here
+         * @return the decision with the budget as it is now
+         */
+        ScriptReply settle(long excess, long elapsed);
+    }
+
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
     private final long permits;
-    private final LongConsumer charge;
+    private final Charge charge;
     /** When the reply was here: {@link Ticker#nanos}. */
     private final long decidedAt;
 
     private final AtomicReference<End> end = new AtomicReference<>(End.OPEN);
     private volatile ScriptReply reply;
 
-    /**
-     * @param charge takes permits in addition, or gives back those of a negative number; runs once at the most, if the call
-     *     was admitted
-     */
-    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, long permits, ScriptReply reply, LongConsumer charge) {
+    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, long permits, ScriptReply reply, Charge charge) {
         this.ticker = ticker;
         this.waitingRoom = waitingRoom;
         this.permits = permits;
@@ -83,19 +91,15 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     @Override
     public void cancel() {
         if (reply.admitted() && end.compareAndSet(End.OPEN, End.CANCELLED)) {
-            charge.accept(-permits);
+            charge.settle(-permits, ticker.nanos() - decidedAt);
         }
     }
 
     @Override
     public void settle(long cost) {
         long excess = Permits.requireCharge(cost) - permits;
-        ScriptReply decided = reply;
-        if (decided.admitted() && end.compareAndSet(End.OPEN, End.SETTLED)) {
-            reply = decided.settled(excess, ticker.nanos() - decidedAt);
-            if (excess != 0) {
-                charge.accept(excess);
-            }
+        if (reply.admitted() && end.compareAndSet(End.OPEN, End.SETTLED)) {
+            reply = charge.settle(excess, ticker.nanos() - decidedAt);
         }
     }
 

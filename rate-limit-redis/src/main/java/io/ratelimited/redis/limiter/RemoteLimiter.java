@@ -170,7 +170,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, uncounted -> {});
+                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, (excess, elapsed) -> fixed);
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */

@@ -57,7 +57,7 @@ final class ScriptParameters {
     final BigInteger step;
     /** What a bucket holds, as a time. */
     final Cost depth;
-    /** What a bucket holds, in whole permits. */
+    /** The same in whole permits. */
     private final long stored;
 
     private final double mostPermits;

@@ -128,7 +128,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
      * @param elapsed nanoseconds since the decision
      */
     ScriptReply settled(long excess, long elapsed) {
-        if (parameters.isConstant() || source == Source.FALLBACK) {
+        if (parameters.isConstant()) {
             return this;
         }
         long most = parameters.limit().capacity();

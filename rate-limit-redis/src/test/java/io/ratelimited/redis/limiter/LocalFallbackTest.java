@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
@@ -169,6 +170,46 @@ class LocalFallbackTest {
                 .extracting(Sent::key)
                 .containsExactly(limiter.name(null), limiter.name("three"), limiter.name("two"), limiter.name("one"));
         assertThat(server.sent).extracting(Sent::permits).containsExactly("5", "3", "2", "1");
+    }
+
+    @Test
+    void aCallIsChargedWhatItHasCostOnceWheneverItIsSettled() {
+        Reservation less = limiter.reserveLocally("before", 5, 0);
+        Reservation more = limiter.reserveLocally("before", 5, 0);
+        Reservation none = limiter.reserveLocally("none", 5, 0);
+        Reservation late = limiter.reserveLocally("late", 5, 0);
+        less.settle(2);
+        none.settle(0);
+        assertThat(server.sent).isEmpty();
+        more.settle(9);
+        assertThat(charged("before")).containsExactly("4");
+        server.answer();
+        clock.advance(CHARGE);
+        assertThat(charged("before")).containsExactly("4", "7");
+        assertThat(charged("none")).isEmpty();
+        assertThat(charged("late")).containsExactly("5");
+        server.answer();
+        Reservation other = limiter.reserveLocally("late", 1, 0);
+        late.settle(8);
+        late.settle(9);
+        server.answer();
+        limiter.reserveLocally("before", 3, 0);
+        less.cancel();
+        clock.advance(CHARGE);
+        // Who is charged already gives back nothing that another was admitted with.
+        assertThat(charged("late")).containsExactly("5", "3", "1");
+        assertThat(charged("before")).containsExactly("4", "7", "3");
+        server.answer();
+        other.settle(0);
+        clock.advance(CHARGE);
+        assertThat(server.sent).hasSize(6).allMatch(sent -> sent.words.get(1).equals("charge"));
+    }
+
+    private List<String> charged(String caller) {
+        return server.sent.stream()
+                .filter(sent -> sent.key.equals(limiter.name(caller)))
+                .map(Sent::permits)
+                .toList();
     }
 
     @Test

@@ -27,6 +27,11 @@ final class Call {
     /** The wait of the decision. */
     long wait;
 
+    /** What the call has cost; its permits unless it was settled. */
+    long cost;
+    /** Redis was known to be away when the call was settled, so that its charge is remembered. */
+    boolean settledInOutage;
+
     boolean refused;
     boolean cancelled;
     /** When the call began. */
@@ -40,8 +45,19 @@ final class Call {
         this.step = step;
         this.node = node;
         this.permits = permits;
+        this.cost = permits;
         this.sentAt = sentAt;
         this.maxWait = maxWait;
+    }
+
+    /** Permits that were used of those that were reserved. */
+    long stands() {
+        return Math.min(permits, cost);
+    }
+
+    /** Permits that were used beyond those that were reserved. */
+    long excess() {
+        return Math.max(0, cost - permits);
     }
 
     boolean went() {
@@ -60,7 +76,8 @@ final class Call {
     @Override
     public String toString() {
         return node + " k" + step.key() + ", " + permits + " permits, sent " + millis(sentAt) + ", decided "
-                + millis(decidedAt) + " by " + source + (refused ? ", refused" : "") + (cancelled ? ", cancelled" : "")
+                + millis(decidedAt) + " by " + source + (refused ? ", refused" : "")
+                + (cost == permits ? "" : ", cost " + cost) + (cancelled ? ", cancelled" : "")
                 + (failure == null ? "" : ", " + failure.getClass().getSimpleName())
                 + (wait > 0 ? ", waits " + millis(wait) : "") + ", went " + millis(wentAt) + ", ended "
                 + millis(endedAt);

@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.List;
@@ -38,7 +39,8 @@ final class Callers {
     void call(Step step, Node node) {
         if (step.kind().isFlood()) {
             for (int i = 0; i < step.amount(); i++) {
-                int permits = step.kind() == Kind.FLOOD_OF_TWOS ? 2 : step.kind() == Kind.FLOOD || i % 3 > 0 ? 1 : 3;
+                int permits =
+                        step.kind() == Kind.FLOOD_OF_TWOS ? 2 : step.kind() == Kind.MIXED_FLOOD && i % 3 == 0 ? 3 : 1;
                 world.at(node, world.now() + i * step.nanos() / step.amount(), () -> call(step, node, permits));
             }
         } else if (step.kind() == Kind.BURST) {
@@ -61,7 +63,8 @@ final class Callers {
                 ? AllOf.reserveAsync(List.of(
                         new Claim(node.limiter(), key(step), permits, maxWait),
                         new Claim(node.other(), key(step), permits, maxWait)))
-                : node.limiter().reserveAsync(key(step), permits, maxWait);
+                : (step.kind() == Kind.CALL_OF_LEDGER ? node.ledger() : node.limiter())
+                        .reserveAsync(key(step), permits, maxWait);
         asked.whenComplete((reservation, failure) -> {
             call.completions++;
             call.decidedAt = world.now();
@@ -153,8 +156,20 @@ final class Callers {
         call.wentAt = world.now();
         world.at(call.node, world.now() + call.step.nanos() / 2, () -> {
             call.endedAt = world.now();
+            settle(call, reservation);
             reservation.release();
         });
+    }
+
+    /** The first settlement counts. */
+    private static void settle(Call call, Reservation reservation) {
+        if (call.step.isSettled()) {
+            call.cost = call.step.at() / 1_000 % (call.permits + 4L);
+            call.settledInOutage = call.node.backend().health().state() == RedisHealth.State.DOWN;
+            reservation.settle(call.cost);
+            reservation.settle(call.cost + 1);
+            reservation.cancel();
+        }
     }
 
     /** The calls of a process that has ended. */

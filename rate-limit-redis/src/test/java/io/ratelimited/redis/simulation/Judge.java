@@ -9,6 +9,7 @@ import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
@@ -59,6 +60,15 @@ final class Judge {
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG ->
                 2 * limit.rate().period().toNanos();
             default -> (long) ((limit.burst() + 8) * permit);
+        };
+    }
+
+    /** How long a permit of debt delays that. */
+    static long debtNanos(Limit limit) {
+        return switch (limit.algorithm().family()) {
+            case WINDOW, IN_FLIGHT -> 0;
+            // The coldest permits are the dearest.
+            case BUCKET, PACED -> (long) (limit.coldFactor() / perNano(limit));
         };
     }
 
@@ -209,7 +219,7 @@ final class Judge {
         double worst = 0;
         for (int key : keys) {
             List<Call> went = calls.stream()
-                    .filter(call -> call.step.key() == key && call.went())
+                    .filter(call -> call.step.key() == key && call.step.kind() != Kind.CALL_OF_LEDGER && call.went())
                     .toList();
             long local = went.stream()
                     .filter(Call::isLocal)
@@ -317,7 +327,7 @@ final class Judge {
                 if (aligned && index(from, period) != index(call.wentAt, period)) {
                     break;
                 }
-                sum += call.permits;
+                sum += call.stands();
                 double bound;
                 if (window) {
                     double most = stored * (calendar && !aligned ? 2 : 1);
@@ -344,6 +354,52 @@ final class Judge {
             }
         }
         return worst;
+    }
+
+    /**
+     * What was used of limits of which nothing lapses is stored, and nothing twice: exactly where nothing went wrong. A command
+     * that was under way when something did may be lost, and a call that Redis has counted without its caller's knowing is
+     * counted again where it is decided without Redis.
+     */
+    void ledgers(List<Call> calls, Map<Integer, Long> stored) {
+        boolean exact = plan.steps().stream().map(Step::kind).noneMatch(kind -> kind.isFault() && !isHarmless(kind));
+        boolean keeps = plan.steps().stream()
+                        .map(Step::kind)
+                        .noneMatch(kind -> kind.isFault() && !isHarmless(kind) && !isSilence(kind))
+                && plan.steps().stream().filter(step -> isSilence(step.kind())).count() <= 1;
+        stored.forEach((key, found) -> {
+            long least = 0;
+            long most = 0;
+            for (Call call : calls) {
+                if (call.step.kind() == Kind.CALL_OF_LEDGER && call.step.key() == key) {
+                    boolean counts = plan.onFailure() == OnFailure.LOCAL || !call.isLocal();
+                    boolean reserved = call.went() && !call.isLocal();
+                    boolean charged = exact || (call.settledInOutage && counts);
+                    least += (reserved ? call.stands() : 0) + (charged ? call.excess() : 0);
+                    most += exact ? call.stands() + call.excess() : call.permits + (counts ? call.excess() : 0);
+                    most += call.isLocal() && counts ? call.permits : 0;
+                }
+            }
+            if (found > most || (keeps && found < least)) {
+                violations.add(
+                        found + " permits of ledger k" + key + " are stored, " + least + " to " + most + " were used");
+            }
+        });
+    }
+
+    private static boolean isHarmless(Kind kind) {
+        return switch (kind) {
+            case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, LOG_THROWS -> true;
+            default -> false;
+        };
+    }
+
+    /** Nothing that has arrived is lost by it. */
+    private static boolean isSilence(Kind kind) {
+        return switch (kind) {
+            case CUT, SILENCE, NO_REPLIES, NO_QUESTIONS, DEAF -> true;
+            default -> false;
+        };
     }
 
     private static long index(long time, long period) {

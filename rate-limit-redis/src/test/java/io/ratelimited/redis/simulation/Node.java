@@ -29,11 +29,14 @@ final class Node extends World.Member {
     private final RedisBackend backend;
     private final RateLimiter limiter;
     private @Nullable RateLimiter other;
+    private @Nullable RateLimiter ledger;
+    private final Plan plan;
     private boolean alone;
     private boolean rejects;
 
     Node(World world, Servers servers, Plan plan, int number) {
         this.name = "n" + number;
+        this.plan = plan;
         this.clock = new Clock(world, this, number * 3_600_000_000_000L);
         this.network =
                 new Network(world, this, servers, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
@@ -73,6 +76,16 @@ final class Node extends World.Member {
         if (made == null) {
             made = backend.limiter(OTHER, RedisLimitOptions.DEFAULTS);
             other = made;
+        }
+        return made;
+    }
+
+    /** Of a limit of which nothing lapses. */
+    RateLimiter ledger() {
+        RateLimiter made = ledger;
+        if (made == null) {
+            made = backend.limiter(plan.ledger(), RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()));
+            ledger = made;
         }
         return made;
     }

@@ -61,6 +61,20 @@ record Plan(
             Kind.CALL_GIVEN_BACK,
             Kind.CALL_OF_TWO,
             Kind.CALL_THROWING);
+    private static final List<Kind> SETTLED_CALLS = List.of(
+            Kind.CALL,
+            Kind.CALL_GIVEN_BACK,
+            Kind.CALL_SETTLED,
+            Kind.CALL_SETTLED,
+            Kind.CALL_SETTLED,
+            Kind.CALL_OF_LEDGER,
+            Kind.CALL_OF_LEDGER,
+            Kind.CALL_OF_LEDGER);
+    private static final List<Algorithm> LEDGERS =
+            List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG);
+    /** What may be used of a ledger. */
+    static final long LEDGER = 1_000_000;
+
     static final List<Kind> FAULTS = Stream.of(Kind.values())
             .filter(kind -> kind.isFault() && kind.compareTo(Kind.LOG_THROWS) <= 0)
             .toList();
@@ -70,9 +84,21 @@ record Plan(
      * their numbers, which a change here would give to other schedules.
      */
     static Plan small(long seed) {
+        return of(seed, ALGORITHMS, CALLS, Kind.FLOOD);
+    }
+
+    /** The same with calls that are charged what they have cost when they end. */
+    static Plan settling(long seed) {
+        List<Algorithm> overTime = ALGORITHMS.stream()
+                .filter(algorithm -> algorithm != Algorithm.CONCURRENCY)
+                .toList();
+        return of(seed, overTime, SETTLED_CALLS, Kind.FLOOD_SETTLED);
+    }
+
+    private static Plan of(long seed, List<Algorithm> algorithms, List<Kind> kinds, Kind flood) {
         SplittableRandom random = new SplittableRandom(seed);
         boolean hot = random.nextInt(10) == 0;
-        Algorithm algorithm = (hot ? HOT : ALGORITHMS).get(random.nextInt(hot ? HOT.size() : ALGORITHMS.size()));
+        Algorithm algorithm = (hot ? HOT : algorithms).get(random.nextInt(hot ? HOT.size() : algorithms.size()));
         Limit limit = hot ? hot(algorithm, random) : limit(algorithm, random);
         int nodes = 1 + random.nextInt(3);
         OnFailure onFailure =
@@ -85,8 +111,8 @@ record Plan(
             long at = 100 * MILLI + random.nextLong(length);
             steps.add(
                     hot
-                            ? new Step(at, Kind.FLOOD, random.nextInt(nodes), 0, 100, 60 * MILLI)
-                            : call(algorithm, nodes, at, random));
+                            ? new Step(at, flood, random.nextInt(nodes), 0, 100, 60 * MILLI)
+                            : call(algorithm, kinds, nodes, at, random));
         }
         int faults = random.nextInt(4);
         for (int i = 0; i < faults; i++) {
@@ -129,8 +155,8 @@ record Plan(
         return limit.build();
     }
 
-    private static Step call(Algorithm algorithm, int nodes, long at, SplittableRandom random) {
-        return call(CALLS.get(random.nextInt(CALLS.size())), algorithm, nodes, at, random);
+    private static Step call(Algorithm algorithm, List<Kind> kinds, int nodes, long at, SplittableRandom random) {
+        return call(kinds.get(random.nextInt(kinds.size())), algorithm, nodes, at, random);
     }
 
     static Step call(Kind kind, Algorithm algorithm, int nodes, long at, SplittableRandom random) {
@@ -160,6 +186,11 @@ record Plan(
     Plan with(List<Step> fewer) {
         return new Plan(
                 seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+    }
+
+    Limit ledger() {
+        Algorithm algorithm = LEDGERS.get((int) (seed % LEDGERS.size()));
+        return Limit.of("other-ledger", algorithm).rate(LEDGER + "/3650d").build();
     }
 
     boolean has(Kind kind) {

@@ -5,6 +5,8 @@ import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
 import org.luaj.vm2.LuaString;
 
 /** Runs one schedule on the shipped classes, in one thread, and collects what callers and the network have seen. */
@@ -51,12 +53,14 @@ final class Simulation {
         world.runUntil(quiet + RECOVERY);
         recovered();
         rested();
+        Map<Integer, Long> stored = ledgers();
         world.runUntil(world.now() + idle());
         List<Call> last = fresh();
         Judge judge = new Judge(plan, violations);
         judge.calls(calls());
         judge.waiting(calls());
         double worst = judge.windows(calls());
+        judge.ledgers(calls(), stored);
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SILENCE && !servers.isCluster()) {
                 judge.silence(step, node(step));
@@ -217,6 +221,27 @@ final class Simulation {
         }
     }
 
+    /** What is stored of each ledger. */
+    private Map<Integer, Long> ledgers() {
+        Map<Integer, Long> stored = new TreeMap<>();
+        List<Node> alive = alive();
+        if (!alive.isEmpty()) {
+            for (Call call : calls()) {
+                if (call.step.kind() == Kind.CALL_OF_LEDGER && !stored.containsKey(call.step.key())) {
+                    int key = call.step.key();
+                    alive.get(0).ledger().reserveAsync("k" + key, 1, 0).whenComplete((reservation, failure) -> {
+                        if (reservation != null) {
+                            stored.put(key, Plan.LEDGER - reservation.decision().remaining() - 1);
+                            reservation.cancel();
+                        }
+                    });
+                    world.runUntil(world.now() + 2 * Node.TIMEOUT.toNanos());
+                }
+            }
+        }
+        return stored;
+    }
+
     private Call call(Node node) {
         return new Call(new Step(world.now(), Kind.CALL, 0, 9, 1, 0), node, 1, world.now(), 0);
     }
@@ -238,6 +263,8 @@ final class Simulation {
         if (plan.limit().algorithm() == Algorithm.CONCURRENCY) {
             idle = plan.has(Kind.KILL) || plan.has(Kind.FAILOVER) ? NODE_LEASE : 0;
         }
+        long excess = calls().stream().mapToLong(Call::excess).sum();
+        idle += excess * Math.max(Judge.debtNanos(plan.limit()), Judge.debtNanos(plan.changed()));
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SERVER_CLOCK) {
                 idle += Math.abs(step.amount()) * MILLI * 2;

@@ -32,6 +32,11 @@ class SimulationTest {
     }
 
     @Test
+    void fiveHundredSchedulesChargeWhatCallsHaveCost() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 500).mapToObj(Plan::settling)));
+    }
+
+    @Test
     void seedsThatHaveShownADefectDoNotShowItAgain() {
         System.out.println(Simulations.run(Simulations.regressions()));
     }
@@ -53,6 +58,9 @@ class SimulationTest {
         System.out.println(
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))
                         .mapToObj(Plan::small)));
+        System.out.println(
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 10_000))
+                        .mapToObj(Plan::settling)));
     }
 
     @Test

@@ -145,7 +145,16 @@ final class Simulations {
         return regressions
                 + run(LongStream.iterate(first, seed -> seed + 1)
                         .takeWhile(seed -> processorSeconds() < end)
-                        .mapToObj(seed -> seed % 3 == 0 ? WidePlan.of(seed) : Plan.small(seed)));
+                        .mapToObj(Simulations::plan));
+    }
+
+    /** Plans of each kind in turn. */
+    private static Plan plan(long seed) {
+        return switch ((int) (seed % 3)) {
+            case 0 -> WidePlan.of(seed);
+            case 1 -> Plan.small(seed);
+            default -> Plan.settling(seed);
+        };
     }
 
     private static double processorSeconds() {

@@ -35,6 +35,12 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         MIXED_FLOOD,
         /** Calls for two permits, one after the other within the time. */
         FLOOD_OF_TWOS,
+        /** A call that is charged what it has cost when it ends. */
+        CALL_SETTLED,
+        /** The same for a limit of which nothing lapses. */
+        CALL_OF_LEDGER,
+        /** As a flood, of calls that are charged what they have cost. */
+        FLOOD_SETTLED,
         /** A call under two limits. */
         CALL_OF_TWO,
         /** A call whose callback throws. */
@@ -91,13 +97,17 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
 
         /** Many calls within a time. */
         boolean isFlood() {
-            return this == FLOOD || this == MIXED_FLOOD || this == FLOOD_OF_TWOS;
+            return this == FLOOD || this == FLOOD_SETTLED || this == MIXED_FLOOD || this == FLOOD_OF_TWOS;
         }
     }
 
     /** Whether a call in flight may wait for its place. */
     boolean waits() {
         return at / 1_000 % 3 == 0;
+    }
+
+    boolean isSettled() {
+        return kind == Kind.CALL_SETTLED || kind == Kind.CALL_OF_LEDGER || kind == Kind.FLOOD_SETTLED;
     }
 
     /** When it is over. */
@@ -108,6 +118,7 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
                     LOSS,
                     EXECUTOR_THROWS,
                     MOVE_SLOT,
+                    FLOOD_SETTLED,
                     CUT,
                     SILENCE,
                     NO_REPLIES,
