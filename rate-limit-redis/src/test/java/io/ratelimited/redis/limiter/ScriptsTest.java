@@ -349,8 +349,7 @@ class ScriptsTest {
     @Test
     void aRefusalWhileOthersWaitForTheNextWindowIsNotTheAnswerToALargerCall() {
         RateLimiter limiter = REDIS.backend(ticker)
-                .limiter(
-                        Limit.of("waited", Algorithm.FIXED_WINDOW).rate("9/s").build(), RedisLimitOptions.DEFAULTS);
+                .limiter(Limit.of("waited", Algorithm.FIXED_WINDOW).rate("9/s").build(), RedisLimitOptions.DEFAULTS);
         limiter.tryAcquire("k", 9);
         limiter.reserve("k", 6, Duration.ofSeconds(1).toNanos());
         assertThat(limiter.reserve("k", 1, 0).decision().retryAfter()).isEqualTo(Duration.ofSeconds(1));
