@@ -49,7 +49,7 @@ class SettleTest {
             List<Runnable> open = new ArrayList<>();
             for (int step = 0; step < 60; step++) {
                 ticker.advanceNanos(random.nextInt(3) == 0 ? random.nextInt(300_000_000) : 0);
-                long permits = 1 + random.nextInt(6);
+                long permits = 1L + random.nextInt(6);
                 long maxWait = random.nextBoolean() ? 0 : random.nextInt(1_000_000_000);
                 Reservation one = settling.reserve("key", permits, maxWait);
                 Reservation other = quiet.reserve("key", permits, maxWait);
