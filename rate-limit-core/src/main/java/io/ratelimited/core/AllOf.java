@@ -273,10 +273,22 @@ public final class AllOf implements Reservation {
         undo(members.toArray(Reservation[]::new));
     }
 
-    /** {@inheritDoc} Each limit is charged with all the permits. */
+    /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
     @Override
     public void settle(long permits) {
-        members.forEach(member -> member.settle(permits));
+        UnsupportedOperationException refusal = null;
+        int settled = 0;
+        for (Reservation member : members) {
+            try {
+                member.settle(permits);
+                settled++;
+            } catch (UnsupportedOperationException ex) {
+                refusal = ex;
+            }
+        }
+        if (settled == 0 && refusal != null) {
+            throw refusal;
+        }
     }
 
     @Override

@@ -55,7 +55,7 @@ public interface Reservation {
      * and no permit is created. If it has cost more, the difference is taken at once and refuses nobody who was admitted
      * before; later callers wait until it is paid. In any window, what was spent exceeds the limit at most by what calls
      * used beyond what they had reserved. The excess counts in the present window or slot; where a limit follows virtual
-     * time, it becomes debt of at most 36 years.
+     * time, it becomes debt, of some decades at most.
      *
      * @param permits what the call has cost, 0 or more; no effect if the call was refused
      * @throws IllegalArgumentException when the permits are negative

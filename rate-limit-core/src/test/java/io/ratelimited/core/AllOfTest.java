@@ -48,6 +48,26 @@ class AllOfTest {
                 .toList();
     }
 
+    /** Calls in flight have nothing to charge; their place is given back by {@code release}. */
+    @Test
+    void whatACallHasCostIsChargedToEachLimitThatCountsOverTime() {
+        ManualTicker ticker = new ManualTicker();
+        RateLimiter flight = new InMemoryRateLimiter(
+                Limit.of("flight", Algorithm.CONCURRENCY).maxConcurrent(1).build(), ticker, 10);
+        RateLimiter minute = new InMemoryRateLimiter(
+                Limit.of("minute", Algorithm.TOKEN_BUCKET).rate("10/m").build(), ticker, 10);
+        RateLimiter day = new InMemoryRateLimiter(
+                Limit.of("day", Algorithm.FIXED_WINDOW).rate("100/d").build(), ticker, 10);
+        Reservation call = AllOf.reserve(
+                List.of(new Claim(flight, "key", 1, 0), new Claim(minute, "key", 5, 0), new Claim(day, "key", 5, 0)));
+        call.settle(3);
+        assertThat(minute.peek("key", 1, 0).remaining()).isEqualTo(7);
+        assertThat(day.peek("key", 1, 0).remaining()).isEqualTo(97);
+        assertThat(flight.peek("key", 1, 0).admitted()).isFalse();
+        call.release();
+        assertThat(flight.peek("key", 1, 0).admitted()).isTrue();
+    }
+
     @Test
     void aRefusalByOneLeavesEveryOtherAsItWas() {
         int refused = 0;

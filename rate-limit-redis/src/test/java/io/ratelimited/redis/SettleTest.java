@@ -16,6 +16,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -74,8 +75,16 @@ class SettleTest {
                 }));
             }
             gate.countDown();
-            for (int i = 0; i < 20; i++) {
-                login(nodes.get(i % 4), "right", 0, right);
+            for (int round = 0; round < 5; round++) {
+                List<Reservation> together = new ArrayList<>();
+                for (RateLimiter node : nodes) {
+                    together.add(node.reserve("right", 1, 0));
+                }
+                Collections.rotate(together, round);
+                for (Reservation login : together) {
+                    right.addAndGet(login.isRefused() ? 0 : 1);
+                    login.settle(0);
+                }
                 until(() -> nodes.get(0).peek("right", 1, 0).remaining() == 5, "given back", Duration.ofMinutes(1));
             }
             for (Future<?> login : logins) {
