@@ -12,6 +12,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -437,6 +438,35 @@ class SettleTest {
                         .as(before + " to " + after + " of " + rate)
                         .isFalse();
             }
+        }
+    }
+
+    /** A reset gives a whole budget once; what was reserved before it gives nothing more. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void threadsCreateNoPermitWhileTheirKeyIsReset(Algorithm algorithm) throws Exception {
+        for (int round = 0; round < 20; round++) {
+            InMemoryRateLimiter limiter = limiter(algorithm, "100/h");
+            AtomicLong beyond = new AtomicLong();
+            long used = Threads.sum(4, thread -> {
+                Random random = new Random(thread);
+                long sum = 0;
+                for (int call = 0; call < 100; call++) {
+                    if (thread == 0 && call % 25 == 0) {
+                        limiter.reset("key");
+                    }
+                    Reservation next = limiter.reserve("key", 5, 0);
+                    if (!next.isRefused()) {
+                        long cost = random.nextInt(9);
+                        next.settle(cost);
+                        sum += cost;
+                        beyond.addAndGet(Math.max(0, cost - 5));
+                    }
+                }
+                return sum;
+            });
+            assertThat(used).isLessThanOrEqualTo(5 * 100 + beyond.get());
+            assertThat(limiter.peek("key", 1, 0).remaining()).isLessThanOrEqualTo(100);
         }
     }
 

@@ -69,6 +69,28 @@ final class CountedOnceTest {
         }
     }
 
+    @Test
+    void callOfClientThatIsProxyItselfIsChargedOnce() {
+        try (AnnotationConfigApplicationContext context =
+                Applications.start(new ManualTicker(), new Class<?>[] {ChargedClient.class})) {
+            context.getBean(ChargedService.class).call();
+            assertThat(context.getBean(RateLimits.class).peek("charged", null).remaining())
+                    .isEqualTo(6);
+        }
+    }
+
+    static class ChargedClient {
+        @Bean
+        ChargedService charged() {
+            return Clients.client(ChargedService.class);
+        }
+    }
+
+    interface ChargedService {
+        @RateLimited(name = "charged", rate = "10/h", charge = "4")
+        void call();
+    }
+
     /** As HTTP clients and repositories are made: proxies of interfaces, without a class behind them. */
     static class Clients {
         @Bean

@@ -28,6 +28,7 @@ final class WovenModeTest {
         "meta 2",
         "future 2",
         "mono 2",
+        "charged 3",
         "override 2",
         "interface 2",
         "remaining 1",

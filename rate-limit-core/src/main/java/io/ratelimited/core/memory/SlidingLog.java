@@ -94,17 +94,18 @@ final class SlidingLog extends GuardedCell {
     /** Permits that are still remembered are given back: each later call was admitted while they counted. */
     @Override
     void undo(Grant grant, long permits) {
-        int place = size;
-        long back = permits;
-        for (int i = size - 1; i >= 0; i--) {
-            long instant = instant(i);
-            if (back > 0 && instant == grant.mark()) {
-                back--;
-            } else {
-                instants[index(--place)] = instant;
-            }
+        int end = size;
+        while (end > 0 && instant(end - 1) - grant.mark() > 0) {
+            end--;
         }
-        dropOldest(place);
+        int begin = end;
+        while (begin > 0 && end - begin < permits && instant(begin - 1) == grant.mark()) {
+            begin--;
+        }
+        for (int newer = end; newer < size; newer++) {
+            instants[index(begin + newer - end)] = instant(newer);
+        }
+        size -= end - begin;
     }
 
     /**

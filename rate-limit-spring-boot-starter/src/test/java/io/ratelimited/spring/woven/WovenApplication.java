@@ -29,6 +29,7 @@ public final class WovenApplication {
             count("meta", service::meta);
             count("future", () -> service.future().join());
             count("mono", () -> service.mono().block());
+            count("charged", service::callsCharged);
             Sub sub = context.getBean(Sub.class);
             count("override", sub::overridden);
             count("interface", context.getBean(Limited.class)::onInterface);
@@ -118,6 +119,13 @@ public final class WovenApplication {
         public Mono<String> mono() {
             return Mono.just("mono");
         }
+
+        public void callsCharged() {
+            charged();
+        }
+
+        @RateLimited(charge = "0")
+        private void charged() {}
 
         @RateLimited
         public void another() {}
