@@ -11,6 +11,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisServers;
@@ -112,11 +113,30 @@ class LuaServerTest {
         Twin twin = new Twin(
                 LettuceConnector.like(REDIS.client()), new Server(new Lua(), () -> ticker.epochNanos() / 1000));
         boolean ofNode = random.nextBoolean();
-        RateLimiter limiter = REDIS.backend(
-                        twin,
-                        RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
-                        time -> ticker.epochNanos() / 1000 + (ofNode ? " 1000000" : " 0") + " 3600000")
-                .limiter(limits.get(0), RedisLimitOptions.DEFAULTS);
+        // Closed at the end: calls that still run would be registered anew behind the next flush.
+        try (RedisBackend backend = REDIS.backend(
+                twin,
+                RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
+                time -> ticker.epochNanos() / 1000 + (ofNode ? " 1000000" : " 0") + " 3600000")) {
+            compare(
+                    limits,
+                    seed,
+                    steps,
+                    random,
+                    ticker,
+                    twin,
+                    backend.limiter(limits.get(0), RedisLimitOptions.DEFAULTS));
+        }
+    }
+
+    private static void compare(
+            List<Limit> limits,
+            int seed,
+            int steps,
+            Random random,
+            ManualTicker ticker,
+            Twin twin,
+            RateLimiter limiter) {
         boolean flight = limits.get(0).algorithm() == Algorithm.CONCURRENCY;
         RedisCommands<String, String> commands =
                 REDIS.closeLater(REDIS.client().connect()).sync();
