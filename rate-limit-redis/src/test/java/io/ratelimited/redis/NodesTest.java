@@ -34,6 +34,9 @@ class NodesTest {
     private static final int PROCESSES = 2;
     private static final long LONG_MILLIS = 1500;
     private static final long SHORT_MILLIS = 400;
+    /** Grants that each caller of a process waits for, however slow the machine is. */
+    private static final int LEAST_GRANTS = 100 / PROCESSES / 4 + 1;
+
     private static final Pattern EVALS = Pattern.compile("cmdstat_evalsha:calls=(\\d+)");
 
     @RegisterExtension
@@ -68,6 +71,7 @@ class NodesTest {
 
         private final RateLimiter limiter;
         private final long end;
+        private final int leastGrants;
         private long[] asked = new long[1024];
         private long[] answered = new long[1024];
         private int admitted;
@@ -75,7 +79,8 @@ class NodesTest {
         /** Nanoseconds between calls; 0 for none. */
         private final long pause;
 
-        private Meter(RateLimiter limiter, long end, int callsPerSecond) {
+        private Meter(RateLimiter limiter, long end, int leastGrants, int callsPerSecond) {
+            this.leastGrants = leastGrants;
             this.pause = callsPerSecond == 0 ? 0 : 1_000_000_000L / callsPerSecond;
             this.limiter = limiter;
             this.end = end;
@@ -84,7 +89,7 @@ class NodesTest {
         @Override
         public void run() {
             long next = System.nanoTime();
-            for (long now = next; now - end < 0; now = System.nanoTime()) {
+            for (long now = next; now - end < 0 || admitted < leastGrants; now = System.nanoTime()) {
                 if (now - next < 0) {
                     LockSupport.parkNanos(next - now);
                     continue;
@@ -122,7 +127,7 @@ class NodesTest {
                 until(() -> backend.health().state() == RedisHealth.State.UP, "connected", Duration.ofSeconds(60));
                 System.out.println("ready");
                 System.in.read();
-                callAtOnce(List.of(limiter), 0, LONG_MILLIS).stream()
+                callAtOnce(List.of(limiter), LEAST_GRANTS, 0, LONG_MILLIS).stream()
                         .flatMap(Meter::grants)
                         .forEach(grant -> System.out.println(grant.asked + " " + grant.answered));
             } finally {
@@ -144,14 +149,14 @@ class NodesTest {
     }
 
     /** Four callers of each limiter. */
-    private static List<Meter> callAtOnce(List<RateLimiter> limiters, int callsPerLimiter, long millis)
+    private static List<Meter> callAtOnce(List<RateLimiter> limiters, int leastGrants, int callsPerLimiter, long millis)
             throws InterruptedException {
         long end = System.nanoTime() + 1_000_000 * millis;
         List<Meter> meters = new ArrayList<>();
         List<Thread> threads = new ArrayList<>();
         for (RateLimiter limiter : limiters) {
             for (int caller = 0; caller < 4; caller++) {
-                Meter meter = new Meter(limiter, end, callsPerLimiter / 4);
+                Meter meter = new Meter(limiter, end, leastGrants, callsPerLimiter / 4);
                 meters.add(meter);
                 Thread thread = new Thread(meter);
                 threads.add(thread);
@@ -229,7 +234,7 @@ class NodesTest {
         }
         long before = evals();
         long begin = System.nanoTime();
-        List<Meter> meters = callAtOnce(limiters, callsPerNode, millis);
+        List<Meter> meters = callAtOnce(limiters, 0, callsPerNode, millis);
         double seconds = (System.nanoTime() - begin) / 1e9;
         long calls = evals() - before;
         long decisions = meters.stream().mapToLong(meter -> meter.decisions).sum();
