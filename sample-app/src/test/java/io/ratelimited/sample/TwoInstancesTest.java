@@ -74,11 +74,11 @@ class TwoInstancesTest {
         assertThat(metered("demo-sliding-log", "rejected")).isEqualTo(30);
     }
 
-    /** The line of the README, sent as its shell would send it. */
+    /** The line of the page on the sample, sent as its shell would send it. */
     @Test
-    void theReadmeTellsWhatIsToBeSeen() throws Exception {
+    void thePageShowsWhatIsSeen() throws Exception {
         Matcher printed = Pattern.compile("(?m)^(?:(?:8080|8081) \\d+ *)+$")
-                .matcher(Files.readString(Path.of("..", "README.md")));
+                .matcher(Files.readString(Path.of("..", "docs", "sample.md")));
         assertThat(printed.find()).isTrue();
 
         StringBuilder seen = new StringBuilder();

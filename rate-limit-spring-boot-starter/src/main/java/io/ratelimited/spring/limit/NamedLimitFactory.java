@@ -93,7 +93,7 @@ final class NamedLimitFactory {
                     + LimitSettings.algorithm(declared) + " alone is ignored, since the properties make it "
                     + LimitSettings.algorithm(all));
         }
-        return new ConfiguredLimit(name, declaredAt, LimitMerge.definition(declared), all, limiter, tiers);
+        return new ConfiguredLimit(name, place, LimitMerge.definition(declared), all, limiter, tiers);
     }
 
     private static void requireDefined(
