@@ -1,0 +1,27 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.observation.ObservationRegistry;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.context.annotation.Bean;
+
+/** Wires what limits add to observations, where Micrometer's registry of observations is. */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        afterName = "org.springframework.boot.micrometer.observation.autoconfigure.ObservationAutoConfiguration")
+@ConditionalOnClass(ObservationRegistry.class)
+@ConditionalOnBean({ObservationRegistry.class, RateLimits.class})
+public final class RateLimitObservationAutoConfiguration {
+
+    @Bean
+    DecisionObserver rateLimitObservations(
+            ObservationRegistry registry, ObjectProvider<RateLimitObservationConvention> convention) {
+        return new RateLimitObservations(
+                registry, convention.getIfAvailable(() -> new RateLimitObservationConvention() {}));
+    }
+}

@@ -1,0 +1,30 @@
+package io.ratelimited.spring.actuate;
+
+import io.micrometer.common.KeyValues;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+
+/**
+ * What a limit adds to the observation in which it refused or delayed a call, such as that of an HTTP request: key values
+ * of high cardinality, which traces show and meters leave out. A bean of this type replaces the default. Thread-safe.
+ */
+public interface RateLimitObservationConvention {
+
+    /**
+     * The key values of a call that was not simply admitted. Several limits of one call may write the same names; the last
+     * stays.
+     *
+     * @param limit whose
+     * @param outcome {@link Outcome#REJECTED}, {@link Outcome#DELAYED} or {@link Outcome#SHADOWED}
+     * @param waitedNanos how long the call waited; 0 if it did not
+     */
+    default KeyValues keyValues(NamedLimit limit, Outcome outcome, long waitedNanos) {
+        return KeyValues.of(
+                "rate.limit.name",
+                limit.name(),
+                "rate.limit.outcome",
+                outcome.tag(),
+                "rate.limit.wait",
+                waitedNanos / 1_000_000 + "ms");
+    }
+}
