@@ -62,7 +62,11 @@ public final class RateLimits {
         ConfiguredLimit limit = registry.get(name);
         RateLimiter limiter = limit.limiter();
         if (enforcer.isUnobserved() || limit.countsInFlight()) {
-            return limiter.tryAcquire(key, permits);
+            boolean goes = limiter.tryAcquire(key, permits);
+            if (!goes) {
+                enforcer.report(limit, Outcome.REJECTED, key, 0, () -> limiter.peek(key, permits, 0));
+            }
+            return goes;
         }
         boolean admitted;
         Supplier<Decision> decision;

@@ -23,6 +23,7 @@ import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
 
 /**
  * Decides whether a call may go: asks its limits, applies their policies, waits where a policy allows it, and reports
@@ -32,6 +33,9 @@ public final class LimitEnforcer {
 
     private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+
+    /** A runtime image may leave the module jdk.jfr out. */
+    private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
 
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
@@ -229,9 +233,12 @@ public final class LimitEnforcer {
         return mapped;
     }
 
-    /** Reports a decision to the observers. */
+    /** Reports a decision to the observers, and to the flight recorder unless the call simply goes. */
     public void report(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
+            DecisionEvent.record(limit, outcome, waitedNanos);
+        }
         if (!observers.isEmpty()) {
             observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
         }
