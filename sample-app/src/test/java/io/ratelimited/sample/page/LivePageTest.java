@@ -2,7 +2,6 @@ package io.ratelimited.sample.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.Algorithm;
 import java.io.IOException;
 import java.util.HashMap;
 import java.util.List;
