@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.EnumSource.Mode;
 class AllocationTest {
 
     private static final int CALLS = 1_000;
-    private static final int ROUNDS = 200;
+    private static final int ROUNDS = 20;
 
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 

@@ -1,6 +1,7 @@
 package io.ratelimited.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.fail;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Claim;
@@ -102,9 +103,10 @@ class NodeClocksTest {
         assertThat(dues).hasSizeGreaterThan(100);
         for (int from = 0; from < dues.size(); from++) {
             for (int to = from; to < dues.size(); to++) {
-                assertThat((double) to - from + 1)
-                        .as("%s: permits from %d to %d", limit, dues.get(from), dues.get(to))
-                        .isLessThanOrEqualTo(most(limit, dues.get(to) - dues.get(from)));
+                // A million windows: one that is right costs no assertion.
+                if (to - from + 1 > most(limit, dues.get(to) - dues.get(from))) {
+                    fail("%s: %d permits from %d to %d", limit, to - from + 1, dues.get(from), dues.get(to));
+                }
             }
         }
     }

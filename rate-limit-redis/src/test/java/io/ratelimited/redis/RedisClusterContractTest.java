@@ -1,27 +1,19 @@
 package io.ratelimited.redis;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
-import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.LettuceConnector;
-import io.ratelimited.redis.connection.Script;
-import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
-import java.util.ArrayList;
-import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Tag;
 
+/** The whole contract on a cluster. */
+@Tag("proof")
 class RedisClusterContractTest extends RateLimiterContract {
 
     private static RedisCluster cluster;
@@ -49,86 +41,6 @@ class RedisClusterContractTest extends RateLimiterContract {
     void close() {
         if (backend != null) {
             backend.close();
-        }
-    }
-
-    /** Whoever cancels and then asks again must find what was given back. */
-    @Test
-    void commandsKeepTheOrderOfTheirCallerWhileOthersSend() throws Exception {
-        AtomicBoolean ended = new AtomicBoolean();
-        try (RedisBackend nodes =
-                RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)))) {
-            GuardedConnection link = nodes.context().connection();
-            Thread other = new Thread(() -> {
-                while (!ended.get()) {
-                    List<CompletableFuture<List<Object>>> probes = new ArrayList<>();
-                    for (int i = 0; i < 50; i++) {
-                        probes.add(link.eval(
-                                Script.PROBE, new String[] {"rl:{nodes}:probe"}, new ScriptArguments().add("")));
-                    }
-                    CompletableFuture.allOf(probes.toArray(CompletableFuture<?>[]::new))
-                            .join();
-                }
-            });
-            other.start();
-            List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
-            for (int i = 0; i < 6_000; i++) {
-                sent.add(register(link, "node-" + i));
-                if (i == 0) {
-                    // From now on the script is known, and no command is sent a second time with its text.
-                    sent.get(0).join();
-                }
-            }
-            CompletableFuture.allOf(sent.toArray(CompletableFuture<?>[]::new)).join();
-            ended.set(true);
-            other.join();
-            for (int i = 0; i < sent.size(); i++) {
-                assertThat(sent.get(i).join()).startsWith(i + 1L);
-            }
-        }
-    }
-
-    /** The thread that reads the replies sends for whoever waited for one. */
-    @Test
-    void commandsKeepTheOrderOfTheirCallerWhenAReplyBringsOne() throws Exception {
-        try (RedisBackend nodes =
-                RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)))) {
-            GuardedConnection link = nodes.context().connection();
-            register(link, "known").join();
-            Thread test = Thread.currentThread();
-            CountDownLatch reading = new CountDownLatch(1);
-            CountDownLatch written = new CountDownLatch(1);
-            CompletableFuture<List<Object>> second = new CompletableFuture<>();
-            while (reading.getCount() > 0) {
-                CompletableFuture<Void> told = register(link, "known").thenAccept(reply -> {
-                    // Runs in this thread if the reply is there already: then once more.
-                    if (Thread.currentThread() != test) {
-                        reading.countDown();
-                        await(written);
-                        register(link, "second").thenAccept(second::complete);
-                    }
-                });
-                RedisProcess.until(() -> told.isDone() || reading.getCount() == 0, "answered", Duration.ofSeconds(20));
-            }
-            CompletableFuture<List<Object>> first = register(link, "first");
-            written.countDown();
-            assertThat(first.join()).startsWith(2L);
-            assertThat(second.join()).startsWith(3L);
-        }
-    }
-
-    private static CompletableFuture<List<Object>> register(GuardedConnection link, String node) {
-        return link.eval(
-                Script.HEARTBEAT,
-                new String[] {"rl:{nodes}"},
-                new ScriptArguments().add("").add(node).add(3_600_000_000L));
-    }
-
-    private static void await(CountDownLatch latch) {
-        try {
-            latch.await();
-        } catch (InterruptedException ex) {
-            Thread.currentThread().interrupt();
         }
     }
 

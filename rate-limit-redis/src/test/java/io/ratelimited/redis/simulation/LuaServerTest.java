@@ -166,9 +166,12 @@ class LuaServerTest {
             // What was given back is sent without waiting; this comes behind it.
             limiter.peek("k", 1, 0);
             assertThat(twin.differences).as("step " + step + " of seed " + seed).isEmpty();
-            assertThat(stored(commands, bytes))
-                    .as("step " + step + " of seed " + seed)
-                    .isEqualTo(twin.server.store().described());
+            // Not after each: it asks for every key, and a difference stays, or is seen in the replies.
+            if (step % 4 == 3) {
+                assertThat(stored(commands, bytes))
+                        .as("step " + step + " of seed " + seed)
+                        .isEqualTo(twin.server.store().described());
+            }
         }
         assertThat(twin.asked).isGreaterThan(steps / 3);
     }

@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.BlockingQueue;
@@ -48,8 +49,11 @@ class ChargingPageTest {
     private static final String LOGINS = "Recipe: failed logins";
     private static final String DOWNLOADS = "Recipe: bytes of downloads";
 
+    /** Each section is compiled once. */
+    private static final Map<String, Map<String, Class<?>>> COMPILED = new HashMap<>();
+
     @TempDir
-    private Path directory;
+    private static Path directory;
 
     @Test
     void everySectionWithCodeIsRunHere() throws Exception {
@@ -213,7 +217,10 @@ class ChargingPageTest {
 
     private Running start(String title, Kind kind, String... components) throws Exception {
         DocPage section = DocPage.section(PAGE, title);
-        Map<String, Class<?>> classes = section.classes(directory);
+        if (!COMPILED.containsKey(title)) {
+            COMPILED.put(title, section.classes(Files.createTempDirectory(directory, "section")));
+        }
+        Map<String, Class<?>> classes = COMPILED.get(title);
         List<Class<?>> sources = new ArrayList<>();
         Stream.of(components).map(classes::get).forEach(sources::add);
         sources.add(Application.class);
