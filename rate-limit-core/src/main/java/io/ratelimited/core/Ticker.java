@@ -23,6 +23,16 @@ public interface Ticker {
     void sleepUntil(long deadline) throws InterruptedException;
 
     /**
+     * {@link #sleepUntil(long)} without a thread: runs a short task once {@link #nanos()} has reached the deadline. Unlike
+     * {@link #schedule}, whose tasks are alarms, somebody waits for this one.
+     *
+     * @return cancels the task if it has not begun
+     */
+    default Runnable sleepUntil(long deadline, Runnable task) {
+        return schedule(deadline, task);
+    }
+
+    /**
      * Runs a short task that does not block once {@link #nanos()} has reached the deadline.
      *
      * @return cancels the task if it has not begun

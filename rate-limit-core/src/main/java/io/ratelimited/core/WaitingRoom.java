@@ -76,7 +76,7 @@ public final class WaitingRoom {
             return CompletableFuture.completedFuture(false);
         }
         CompletableFuture<Boolean> future = new CompletableFuture<>();
-        return seated(future, ticker.schedule(deadline, () -> future.complete(waiter.mayGo())), waiter);
+        return seated(future, ticker.sleepUntil(deadline, () -> future.complete(waiter.mayGo())), waiter);
     }
 
     /**

@@ -59,6 +59,9 @@ class ArchitectureTest {
      */
     private static int floor(String type) {
         String name = type.substring("io.ratelimited.spring.".length());
+        if (name.startsWith("test.")) {
+            return 9; // the tests of applications
+        }
         if (name.endsWith("AutoConfiguration") || name.startsWith("autoconfigure.")) {
             return 8; // in the package that it wires, and in spring the one that users exclude by its name
         }

@@ -5,7 +5,9 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -18,30 +20,68 @@ public final class ManualTicker implements Ticker {
     private static final long SECOND = 1_000_000_000L;
 
     private final List<Alarm> alarms = new ArrayList<>();
+    private final long startEpochNanos;
+    private long startNanos;
     private long nanos;
     private long epochNanos;
     private boolean autoAdvance;
 
-    public ManualTicker() {}
+    public ManualTicker() {
+        this(0, Instant.EPOCH);
+    }
 
     /**
      * @param nanos the monotonic time to start at; any value, as of {@link System#nanoTime()}
      * @param wallClock the wall-clock time to start at
      */
     public ManualTicker(long nanos, Instant wallClock) {
+        this.startNanos = nanos;
+        this.startEpochNanos = epochNanos(wallClock);
         this.nanos = nanos;
-        setWallClock(wallClock);
+        this.epochNanos = startEpochNanos;
     }
 
     /**
-     * From now on a caller that sleeps moves the time itself: for tests in one thread. Asynchronous waits, and waits for a
-     * call in flight to end, still need {@link #advance}.
+     * From now on a caller that waits for its time, with a thread or without, moves the time itself. What waits for a call in
+     * flight to end waits for that as it does in production: after the longest wait, in real time, the time moves there.
      *
      * @return this
      */
-    public synchronized ManualTicker autoAdvance() {
-        autoAdvance = true;
+    public ManualTicker autoAdvance() {
+        return autoAdvance(true);
+    }
+
+    /**
+     * {@link #autoAdvance()}, or from now on callers wait until {@link #advance} moves the time.
+     *
+     * @return this
+     */
+    public synchronized ManualTicker autoAdvance(boolean on) {
+        autoAdvance = on;
         return this;
+    }
+
+    /**
+     * A new start, for the next test: lets the time pass for which callers and tasks wait now, sets the wall clock back to
+     * where it was constructed, and begins to count {@link #elapsed} anew. The monotonic time goes on.
+     */
+    public void restart() {
+        long longest = 0;
+        synchronized (this) {
+            for (Alarm alarm : alarms) {
+                longest = Math.max(longest, alarm.deadline - nanos);
+            }
+        }
+        advanceNanos(longest);
+        synchronized (this) {
+            startNanos = nanos;
+            epochNanos = startEpochNanos;
+        }
+    }
+
+    /** The time that has passed since the ticker was constructed, or since {@link #restart}. */
+    public synchronized Duration elapsed() {
+        return Duration.ofNanos(nanos - startNanos);
     }
 
     /** Moves both clocks forward; negative to step back, as a clock read before losing a race would. */
@@ -52,20 +92,33 @@ public final class ManualTicker implements Ticker {
     /** {@link #advance} in nanoseconds. */
     public void advanceNanos(long duration) {
         long left = duration;
-        Alarm due;
+        Step step;
+        do {
+            step = step(left);
+            left -= step.nanos;
+            step.run();
+        } while (step.due != null);
+    }
+
+    /** Moves the time forward to a value of {@link #nanos}, if it is not there yet. */
+    private void advanceTo(long deadline) {
+        Step step;
         do {
             synchronized (this) {
-                due = firstWithin(left);
-                long step = due == null ? left : Math.max(0, due.deadline - nanos);
-                nanos += step;
-                epochNanos += step;
-                left -= step;
-                alarms.remove(due);
+                step = step(Math.max(0, deadline - nanos));
             }
-            if (due != null) {
-                due.task.run();
-            }
-        } while (due != null);
+            step.run();
+        } while (step.due != null);
+    }
+
+    /** Moves the time to the next alarm within the duration, or to its end. */
+    private synchronized Step step(long duration) {
+        Alarm due = firstWithin(duration);
+        long step = due == null ? duration : Math.max(0, due.deadline - nanos);
+        nanos += step;
+        epochNanos += step;
+        alarms.remove(due);
+        return new Step(step, due);
     }
 
     /** The alarm that is due first, if it is within the duration; of several at one time the one set first. */
@@ -81,7 +134,11 @@ public final class ManualTicker implements Ticker {
 
     /** Sets the wall clock alone, as an operator or a time server would. */
     public synchronized void setWallClock(Instant time) {
-        epochNanos = time.getEpochSecond() * SECOND + time.getNano();
+        epochNanos = epochNanos(time);
+    }
+
+    private static long epochNanos(Instant time) {
+        return time.getEpochSecond() * SECOND + time.getNano();
     }
 
     @Override
@@ -115,15 +172,8 @@ public final class ManualTicker implements Ticker {
         if (Thread.interrupted()) {
             throw new InterruptedException();
         }
-        long left;
-        synchronized (this) {
-            left = autoAdvance ? deadline - nanos : 0;
-        }
-        if (left > 0) {
-            advanceNanos(left);
-        }
         CountDownLatch awake = new CountDownLatch(1);
-        Runnable cancel = schedule(deadline, awake::countDown);
+        Runnable cancel = sleepUntil(deadline, awake::countDown);
         try {
             awake.await();
         } finally {
@@ -132,7 +182,33 @@ public final class ManualTicker implements Ticker {
     }
 
     @Override
+    public Runnable sleepUntil(long deadline, Runnable task) {
+        if (isAutoAdvancing()) {
+            advanceTo(deadline);
+        }
+        return set(deadline, task);
+    }
+
+    @Override
     public Runnable schedule(long deadline, Runnable task) {
+        Runnable cancel = set(deadline, task);
+        if (!isAutoAdvancing()) {
+            return cancel;
+        }
+        CompletableFuture<Void> inRealTime =
+                new CompletableFuture<Void>().completeOnTimeout(null, deadline - nanos(), TimeUnit.NANOSECONDS);
+        inRealTime.thenRunAsync(() -> advanceTo(deadline));
+        return () -> {
+            inRealTime.cancel(false);
+            cancel.run();
+        };
+    }
+
+    private synchronized boolean isAutoAdvancing() {
+        return autoAdvance;
+    }
+
+    private Runnable set(long deadline, Runnable task) {
         Alarm alarm = new Alarm(deadline, task);
         synchronized (this) {
             if (deadline - nanos > 0) {
@@ -150,4 +226,14 @@ public final class ManualTicker implements Ticker {
     }
 
     private record Alarm(long deadline, Runnable task) {}
+
+    /** How far the time has moved, and what is due there. */
+    private record Step(long nanos, @Nullable Alarm due) {
+
+        private void run() {
+            if (due != null) {
+                due.task.run();
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 /** How users test their own limits without sleeping; the guide shows these tests. */
@@ -45,6 +46,77 @@ class ManualTickerTest {
             limiter.acquire(null, 1, HOUR);
         }
         assertThat(ticker.nanos()).isEqualTo(Duration.ofMillis(400).toNanos());
+    }
+
+    @Test
+    void anAsynchronousCallerMovesTheTimeToo() {
+        ticker.autoAdvance();
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("mail", Algorithm.LEAKY_BUCKET).rate("10/s").burst(20));
+        for (int i = 0; i < 5; i++) {
+            assertThat(limiter.reserve(null, 1, HOUR).awaitAsync()).isCompletedWithValue(true);
+        }
+        assertThat(ticker.elapsed()).isEqualTo(Duration.ofMillis(400));
+    }
+
+    @Test
+    void callersWhoMoveTheTimeTogetherMoveItNoFurtherThanTheLastOfThemWaits() {
+        ticker.autoAdvance();
+        IntStream.range(0, 1_000).parallel().forEach(i -> ticker.sleepUntil(i, () -> {}));
+        assertThat(ticker.elapsed()).isEqualTo(Duration.ofNanos(999));
+    }
+
+    @Test
+    void aWaitForACallInFlightThatNeverEndsIsOverInRealTime() throws Exception {
+        ticker.autoAdvance();
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("report", Algorithm.CONCURRENCY).maxConcurrent(1));
+        limiter.reserve(null, 1, 0);
+        assertThat(limiter.reserve(null, 1, Duration.ofMillis(10).toNanos()).await())
+                .isFalse();
+        assertThat(ticker.elapsed()).isEqualTo(Duration.ofMillis(10));
+    }
+
+    @Test
+    void aWaitForACallInFlightEndsWithThatCallAndMovesNoTime() {
+        ticker.autoAdvance();
+        InMemoryRateLimiter limiter =
+                limiter(Limit.of("report", Algorithm.CONCURRENCY).maxConcurrent(1));
+        Reservation running = limiter.reserve(null, 1, 0);
+        CompletableFuture<Boolean> turn = limiter.reserve(null, 1, HOUR).awaitAsync();
+        running.release();
+        assertThat(turn).isCompletedWithValue(true);
+        assertThat(ticker.elapsed()).isZero();
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
+    void autoAdvanceCanBeSwitchedOff() {
+        ticker.autoAdvance().autoAdvance(false);
+        ticker.sleepUntil(10, () -> {});
+        assertThat(ticker.sleeping()).isOne();
+        assertThat(ticker.elapsed()).isZero();
+    }
+
+    @Test
+    void aRestartWakesWhoSleepsAndBeginsAtTheSameWallClock() {
+        ManualTicker evening = new ManualTicker(5, Instant.parse("2026-03-01T23:59:59Z"));
+        long start = evening.epochNanos();
+        List<String> rung = new ArrayList<>();
+        evening.schedule(30, () -> rung.add("alarm"));
+        evening.sleepUntil(20, () -> {
+            rung.add("sleeper");
+            evening.schedule(1_000, () -> rung.add("next test"));
+        });
+        evening.setWallClock(Instant.EPOCH);
+
+        evening.restart();
+        assertThat(rung).containsExactly("sleeper", "alarm");
+        assertThat(evening.epochNanos()).isEqualTo(start);
+        assertThat(evening.nanos()).isEqualTo(30);
+        assertThat(evening.elapsed()).isZero();
+        evening.advanceNanos(7);
+        assertThat(evening.elapsed()).isEqualTo(Duration.ofNanos(7));
     }
 
     @Test

@@ -13,8 +13,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 class SimulationTest {
 
     @Test
-    void fiveHundredSchedulesKeepEveryPromise() {
-        System.out.println(Simulations.run(LongStream.rangeClosed(1, 500).mapToObj(Plan::small)));
+    void twoThousandSchedulesKeepEveryPromise() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 2_000).mapToObj(Plan::small)));
     }
 
     @Test

@@ -82,6 +82,15 @@ public final class LimitRegistry {
         return updates.stream().map(LimitUpdate::name).toList();
     }
 
+    /**
+     * Gives a limit back the properties that it had; for tests, which see to its limiters themselves.
+     *
+     * @param earlier what {@link ConfiguredLimit#properties()} returned for this limit
+     */
+    public synchronized void restore(String name, LimitProperties earlier) {
+        get(name).properties(earlier);
+    }
+
     /** All limits, by name. */
     public Collection<ConfiguredLimit> all() {
         return new TreeMap<>(limits).values();

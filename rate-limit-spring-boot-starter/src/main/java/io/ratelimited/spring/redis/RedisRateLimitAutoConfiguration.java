@@ -35,7 +35,8 @@ import org.springframework.util.StringUtils;
 
 /**
  * Wires limits on Redis. Everything is made by the first limit that needs it, so that a bean of the application which
- * replaces a part leaves nothing behind.
+ * replaces a part leaves nothing behind. An application with a factory of its own, a bean named {@code
+ * redisLimiterFactory}, gets none of it.
  */
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
@@ -43,6 +44,7 @@ import org.springframework.util.StringUtils;
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
 @Conditional(OnRedisBackendCondition.class)
 @ConditionalOnBean(LimitRegistry.class)
+@ConditionalOnMissingBean(name = "redisLimiterFactory")
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =

@@ -136,9 +136,12 @@ public final class LimitFields {
     /** The value of {@code Retry-After}: whole seconds, at least 1; null when admitted, for ever, or unknown. */
     public static @Nullable Long retryAfter(Decision decision) {
         Duration retryAfter = decision.retryAfter();
-        return retryAfter == null || decision.never()
-                ? null
-                : Long.valueOf(Math.max(1, QuotaPolicy.seconds(retryAfter)));
+        return retryAfter == null || decision.never() ? null : Long.valueOf(retryAfterSeconds(retryAfter));
+    }
+
+    /** Whole seconds, rounded up and at least 1. */
+    public static long retryAfterSeconds(Duration retryAfter) {
+        return Math.max(1, QuotaPolicy.seconds(retryAfter));
     }
 
     /**

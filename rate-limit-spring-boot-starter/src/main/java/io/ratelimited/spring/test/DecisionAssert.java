@@ -1,0 +1,67 @@
+package io.ratelimited.spring.test;
+
+import io.ratelimited.core.Decision;
+import java.time.Duration;
+import java.util.Objects;
+import org.assertj.core.api.AbstractObjectAssert;
+import org.jspecify.annotations.Nullable;
+
+/** Assertions on a {@link Decision}. Times are exact to the nanosecond. */
+public final class DecisionAssert extends AbstractObjectAssert<DecisionAssert, Decision> {
+
+    DecisionAssert(Decision actual) {
+        super(actual, DecisionAssert.class);
+    }
+
+    /** Fails unless the call was refused. */
+    public DecisionAssert isRateLimited() {
+        return require(!decision().admitted(), "a refusal", "the call was admitted");
+    }
+
+    /** Fails if the call was refused; it may have to wait. */
+    public DecisionAssert isNotRateLimited() {
+        return require(decision().admitted(), "an admitted call", "it was refused");
+    }
+
+    /** Fails unless the limit of this name has decided. */
+    public DecisionAssert by(String limit) {
+        return equal("limit", limit, decision().limit());
+    }
+
+    /** Fails unless the call was refused, and a lone retry is admitted after exactly this time. */
+    public DecisionAssert retryAfter(Duration expected) {
+        return equal("retryAfter", expected, decision().retryAfter());
+    }
+
+    /** Fails unless no retry can ever succeed: the call asks for more permits than can be had at once. */
+    public DecisionAssert never() {
+        return require(decision().never(), "a refusal for good", "a retry can succeed");
+    }
+
+    /** Fails unless so many calls of one permit would still go now. */
+    public DecisionAssert remaining(long expected) {
+        return equal("remaining", expected, decision().remaining());
+    }
+
+    /** Fails unless the call was admitted and goes after exactly this time; zero for at once. */
+    public DecisionAssert waits(Duration expected) {
+        isNotRateLimited();
+        return equal("waitTime", expected, decision().waitTime());
+    }
+
+    private Decision decision() {
+        isNotNull();
+        return actual;
+    }
+
+    private DecisionAssert equal(String property, Object expected, @Nullable Object found) {
+        return require(Objects.equals(expected, found), property + " " + expected, property + " is " + found);
+    }
+
+    private DecisionAssert require(boolean condition, String expected, String found) {
+        if (!condition) {
+            failWithMessage("%nExpected %s, but %s:%n  %s", expected, found, actual);
+        }
+        return this;
+    }
+}

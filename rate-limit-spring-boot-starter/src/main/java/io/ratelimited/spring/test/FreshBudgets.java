@@ -1,0 +1,101 @@
+package io.ratelimited.spring.test;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.Semaphore;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The limiters of a context, which each test finds as new. Each is replaced as a whole: so calls that the test before left in
+ * flight no longer count, and a limit that it changed is as it was. Thread-safe.
+ */
+final class FreshBudgets {
+
+    private final ManualTicker ticker;
+    private final long maximumKeys;
+    private final Supplier<LimitRegistry> limits;
+    private final List<Renewable> limiters = new CopyOnWriteArrayList<>();
+    /** The properties of limits, which may change, as the first test found them. */
+    private final Map<String, LimitProperties> properties = new ConcurrentHashMap<>();
+    /** Held by the test that runs, which need not begin and end in one thread. */
+    private final Semaphore turn = new Semaphore(1);
+
+    FreshBudgets(ManualTicker ticker, long maximumKeys, Supplier<LimitRegistry> limits) {
+        this.ticker = ticker;
+        this.maximumKeys = maximumKeys;
+        this.limits = limits;
+    }
+
+    RateLimiter limiter(Limit limit) {
+        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, maximumKeys));
+        limiters.add(limiter);
+        return (RateLimiter)
+                Proxy.newProxyInstance(RateLimiter.class.getClassLoader(), new Class<?>[] {RateLimiter.class}, limiter);
+    }
+
+    /** A test begins, when the one before has ended. */
+    void begin() throws InterruptedException {
+        LimitRegistry registry = limits.get();
+        turn.acquire();
+        ticker.restart();
+        ticker.autoAdvance();
+        limiters.forEach(Renewable::renew);
+        registry.all().forEach(limit -> {
+            LimitProperties first = properties.putIfAbsent(limit.name(), limit.properties());
+            if (first != null) {
+                registry.restore(limit.name(), first);
+            }
+        });
+    }
+
+    /** A test ends: what still waits is woken, so that nothing of it is left. */
+    void end() {
+        ticker.restart();
+        turn.release();
+    }
+
+    /** Passes every call on. */
+    private final class Renewable implements InvocationHandler {
+
+        private volatile RateLimiter limiter;
+        private @Nullable Limit first;
+
+        Renewable(RateLimiter limiter) {
+            this.limiter = limiter;
+        }
+
+        /** As the first test found it: the application may have changed the limit when it started. */
+        synchronized void renew() {
+            if (first == null) {
+                first = limiter.limit();
+            }
+            limiter = new InMemoryRateLimiter(first, ticker, maximumKeys);
+        }
+
+        @Override
+        public @Nullable Object invoke(Object proxy, Method method, @Nullable Object @Nullable [] args)
+                throws Throwable {
+            if (method.getName().equals("equals")) {
+                return args != null && proxy == args[0];
+            }
+            try {
+                return method.invoke(limiter, args);
+            } catch (InvocationTargetException ex) {
+                throw ex.getCause();
+            }
+        }
+    }
+}

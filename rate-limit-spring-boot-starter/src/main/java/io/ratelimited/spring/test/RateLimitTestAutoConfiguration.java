@@ -1,0 +1,81 @@
+package io.ratelimited.spring.test;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.NamedBackends;
+import java.util.Set;
+import org.springframework.beans.factory.BeanRegistrar;
+import org.springframework.beans.factory.BeanRegistry;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Primary;
+import org.springframework.core.Ordered;
+import org.springframework.core.env.Environment;
+
+/** Wires a ticker that the test moves, and limits in memory whose budgets can begin anew. */
+@AutoConfiguration(before = RateLimitAutoConfiguration.class)
+@Conditional(OnEnabledCondition.class)
+@Import(RateLimitTestAutoConfiguration.Backends.class)
+final class RateLimitTestAutoConfiguration {
+
+    /** Wins over a ticker of the application; one for tests that the test configures wins over this. */
+    @Bean
+    @Primary
+    @ConditionalOnMissingBean
+    ManualTicker rateLimitManualTicker() {
+        return new ManualTicker();
+    }
+
+    @Bean
+    FreshBudgets rateLimitFreshBudgets(
+            ManualTicker ticker, RateLimitProperties properties, ObjectProvider<LimitRegistry> limits) {
+        return new FreshBudgets(ticker, properties.memory().maximumKeys(), limits::getObject);
+    }
+
+    /** Memory in the place of each backend that the properties name. */
+    static final class Backends implements BeanRegistrar {
+
+        @Override
+        public void register(BeanRegistry registry, Environment environment) {
+            register(registry, "memory", Set.of());
+            NamedBackends.of(environment).stream()
+                    .filter(name -> !name.equals("memory"))
+                    .forEach(name -> register(registry, name, Set.of("onFailure", "maxOvershoot")));
+        }
+
+        private static void register(BeanRegistry registry, String backend, Set<String> properties) {
+            // RedisRateLimitAutoConfiguration leaves Redis alone when there is a bean of this name.
+            registry.registerBean(
+                    backend + "LimiterFactory",
+                    MemoryInstead.class,
+                    spec -> spec.supplier(
+                            context -> new MemoryInstead(backend, properties, context.bean(FreshBudgets.class))));
+        }
+    }
+
+    /** The first of the factories, whoever else makes limiters of this backend. */
+    private record MemoryInstead(String backend, Set<String> properties, FreshBudgets budgets)
+            implements LimiterFactory, Ordered {
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties ofLimit) {
+            return budgets.limiter(limit);
+        }
+
+        @Override
+        public int getOrder() {
+            return HIGHEST_PRECEDENCE;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package io.ratelimited.spring.test;
+
+import io.ratelimited.spring.web.LimitFields;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import org.assertj.core.api.WritableAssertionInfo;
+import org.assertj.core.error.BasicErrorMessageFactory;
+import org.assertj.core.internal.Failures;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a response says of limits, whoever received it.
+ *
+ * @param header the first value of a field
+ * @param body text, bytes, or an object that a converter made; read only if it is needed
+ */
+record ResponseFacts(
+        WritableAssertionInfo info,
+        int status,
+        UnaryOperator<@Nullable String> header,
+        Supplier<? extends @Nullable Object> body) {
+
+    private static final Pattern REMAINING = Pattern.compile(";r=(\\d+)");
+
+    void isRateLimited(int expected) {
+        require(status == expected, "a refusal with status " + expected);
+    }
+
+    void isNotRateLimited() {
+        require(status != 429 && !text().contains("#quota-exceeded"), "a response that is no refusal of a rate limit");
+    }
+
+    /** The list of the problem detail, as JSON or as the text of an object or a map. */
+    void by(String limit) {
+        Pattern named = Pattern.compile("violated-policies\"?[:=]\\s*\\[[^]]*?\"?" + Pattern.quote(limit) + "\"?[],]");
+        require(named.matcher(text()).find(), "violated-policies to name '" + limit + "'");
+    }
+
+    void retryAfter(Duration expected) {
+        String seconds = String.valueOf(LimitFields.retryAfterSeconds(expected));
+        require(seconds.equals(header.apply("Retry-After")), "Retry-After: " + seconds);
+    }
+
+    void noRetryAfter() {
+        require(header.apply("Retry-After") == null, "no Retry-After");
+    }
+
+    /** The least of all limits that the response names. */
+    void remaining(long expected) {
+        String field = header.apply("RateLimit");
+        String legacy = header.apply("X-RateLimit-Remaining");
+        Long least = field == null
+                ? legacy == null ? null : Long.valueOf(legacy)
+                : REMAINING
+                        .matcher(field)
+                        .results()
+                        .map(MatchResult::group)
+                        .map(item -> Long.valueOf(item.substring(";r=".length())))
+                        .min(Long::compare)
+                        .orElse(null);
+        require(least != null && least == expected, expected + " remaining in RateLimit or X-RateLimit-Remaining");
+    }
+
+    private String text() {
+        Object value = body.get();
+        return value instanceof byte[] bytes ? new String(bytes, StandardCharsets.UTF_8) : String.valueOf(value);
+    }
+
+    private void require(boolean condition, String expected) {
+        if (!condition) {
+            throw Failures.instance()
+                    .failure(
+                            info,
+                            new BasicErrorMessageFactory(
+                                    "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After: %s%n"
+                                            + "  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
+                                    expected,
+                                    status,
+                                    header.apply("Retry-After"),
+                                    header.apply("RateLimit"),
+                                    header.apply("X-RateLimit-Remaining"),
+                                    text()));
+        }
+    }
+}

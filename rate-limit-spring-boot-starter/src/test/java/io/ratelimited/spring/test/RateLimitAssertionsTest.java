@@ -1,0 +1,148 @@
+package io.ratelimited.spring.test;
+
+import static io.ratelimited.spring.test.RateLimitAssertions.assertThat;
+import static io.ratelimited.spring.test.RateLimitAssertions.assertThatCall;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimitExceededException;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletionException;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.Test;
+import org.springframework.http.HttpStatus;
+import org.springframework.http.ProblemDetail;
+import org.springframework.http.ResponseEntity;
+
+/** What assertions accept, and what they say of the rest. */
+class RateLimitAssertionsTest {
+
+    private static final Duration MINUTE = Duration.ofMinutes(1);
+
+    private static final Decision ADMITTED =
+            new Decision("login", true, Duration.ofMillis(100), null, false, 4, MINUTE, Decision.Source.MEMORY);
+    private static final Decision REFUSED =
+            new Decision("login", false, Duration.ZERO, MINUTE, false, 0, MINUTE, Decision.Source.MEMORY);
+    private static final Decision NEVER =
+            new Decision("login", false, Duration.ZERO, null, true, 0, MINUTE, Decision.Source.MEMORY);
+
+    private static void fails(ThrowingCallable assertion, String... parts) {
+        assertThatThrownBy(assertion).isInstanceOf(AssertionError.class).hasMessageContainingAll(parts);
+    }
+
+    @Test
+    void ofDecisions() {
+        assertThat(ADMITTED).isNotRateLimited().by("login").remaining(4).waits(Duration.ofMillis(100));
+        assertThat(REFUSED).isRateLimited().by("login").remaining(0).retryAfter(MINUTE);
+        assertThat(NEVER).isRateLimited().never();
+
+        fails(
+                () -> assertThat(ADMITTED).isRateLimited(),
+                "Expected a refusal, but the call was admitted",
+                "limit=login");
+        fails(() -> assertThat(REFUSED).isNotRateLimited(), "it was refused");
+        fails(() -> assertThat(REFUSED).by("search"), "limit search", "limit is login");
+        fails(() -> assertThat(REFUSED).retryAfter(MINUTE.plusNanos(1)), "retryAfter is PT1M");
+        fails(() -> assertThat(NEVER).retryAfter(MINUTE), "retryAfter is null");
+        fails(() -> assertThat(REFUSED).never(), "a retry can succeed");
+        fails(() -> assertThat(ADMITTED).remaining(5), "remaining is 4");
+        fails(() -> assertThat(ADMITTED).waits(MINUTE), "waitTime is PT0.1S");
+        fails(() -> assertThat(REFUSED).waits(Duration.ZERO), "it was refused");
+        fails(() -> assertThat((Decision) null).isRateLimited(), "not to be null");
+        fails(() -> assertThat(ADMITTED).as("my limit").isRateLimited(), "[my limit]");
+    }
+
+    @Test
+    void ofCalls() {
+        RateLimitExceededException refusal = new RateLimitExceededException(REFUSED);
+        assertThatCall(() -> {
+                    throw refusal;
+                })
+                .isRateLimited()
+                .retryAfter(MINUTE);
+        assertThatCall(() -> {
+                    throw new CompletionException(refusal);
+                })
+                .isRateLimited()
+                .by("login");
+        assertThatCall(() -> {}).isNotRateLimited();
+
+        fails(() -> assertThatCall(() -> {}).as("my call").isRateLimited(), "[my call]", "it returned");
+        fails(
+                () -> assertThatCall(() -> {
+                            throw refusal;
+                        })
+                        .isNotRateLimited(),
+                "was refused by a rate limit",
+                "limit=login");
+        assertThatThrownBy(() -> assertThatCall(() -> {
+                            throw new IOException("business");
+                        })
+                        .isRateLimited())
+                .isInstanceOf(IOException.class);
+    }
+
+    private static ResponseEntity.BodyBuilder refused(int status) {
+        return ResponseEntity.status(status)
+                .header("Retry-After", "60")
+                .header("RateLimit", "\"login\";r=0;t=60, \"day\";r=12;t=3");
+    }
+
+    @Test
+    void ofResponses() {
+        String json = "{\"type\":\"x#quota-exceeded\",\"violated-policies\":[\"login\",\"a.b\"]}";
+        ResponseEntity<String> refused = refused(429).body(json);
+        assertThat(refused)
+                .isRateLimited()
+                .by("login")
+                .by("a.b")
+                .retryAfter(MINUTE)
+                .retryAfter(Duration.ofMillis(59_001))
+                .remaining(0);
+        assertThat(refused(503).body(json)).isRateLimited(503).by("login");
+        assertThat(ResponseEntity.ok().header("X-RateLimit-Remaining", "7").build())
+                .isNotRateLimited()
+                .noRetryAfter()
+                .remaining(7);
+
+        fails(
+                () -> assertThat(ResponseEntity.ok("fine")).isRateLimited(),
+                "status 429",
+                "status: 200",
+                "body: \"fine\"");
+        fails(() -> assertThat(refused).isNotRateLimited(), "no refusal", "status: 429");
+        fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "no refusal", "status: 503");
+        fails(() -> assertThat(refused).by("log"), "violated-policies to name 'log'");
+        fails(() -> assertThat(refused).by("aXb"), "'aXb'");
+        fails(() -> assertThat(refused).retryAfter(Duration.ofSeconds(61)), "Retry-After: 61", "Retry-After: \"60\"");
+        fails(() -> assertThat(refused).noRetryAfter(), "no Retry-After");
+        fails(() -> assertThat(refused).remaining(12), "12 remaining");
+        fails(() -> assertThat(ResponseEntity.ok().build()).remaining(0), "0 remaining");
+        fails(() -> assertThat(refused).as("my request").remaining(1), "[my request]");
+    }
+
+    @Test
+    void ofBodiesThatWereConverted() {
+        ProblemDetail problem = ProblemDetail.forStatus(HttpStatus.TOO_MANY_REQUESTS);
+        problem.setProperty("violated-policies", List.of("login"));
+        assertThat(refused(429).body(problem)).by("login");
+        assertThat(refused(429).body(Map.of("violated-policies", List.of("login"))))
+                .by("login");
+        assertThat(refused(429).body("{\"violated-policies\": [\"login\"]}".getBytes(StandardCharsets.UTF_8)))
+                .by("login");
+        fails(() -> assertThat(refused(429).build()).by("login"), "body: \"null\"");
+    }
+
+    @Test
+    void whatAssertJAssertsOnOtherThingsStays() {
+        assertThat("text").startsWith("t");
+        assertThat(refused(429).<String>build())
+                .extracting(ResponseEntity::hasBody)
+                .isEqualTo(false);
+    }
+}

@@ -1,0 +1,145 @@
+package io.ratelimited.spring.test;
+
+import static io.ratelimited.spring.test.RateLimitAssertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.RepeatedTest;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.SpringBootConfiguration;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.webflux.test.autoconfigure.WebFluxTest;
+import org.springframework.boot.webmvc.test.autoconfigure.WebMvcTest;
+import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
+import org.springframework.context.annotation.Import;
+import org.springframework.test.context.TestPropertySource;
+import org.springframework.test.web.reactive.server.WebTestClient;
+import org.springframework.test.web.servlet.MockMvc;
+import org.springframework.test.web.servlet.assertj.MockMvcTester;
+import org.springframework.test.web.servlet.client.RestTestClient;
+import org.springframework.test.web.servlet.request.MockMvcRequestBuilders;
+
+/** Slices of the web have limits by the annotation, with nothing to import: on handler methods and on routes. */
+class SlicesTest {
+
+    private static final Duration TWELVE_SECONDS = Duration.ofSeconds(12);
+
+    @SpringBootConfiguration
+    @EnableAutoConfiguration
+    @Import(Shop.Quotes.class)
+    static class Web {}
+
+    @Nested
+    @WebMvcTest(Shop.Quotes.class)
+    @Import(Web.class)
+    @AutoConfigureRateLimits
+    @TestPropertySource(
+            properties = {
+                "rate-limit.backend=redis",
+                "rate-limit.limits.route.rate=1/h",
+                "rate-limit.routes[0].path=/routed",
+                "rate-limit.routes[0].limits=route"
+            })
+    class OfServlets {
+
+        @Autowired
+        MockMvcTester mvc;
+
+        @Autowired
+        MockMvc mock;
+
+        @Autowired
+        ManualTicker ticker;
+
+        @RepeatedTest(2)
+        void theSixthRequestIsRefused() throws Exception {
+            for (int left = 4; left >= 0; left--) {
+                assertThat(mvc.get().uri("/quotes"))
+                        .isNotRateLimited()
+                        .remaining(left)
+                        .hasStatusOk();
+            }
+            assertThat(mvc.get().uri("/quotes").exchange())
+                    .isRateLimited()
+                    .by("quotes")
+                    .retryAfter(TWELVE_SECONDS)
+                    .hasContentType("application/problem+json")
+                    .bodyJson()
+                    .extractingPath("$.status")
+                    .isEqualTo(429);
+            assertThat(mock.perform(MockMvcRequestBuilders.get("/quotes")).andReturn())
+                    .isRateLimited()
+                    .by("quotes")
+                    .remaining(0);
+            RestTestClient rest = RestTestClient.bindTo(mock).build();
+            assertThat(rest.get().uri("/quotes").exchange()).isRateLimited().by("quotes");
+            assertThat(rest.get().uri("/quotes").exchange().expectBody().returnResult())
+                    .isRateLimited()
+                    .by("quotes");
+            ticker.advance(TWELVE_SECONDS);
+            assertThat(rest.get().uri("/quotes").exchange()).isNotRateLimited();
+        }
+
+        @RepeatedTest(2)
+        void routesAreLimited() {
+            assertThat(mvc.get().uri("/routed")).isNotRateLimited();
+            assertThat(mvc.get().uri("/routed")).isRateLimited().by("route").retryAfter(Duration.ofHours(1));
+        }
+    }
+
+    @Nested
+    @WebFluxTest(Shop.Quotes.class)
+    @Import(Web.class)
+    @AutoConfigureRateLimits
+    @AutoConfigureWebTestClient
+    @TestPropertySource(
+            properties = {
+                "rate-limit.http.status=503",
+                "rate-limit.http.headers=legacy",
+                "rate-limit.limits.route.rate=1/h",
+                "rate-limit.routes[0].path=/routed",
+                "rate-limit.routes[0].limits=route"
+            })
+    class Reactive {
+
+        @Autowired
+        WebTestClient client;
+
+        @Autowired
+        ManualTicker ticker;
+
+        @RepeatedTest(2)
+        void theSixthRequestIsRefused() {
+            for (int left = 4; left >= 0; left--) {
+                assertThat(client.get().uri("/quotes").exchange())
+                        .isNotRateLimited()
+                        .remaining(left);
+            }
+            assertThat(client.get().uri("/quotes").exchange())
+                    .isRateLimited(503)
+                    .by("quotes")
+                    .retryAfter(TWELVE_SECONDS);
+            assertThat(client.get().uri("/quotes").exchange().expectBody().returnResult())
+                    .isRateLimited(503)
+                    .by("quotes");
+        }
+
+        @RepeatedTest(2)
+        void aRequestThatWaitsMovesTheTime() {
+            for (int i = 0; i < 3; i++) {
+                assertThat(client.get().uri("/slow").exchange()).isNotRateLimited();
+            }
+            org.assertj.core.api.Assertions.assertThat(ticker.elapsed()).isEqualTo(Duration.ofHours(2));
+        }
+
+        @RepeatedTest(2)
+        void routesAreLimited() {
+            assertThat(client.get().uri("/routed").exchange()).isNotRateLimited();
+            assertThat(client.get().uri("/routed").exchange())
+                    .isRateLimited(503)
+                    .by("route")
+                    .retryAfter(Duration.ofHours(1));
+        }
+    }
+}

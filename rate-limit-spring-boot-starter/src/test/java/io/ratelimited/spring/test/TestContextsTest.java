@@ -1,0 +1,209 @@
+package io.ratelimited.spring.test;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatCode;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimits;
+import java.lang.reflect.Method;
+import java.time.Instant;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.boot.test.context.TestConfiguration;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
+import org.springframework.test.annotation.DirtiesContext;
+import org.springframework.test.context.TestContextManager;
+import org.springframework.test.context.junit.jupiter.SpringJUnitConfig;
+
+/** Which tests share a context, and how those that do come one after the other. */
+class TestContextsTest {
+
+    @SpringBootTest(classes = Shop.class, webEnvironment = SpringBootTest.WebEnvironment.NONE)
+    abstract static class OfTheShop {
+
+        void test() {}
+    }
+
+    @AutoConfigureRateLimits
+    static class Limited extends OfTheShop {}
+
+    @AutoConfigureRateLimits
+    static class LimitedToo extends OfTheShop {}
+
+    @AutoConfigureRateLimits(enabled = false)
+    static class Off extends OfTheShop {}
+
+    static class Plain extends OfTheShop {}
+
+    @AutoConfigureRateLimits
+    @Import(Evening.Time.class)
+    static class Evening extends OfTheShop {
+
+        @TestConfiguration
+        static class Time {
+
+            @Bean
+            ManualTicker evening() {
+                return new ManualTicker(0, Instant.parse("2026-03-01T23:59:59Z"));
+            }
+        }
+    }
+
+    @AutoConfigureRateLimits
+    @SpringJUnitConfig(Shop.Login.class)
+    static class WithoutBoot {
+
+        void test() {}
+    }
+
+    @AutoConfigureRateLimits
+    static class Dirty extends OfTheShop {
+
+        @Override
+        @DirtiesContext
+        void test() {}
+    }
+
+    private static ApplicationContext context(Class<?> test) {
+        return new TestContextManager(test).getTestContext().getApplicationContext();
+    }
+
+    @Test
+    void testsShareAContextOnlyIfTheyAskForTheSame() {
+        ApplicationContext limited = context(Limited.class);
+        assertThat(context(LimitedToo.class)).isSameAs(limited);
+        assertThat(List.of(limited, context(Off.class), context(Plain.class), context(Evening.class)))
+                .doesNotHaveDuplicates();
+    }
+
+    @Test
+    void withoutTheAnnotationTimeIsThatOfTheSystem() {
+        assertThat(context(Plain.class).getBean(Ticker.class)).isSameAs(Ticker.system());
+    }
+
+    @Test
+    void offMeansThatEveryCallGoes() throws Exception {
+        ApplicationContext off = context(Off.class);
+        assertThat(off.getBeanProvider(ManualTicker.class).getIfAvailable()).isNull();
+        assertThat(off.getBean(RateLimits.class).tryAcquire("unknown", null)).isTrue();
+        assertThatCode(() -> {
+                    for (int i = 0; i < 10; i++) {
+                        off.getBean(Shop.Login.class).attempt("ann");
+                    }
+                })
+                .doesNotThrowAnyException();
+        Run test = new Run(Off.class);
+        test.begin();
+        test.end();
+    }
+
+    @Test
+    void theTickerOfATestConfigurationIsUsed() throws Exception {
+        ManualTicker evening = context(Evening.class).getBean(ManualTicker.class);
+        assertThat(context(Evening.class).getBean(Ticker.class)).isSameAs(evening);
+        Run test = new Run(Evening.class);
+        test.begin();
+        evening.setWallClock(Instant.EPOCH);
+        test.end();
+        assertThat(evening.epochNanos())
+                .isEqualTo(Instant.parse("2026-03-01T23:59:59Z").getEpochSecond() * 1_000_000_000L);
+    }
+
+    @Test
+    void aPlainSpringTestIsLimitedToo() throws Exception {
+        Run test = new Run(WithoutBoot.class);
+        test.begin();
+        Shop.Login login = context(WithoutBoot.class).getBean(Shop.Login.class);
+        for (int i = 0; i < 5; i++) {
+            login.attempt("ann");
+        }
+        RateLimitAssertions.assertThatCall(() -> login.attempt("ann")).isRateLimited();
+        test.end();
+    }
+
+    @Test
+    void aContextThatATestDirtiesIsClosedAndTheNextTestHasANewOne() throws Exception {
+        ApplicationContext first = context(Dirty.class);
+        for (int i = 0; i < 2; i++) {
+            Run test = new Run(Dirty.class);
+            test.begin();
+            test.end();
+        }
+        assertThat(context(Dirty.class)).isNotSameAs(first);
+    }
+
+    @Test
+    void testsOfOneContextThatRunInParallelTakeTurns() throws Exception {
+        List<String> happened = new CopyOnWriteArrayList<>();
+        Run first = new Run(Limited.class);
+        Run second = new Run(LimitedToo.class);
+        first.begin();
+        CompletableFuture<Thread> started = new CompletableFuture<>();
+        CompletableFuture<Void> ended = CompletableFuture.runAsync(
+                () -> {
+                    started.complete(Thread.currentThread());
+                    second.begin();
+                    happened.add("second begins");
+                    second.end();
+                },
+                command -> new Thread(command).start());
+        while (started.join().getState() != Thread.State.WAITING) {
+            Thread.onSpinWait();
+        }
+        happened.add("first ends");
+        first.end();
+        ended.join();
+        assertThat(happened).containsExactly("first ends", "second begins");
+    }
+
+    @Test
+    void whatATestLeavesWaitingIsWokenWhenItEnds() throws Exception {
+        Run test = new Run(Limited.class);
+        test.begin();
+        ManualTicker ticker = context(Limited.class).getBean(ManualTicker.class).autoAdvance(false);
+        Shop.Login login = context(Limited.class).getBean(Shop.Login.class);
+        login.queue();
+        CompletableFuture<String> waiting = login.later();
+        assertThat(waiting).isNotDone();
+        test.end();
+        assertThat(waiting.join()).isEqualTo("later");
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    /** One run of the one method of a test class. */
+    private static final class Run {
+
+        private final TestContextManager manager;
+        private final Object instance = new Object();
+        private final Method method;
+
+        Run(Class<?> test) throws Exception {
+            manager = new TestContextManager(test);
+            method = test == WithoutBoot.class || test == Dirty.class
+                    ? test.getDeclaredMethod("test")
+                    : OfTheShop.class.getDeclaredMethod("test");
+        }
+
+        void begin() {
+            try {
+                manager.beforeTestMethod(instance, method);
+            } catch (Exception ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+
+        void end() throws IllegalStateException {
+            try {
+                manager.afterTestMethod(instance, method, null);
+            } catch (Exception ex) {
+                throw new IllegalStateException(ex);
+            }
+        }
+    }
+}
