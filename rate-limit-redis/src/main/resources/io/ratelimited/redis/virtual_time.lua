@@ -127,6 +127,7 @@ function virtual_time.open(key, meta, p)
     end
     s.v, s.part = s.low, s.low_part
   end
+  s.begin = s.v
   return s
 end
 
@@ -265,6 +266,10 @@ end
 
 function virtual_time.save(s)
   local fresh = vt_until(s, s.depth, s.depth_part)
+  if s.epoch >= CHANGED then
+    -- Nodes with the parameters of before may need longer until the key is as one never seen to them.
+    fresh = max(fresh, (redis.call('PTTL', s.key) - padding) * 1000 + max(0, s.v - s.begin + 1))
+  end
   if fresh == 0 and slack == 0 and s.returned == 0 and s.returned_part == 0 then
     redis.call('DEL', s.key)
     return
@@ -305,6 +310,7 @@ function virtual_time.resume(key, meta, p, handed)
   else
     s.v = now + min(FAR, ceil(budget.debt * unit))
   end
+  s.begin = s.v
   return s
 end
 

@@ -73,7 +73,12 @@ if longest then
         value = meta .. pack('>I7I7', after, epoch)
         if after_part > 0 then value = value .. pack('>I5', after_part) end
         if slack > 0 or after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
-        saved = not pcall('SET', key, value, 'PX', format('%.0f', ceil(reset / 1000) + padding)).err
+        local lives = ceil(reset / 1000)
+        if epoch >= 4503599627370496 then
+          -- The parameters have changed, as virtual_time.lua says.
+          lives = math.max(lives, redis.call('PTTL', key) - padding + ceil((after - v + 1) / 1000))
+        end
+        saved = not pcall('SET', key, value, 'PX', format('%.0f', lives + padding)).err
       end
       -- What could not be stored is reported below.
       if saved then replies[i] = { now, v, part, epoch, taken } end

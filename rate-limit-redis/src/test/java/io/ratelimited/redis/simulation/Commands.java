@@ -50,6 +50,7 @@ final class Commands {
         ALL.put(
                 LuaString.valueOf("PEXPIRE"),
                 (store, args) -> number(store.expire(text(args, 2), store.now() + integer(args, 3)) ? 1 : 0));
+        ALL.put(LuaString.valueOf("PTTL"), (store, args) -> number(store.lives(text(args, 2))));
         ALL.put(LuaString.valueOf("HGET"), (store, args) -> {
             Hash hash = store.get(text(args, 2), Hash.class);
             return orFalse(hash == null ? null : hash.get(text(args, 3)));
@@ -114,14 +115,14 @@ final class Commands {
     private static long integer(Varargs args, int index) {
         LuaString text = text(args, index);
         try {
-            return Long.parseLong(text.tojstring());
+            return Long.parseLong(Lua.text(text));
         } catch (NumberFormatException ex) {
             throw new RedisError("ERR value is not an integer or out of range");
         }
     }
 
     private static double score(Varargs args, int index) {
-        String text = text(args, index).tojstring();
+        String text = Lua.text(text(args, index));
         return text.equals("-inf") ? Double.NEGATIVE_INFINITY : Double.parseDouble(text);
     }
 

@@ -2,6 +2,7 @@ package io.ratelimited.redis.simulation;
 
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
+import java.io.StringReader;
 import java.io.UncheckedIOException;
 import java.math.BigDecimal;
 import java.math.MathContext;
@@ -12,13 +13,17 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import org.apache.bcel.classfile.ClassParser;
+import org.apache.bcel.classfile.ConstantMethodref;
+import org.apache.bcel.classfile.ConstantNameAndType;
+import org.apache.bcel.classfile.JavaClass;
+import org.apache.bcel.generic.ConstantPoolGen;
 import org.luaj.vm2.Globals;
 import org.luaj.vm2.LuaError;
 import org.luaj.vm2.LuaFunction;
 import org.luaj.vm2.LuaString;
 import org.luaj.vm2.LuaTable;
 import org.luaj.vm2.LuaValue;
-import org.luaj.vm2.Prototype;
 import org.luaj.vm2.Varargs;
 import org.luaj.vm2.compiler.LuaC;
 import org.luaj.vm2.lib.BaseLib;
@@ -30,20 +35,31 @@ import org.luaj.vm2.lib.VarArgFunction;
 import org.luaj.vm2.lib.jse.JseMathLib;
 import org.luaj.vm2.luajc.LuaJC;
 
-/** Runs the scripts as Redis does: compiled once, with its functions and its rules for replies. For one thread. */
-final class Lua {
+/**
+ * Runs the scripts as Redis does: compiled once, with its functions and its rules for replies. For one thread. Public because
+ * {@link MutantsTest} loads all other classes again and again, and this one once.
+ */
+public final class Lua {
 
     private static final LuaString ERR = LuaString.valueOf("err");
     private static final LuaString OK = LuaString.valueOf("ok");
     private static final LuaString KEYS = LuaString.valueOf("KEYS");
     private static final LuaString ARGV = LuaString.valueOf("ARGV");
 
+    /** Compiling the scripts takes a second. */
+    private static final Lua SHARED = new Lua();
+
     private final Globals globals = new Globals();
     private final Map<String, LuaFunction> compiled = new HashMap<>();
     /** Runs the commands of the script that is running. */
     private Function<Varargs, LuaValue> commands = args -> LuaValue.NIL;
 
-    Lua() {
+    /** The only one. */
+    public static Lua shared() {
+        return SHARED;
+    }
+
+    private Lua() {
         globals.load(new BaseLib());
         globals.load(new PackageLib());
         globals.load(new TableLib());
@@ -98,7 +114,8 @@ final class Lua {
      * @param commands runs its commands, and throws a {@link RedisError} for each that fails
      * @return integers as Long, the rest as String
      */
-    List<Object> run(String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
+    public List<Object> run(
+            String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
         LuaFunction script = compiled.computeIfAbsent(text, this::compile);
         Function<Varargs, LuaValue> before = this.commands;
         this.commands = commands;
@@ -120,11 +137,51 @@ final class Lua {
     /** To Java classes: a script runs twice as fast as one that is interpreted. */
     private LuaFunction compile(String text) {
         try {
-            Prototype prototype =
-                    globals.compilePrototype(new ByteArrayInputStream(text.getBytes(StandardCharsets.UTF_8)), "script");
-            return LuaJC.instance.load(prototype, "Script", globals);
-        } catch (IOException ex) {
-            throw new UncheckedIOException(ex);
+            LuaFunction script = (LuaFunction)
+                    new Scripts(LuaJC.instance.compileAll(new StringReader(text), "Script", "script", globals, false))
+                            .loadClass("Script")
+                            .getConstructor()
+                            .newInstance();
+            script.initupvalue1(globals);
+            return script;
+        } catch (IOException | ReflectiveOperationException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    /** The classes of a script, whose tables are {@link Fields}. */
+    private static final class Scripts extends ClassLoader {
+
+        private final Map<?, ?> compiled;
+
+        private Scripts(Map<?, ?> compiled) {
+            super(Lua.class.getClassLoader());
+            this.compiled = compiled;
+        }
+
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
+            if (!(compiled.get(name) instanceof byte[] code)) {
+                throw new ClassNotFoundException(name);
+            }
+            try {
+                JavaClass script = new ClassParser(new ByteArrayInputStream(code), name).parse();
+                ConstantPoolGen constants = new ConstantPoolGen(script.getConstantPool());
+                int fields = constants.addClass(Fields.class.getName());
+                for (int i = 1; i < constants.getSize(); i++) {
+                    if (constants.getConstant(i) instanceof ConstantMethodref called
+                            && constants.getConstant(called.getNameAndTypeIndex()) instanceof ConstantNameAndType method
+                            && method.getName(constants.getConstantPool()).equals("tableOf")
+                            && method.getSignature(constants.getConstantPool()).startsWith("(II)")) {
+                        called.setClassIndex(fields);
+                    }
+                }
+                script.setConstantPool(constants.getFinalConstantPool());
+                byte[] changed = script.getBytes();
+                return defineClass(name, changed, 0, changed.length);
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
         }
     }
 
@@ -154,11 +211,16 @@ final class Lua {
     }
 
     private static Object one(LuaValue value) {
-        return value instanceof LuaString text ? text.tojstring() : (Object) (long) value.checkdouble();
+        return value instanceof LuaString text ? text(text) : (Object) (long) value.checkdouble();
+    }
+
+    /** Replies are ASCII. */
+    public static String text(LuaString text) {
+        return new String(text.m_bytes, text.m_offset, text.m_length, StandardCharsets.ISO_8859_1);
     }
 
     /** A number with 17 digits, as C writes it with %.17g. */
-    static String general(double number) {
+    public static String general(double number) {
         if (number == Math.rint(number) && Math.abs(number) < 1e17) {
             return number == 0 && 1 / number < 0 ? "-0" : Long.toString((long) number);
         }
@@ -176,18 +238,20 @@ final class Lua {
     /** {@code string.format} with what the scripts use: %.0f and %.17g. */
     private static final class Format extends VarArgFunction {
 
+        private static final LuaString WHOLE = LuaString.valueOf("%.0f");
+
         @Override
         public Varargs invoke(Varargs args) {
-            String pattern = args.checkjstring(1);
+            LuaString first = args.checkstring(1);
+            if (first.raweq(WHOLE)) {
+                return LuaString.valueOf(whole(args.checkdouble(2)));
+            }
+            String pattern = first.tojstring();
             StringBuilder text = new StringBuilder();
             int next = 2;
             for (int i = 0; i < pattern.length(); i++) {
                 if (pattern.startsWith("%.0f", i)) {
-                    double number = args.checkdouble(next++);
-                    text.append(
-                            Math.abs(number) < 1e18
-                                    ? Long.toString((long) Math.rint(number))
-                                    : new BigDecimal(number).toPlainString());
+                    text.append(whole(args.checkdouble(next++)));
                     i += 3;
                 } else if (pattern.startsWith("%.17g", i)) {
                     text.append(general(args.checkdouble(next++)));
@@ -199,6 +263,12 @@ final class Lua {
                 }
             }
             return LuaString.valueOf(text.toString());
+        }
+
+        private static String whole(double number) {
+            return Math.abs(number) < 1e18
+                    ? Long.toString((long) Math.rint(number))
+                    : new BigDecimal(number).toPlainString();
         }
     }
 

@@ -111,7 +111,7 @@ class LuaServerTest {
         Random random = new Random(seed);
         ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
         Twin twin = new Twin(
-                LettuceConnector.like(REDIS.client()), new Server(new Lua(), () -> ticker.epochNanos() / 1000));
+                LettuceConnector.like(REDIS.client()), new Server(Lua.shared(), () -> ticker.epochNanos() / 1000));
         boolean ofNode = random.nextBoolean();
         // Closed at the end: calls that still run would be registered anew behind the next flush.
         try (RedisBackend backend = REDIS.backend(

@@ -226,9 +226,10 @@ final class Network implements RedisConnector {
             for (String key : keys) {
                 names.add(LuaString.valueOf(key));
             }
-            List<LuaString> words = new ArrayList<>();
-            for (byte[] word : SentArguments.of(args)) {
-                words.add(LuaString.valueOf(word));
+            List<byte[]> sent = SentArguments.of(args);
+            List<LuaString> words = new ArrayList<>(sent.size());
+            for (byte[] word : sent) {
+                words.add(LuaString.valueUsing(word));
             }
             CompletableFuture<List<Object>> result = new CompletableFuture<>();
             eval(script, names, words, asking, false, result);

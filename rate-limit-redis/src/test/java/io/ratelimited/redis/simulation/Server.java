@@ -46,6 +46,8 @@ final class Server {
     private boolean outOfMemory;
     private boolean timeRefused;
     private int commands;
+    /** The script that runs has written. */
+    private boolean wrote;
 
     Server(Lua lua, LongSupplier clock) {
         this.lua = lua;
@@ -70,6 +72,7 @@ final class Server {
         known.add(digest);
         long micros = clock.getAsLong();
         store.at(micros / 1000);
+        wrote = false;
         return lua.run(script.text(), keys, args, command -> run(micros, command));
     }
 
@@ -87,9 +90,11 @@ final class Server {
         if (readOnly && Commands.writes(name)) {
             throw new RedisError("READONLY You can't write against a read only replica.");
         }
-        if (outOfMemory && Commands.grows(name)) {
+        // A script that has written goes on.
+        if (outOfMemory && !wrote && Commands.grows(name)) {
             throw new RedisError("OOM command not allowed when used memory > 'maxmemory'.");
         }
+        wrote |= Commands.writes(name);
         return Commands.run(store, args);
     }
 

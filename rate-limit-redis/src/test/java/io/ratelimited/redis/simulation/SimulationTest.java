@@ -49,7 +49,7 @@ class SimulationTest {
         assertThat(part).isGreaterThanOrEqualTo(overshoot > 0 ? 0.98 : 0.99);
     }
 
-    /** {@code -Dsimulation.schedules} and {@code -Dsimulation.first} choose others. */
+    /** {@code -Dsimulation.schedules}, {@code -Dsimulation.settling} and {@code -Dsimulation.first} choose others. */
     @Test
     @Tag("proof")
     void manySchedulesKeepEveryPromise() {
@@ -58,7 +58,7 @@ class SimulationTest {
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))
                         .mapToObj(Plan::small)));
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 10_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 10_000))
                         .mapToObj(Plan::settling)));
     }
 

@@ -10,6 +10,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -17,8 +18,7 @@ import java.util.stream.Stream;
 /** Runs many schedules. The first that breaks a promise is made smaller and shown. */
 final class Simulations {
 
-    /** Compiling the scripts takes a second. */
-    private static final Lua LUA = new Lua();
+    private static final Lua LUA = Lua.shared();
 
     private final Map<Kind, Long> happened = new EnumMap<>(Kind.class);
     private long schedules;
@@ -36,14 +36,15 @@ final class Simulations {
      */
     static String run(Stream<Plan> plans) {
         Simulations all = new Simulations();
+        double begin = processorSeconds();
         try (LogProbe log = new LogProbe()) {
             plans.forEach(plan -> all.run(plan, log));
         }
-        return all.summary();
+        return all.summary(processorSeconds() - begin);
     }
 
     /** Seeds that have shown a defect. */
-    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369};
+    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369, 1_226_041, 1_274_670, 1_596_637};
 
     /** Those of {@link WidePlan}. */
     static final long[] WIDE_REGRESSIONS = {108};
@@ -119,11 +120,12 @@ final class Simulations {
         }
     }
 
-    private String summary() {
+    private String summary(double seconds) {
         return String.format(
                         Locale.ROOT,
-                        "%,d schedules, %,d decisions, %,d commands, worst window %.3f of its bound%n",
+                        "%,d schedules in %.1f s of processor time, %,d decisions, %,d commands, worst window %.3f of its bound%n",
                         schedules,
+                        seconds,
                         decisions,
                         commands,
                         worst)
@@ -132,8 +134,21 @@ final class Simulations {
                         .collect(Collectors.joining(", "));
     }
 
+    /** A way to draw a plan by its seed. */
+    enum Plans {
+        SMALL(Plan::small),
+        SETTLING(Plan::settling),
+        WIDE(WidePlan::of);
+
+        private final LongFunction<Plan> plan;
+
+        Plans(LongFunction<Plan> plan) {
+            this.plan = plan;
+        }
+    }
+
     /** Whatever is checked here, for so many seconds of processor time. */
-    static String runFor(long first, double seconds) {
+    static String runFor(String plans, long first, double seconds) {
         String regressions = run(regressions());
         for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW)) {
             double part = admitted(algorithm, 0);
@@ -145,26 +160,17 @@ final class Simulations {
         return regressions
                 + run(LongStream.iterate(first, seed -> seed + 1)
                         .takeWhile(seed -> processorSeconds() < end)
-                        .mapToObj(Simulations::plan));
-    }
-
-    /** Plans of each kind in turn. */
-    private static Plan plan(long seed) {
-        return switch ((int) (seed % 3)) {
-            case 0 -> WidePlan.of(seed);
-            case 1 -> Plan.small(seed);
-            default -> Plan.settling(seed);
-        };
+                        .mapToObj(Plans.valueOf(plans).plan));
     }
 
     private static double processorSeconds() {
         return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
     }
 
-    /** Arguments: the first seed, and seconds of processor time. */
+    /** Arguments: one of {@link Plans}, the first seed, and seconds of processor time. */
     public static void main(String[] args) {
         try {
-            System.out.println(runFor(Long.parseLong(args[0]), Double.parseDouble(args[1])));
+            System.out.println(runFor(args[0], Long.parseLong(args[1]), Double.parseDouble(args[2])));
         } catch (AssertionError ex) {
             System.out.println(ex.getMessage());
             System.exit(1);

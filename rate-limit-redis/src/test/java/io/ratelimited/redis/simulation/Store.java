@@ -130,6 +130,12 @@ final class Store {
         return entry == null ? -2 : entry.expiresAt;
     }
 
+    /** Milliseconds until a key expires; -1 if it never does, -2 if it is not there. */
+    long lives(LuaString key) {
+        long at = expiry(key);
+        return at < 0 ? at : at - now;
+    }
+
     /** Moves a key with its expiry, unless the other store has it. */
     void move(LuaString key, Store to) {
         Entry entry = entry(key);

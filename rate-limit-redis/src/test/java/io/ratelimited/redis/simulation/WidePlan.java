@@ -33,10 +33,14 @@ final class WidePlan {
             Kind.RESTART_EMPTY,
             Kind.PAUSE,
             Kind.NO_REPLIES,
+            Kind.DEAF,
             Kind.READ_ONLY,
             Kind.JOIN,
             Kind.KILL,
             Kind.CHANGE);
+
+    private static final List<Kind> SILENT =
+            List.of(Kind.SILENCE, Kind.NO_REPLIES, Kind.NO_QUESTIONS, Kind.CUT, Kind.FREEZE);
 
     private WidePlan() {}
 
@@ -126,8 +130,22 @@ final class WidePlan {
         return plan(seed, nodes, 1, limit, limit, 0, 400_000, steps, random);
     }
 
+    /** A call that ends while nobody knows whether it was renewed. */
+    private static Plan doubtful(long seed, SplittableRandom random) {
+        Limit limit = Limit.of("limit", Algorithm.CONCURRENCY).maxConcurrent(3).build();
+        Kind kind = SILENT.get(random.nextInt(SILENT.size()));
+        long nanos = (300 + random.nextInt(1_500)) * MILLI;
+        List<Step> steps = new ArrayList<>();
+        steps.add(new Step(100 * MILLI, Kind.CALL, 0, 0, 1, 2L * (9_950 + random.nextInt(250)) * MILLI));
+        steps.add(new Step((9_940 + random.nextInt(60)) * MILLI, kind, 0, 0, 0, nanos));
+        return plan(seed, 1 + random.nextInt(2), 1, limit, limit, 0, 400_000, steps, random);
+    }
+
     /** A call that ends while the server refuses to renew it, and answers all else: others are refused their two places. */
     private static Plan renewed(long seed, SplittableRandom random) {
+        if (random.nextBoolean()) {
+            return doubtful(seed, random);
+        }
         Limit limit = Limit.of("limit", Algorithm.CONCURRENCY).maxConcurrent(3).build();
         List<Step> steps = new ArrayList<>();
         steps.add(new Step(100 * MILLI, Kind.CALL, 0, 0, 1, 2L * (10_000 + random.nextInt(1_500)) * MILLI));

@@ -1,8 +1,10 @@
 package io.ratelimited.redis.simulation;
 
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.PriorityQueue;
+import org.jspecify.annotations.Nullable;
 
 /** Virtual time: whatever happens is an event, and one thread runs all of them in order. Nothing takes time by itself. */
 final class World {
@@ -10,6 +12,9 @@ final class World {
     private static final long MOST_EVENTS = 1_000_000;
 
     private final PriorityQueue<Event> events = new PriorityQueue<>();
+    /** Those of the present, in the order in which they came: all others of the present came before. */
+    private final ArrayDeque<Event> soon = new ArrayDeque<>();
+
     private final List<Throwable> failures = new ArrayList<>();
     private long now;
     private long sequence;
@@ -81,7 +86,11 @@ final class World {
      */
     Runnable at(Member process, long time, Runnable task) {
         Event event = new Event(process, Math.max(now, time), sequence++, task);
-        events.add(event);
+        if (event.time == now) {
+            soon.add(event);
+        } else {
+            events.add(event);
+        }
         return () -> {
             if (!event.cancelled) {
                 event.cancelled = true;
@@ -93,8 +102,7 @@ final class World {
 
     /** Runs what happens until a time, and stops there. An event may do so too: whoever sleeps there lets all others go on. */
     void runUntil(long end) {
-        for (Event next = events.peek(); next != null && next.time <= end; next = events.peek()) {
-            events.poll();
+        for (Event next = next(end); next != null; next = next(end)) {
             if (next.cancelled || next.process.dead) {
                 continue;
             }
@@ -115,6 +123,14 @@ final class World {
             }
         }
         now = Math.max(now, end);
+    }
+
+    private @Nullable Event next(long end) {
+        Event next = events.peek();
+        if (!soon.isEmpty() && (next == null || next.time > now)) {
+            return soon.poll();
+        }
+        return next == null || next.time > end ? null : events.poll();
     }
 
     /** What events have thrown: on a thread of their own each would have ended it. */
