@@ -1,5 +1,5 @@
 /**
- * The one place where a command is sent to Redis: connections, a circuit breaker for each server, timeouts, the server's
+ * Internal. The one place where a command is sent to Redis: connections, a circuit breaker for each server, timeouts, the server's
  * time, scripts and their arguments. Knows no limits.
  */
 @NullMarked

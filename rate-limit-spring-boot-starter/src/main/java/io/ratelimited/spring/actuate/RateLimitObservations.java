@@ -6,6 +6,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitObservationConvention;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 

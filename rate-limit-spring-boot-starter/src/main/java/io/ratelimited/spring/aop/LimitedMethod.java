@@ -156,7 +156,7 @@ public final class LimitedMethod {
     }
 
     /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    public CompletableFuture<Admission> enterAsync(LimitedInvocation call, @Nullable CurrentRequest current) {
+    CompletableFuture<Admission> enterAsync(LimitedInvocation call, @Nullable CurrentRequest current) {
         return enforcer.enterAsync(requests(call, current), current);
     }
 
@@ -203,19 +203,19 @@ public final class LimitedMethod {
         return charges;
     }
 
-    public LimitEnforcer enforcer() {
+    LimitEnforcer enforcer() {
         return enforcer;
     }
 
     /** The request of this thread. */
     @Nullable
-    public CurrentRequest currentRequest() {
+    CurrentRequest currentRequest() {
         return source == null ? null : source.current();
     }
 
     /** The request of a subscription. */
     @Nullable
-    public CurrentRequest currentRequest(Function<Object, @Nullable Object> reactorContext) {
+    CurrentRequest currentRequest(Function<Object, @Nullable Object> reactorContext) {
         return source == null ? null : source.current(reactorContext);
     }
 

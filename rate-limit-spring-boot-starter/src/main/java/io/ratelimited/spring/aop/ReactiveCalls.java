@@ -27,7 +27,7 @@ import reactor.util.context.ContextView;
  * <p>Suspend functions reach their advice as reactive methods: Spring's proxies make a publisher of the call before the
  * advice, and await it behind.
  */
-public final class ReactiveCalls implements LimitedMethod.Kind {
+final class ReactiveCalls implements LimitedMethod.Kind {
 
     private static final CallResult NOTHING = new CallResult(null, null, 0);
     private static final ReactiveAdapterRegistry REGISTRY = ReactiveAdapterRegistry.getSharedInstance();

@@ -1,4 +1,4 @@
-/** Annotated methods: which limits an annotation declares, how each kind of method is called, and the advice around it. */
+/** Internal. Annotated methods: which limits an annotation declares, how each kind of method is called, and the advice around it. */
 @NullMarked
 package io.ratelimited.spring.aop;
 

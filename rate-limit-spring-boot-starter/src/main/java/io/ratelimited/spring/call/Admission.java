@@ -206,7 +206,7 @@ public final class Admission {
     }
 
     /** Whether something depends on when the call ends, or how. */
-    public boolean followsResult() {
+    boolean followsResult() {
         return followsResult;
     }
 

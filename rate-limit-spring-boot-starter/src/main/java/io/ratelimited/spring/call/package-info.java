@@ -1,4 +1,4 @@
-/** One call under its limits: its expressions are evaluated, its limits are asked, and their policies are applied. */
+/** Internal. One call under its limits: its expressions are evaluated, its limits are asked, and their policies are applied. */
 @NullMarked
 package io.ratelimited.spring.call;
 

@@ -1,4 +1,4 @@
-/** The checks at start-up: invalid limits stop the application, and calls that no limit sees are logged as warnings. */
+/** Internal. The checks at start-up: invalid limits stop the application, and calls that no limit sees are logged as warnings. */
 @NullMarked
 package io.ratelimited.spring.check;
 

@@ -202,7 +202,7 @@ public final class LimitSettings {
     }
 
     /** The property of an attribute of a limit. */
-    public static String property(String limit, String attribute) {
+    static String property(String limit, String attribute) {
         return property(limit) + "." + DataObjectPropertyName.toDashedForm(attribute);
     }
 

@@ -16,7 +16,7 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
-public final class LimitUpdate {
+final class LimitUpdate {
 
     private static final Log LOG = LogFactory.getLog(LimitUpdate.class);
 

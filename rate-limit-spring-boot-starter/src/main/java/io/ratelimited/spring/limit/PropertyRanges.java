@@ -6,7 +6,7 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /** The ranges of the properties that belong to no single limit. */
-public final class PropertyRanges {
+final class PropertyRanges {
 
     private PropertyRanges() {}
 
@@ -15,7 +15,7 @@ public final class PropertyRanges {
      *
      * @throws InvalidRateLimitException when a value is out of range
      */
-    public static void check(RateLimitProperties properties) {
+    static void check(RateLimitProperties properties) {
         long maximumKeys = properties.memory().maximumKeys();
         require(maximumKeys >= 1, "memory.maximum-keys", "must be at least 1", maximumKeys);
         int status = properties.http().status();

@@ -16,7 +16,7 @@ public final class SimilarName {
     }
 
     /** The nearest of the other names, if one is near. */
-    public static Optional<String> find(String name, Collection<String> known) {
+    static Optional<String> find(String name, Collection<String> known) {
         return known.stream()
                 .filter(other -> !other.equals(name))
                 .filter(other -> distance(name, other) <= Math.max(1, Math.min(name.length(), other.length()) / 3))

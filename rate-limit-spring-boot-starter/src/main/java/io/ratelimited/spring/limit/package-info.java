@@ -1,4 +1,4 @@
-/** The limits of the application: made from annotations and properties, found by name, changed at run time. */
+/** Internal. The limits of the application: made from annotations and properties, found by name, changed at run time. */
 @NullMarked
 package io.ratelimited.spring.limit;
 

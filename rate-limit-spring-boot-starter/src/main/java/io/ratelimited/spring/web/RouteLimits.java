@@ -59,7 +59,7 @@ public final class RouteLimits {
     }
 
     /** All routes, in the order of the properties. */
-    public List<Route> routes() {
+    List<Route> routes() {
         return routes;
     }
 
@@ -119,27 +119,27 @@ public final class RouteLimits {
         }
 
         /** Where the route is declared, for messages. */
-        public String place() {
+        String place() {
             return place;
         }
 
         /** Whether the properties set the order of the route. */
-        public boolean isOrderStated() {
+        boolean isOrderStated() {
             return orderStated;
         }
 
         /** Whether requests are counted before Spring Security sees them. */
-        public boolean isBeforeSecurity() {
+        boolean isBeforeSecurity() {
             return beforeSecurity;
         }
 
         /** Whether a limit of the route needs to know who has been authenticated. */
-        public boolean readsPrincipal() {
+        boolean readsPrincipal() {
             return limits.stream().anyMatch(limit -> limit.reads("principal"));
         }
 
         /** Counts requests before Spring Security sees them, from now on. */
-        public void standBeforeSecurity() {
+        void standBeforeSecurity() {
             beforeSecurity = true;
         }
 
@@ -154,12 +154,12 @@ public final class RouteLimits {
         }
 
         /** Path pattern within the application. */
-        public String path() {
+        String path() {
             return path;
         }
 
         /** Whether a request of this HTTP method is meant. */
-        public boolean hasMethod(String method) {
+        boolean hasMethod(String method) {
             return methods.isEmpty() || methods.contains(method);
         }
 
@@ -168,7 +168,7 @@ public final class RouteLimits {
          *
          * @param problem what is wrong with it
          */
-        public RuntimeException invalidPath(String problem, Throwable cause) {
+        RuntimeException invalidPath(String problem, Throwable cause) {
             return new InvalidRateLimitException(
                     limits.get(0).limit().name(),
                     place + ".path",

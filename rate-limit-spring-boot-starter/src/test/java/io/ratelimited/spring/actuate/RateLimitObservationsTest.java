@@ -12,6 +12,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.RateLimitObservationConvention;
 import io.ratelimited.spring.RateLimits;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;

@@ -39,6 +39,8 @@ class CommandsTest {
                     "the step newcomer of .ci/run"),
             Map.entry("mvn spotless:apply", "changes sources; its check is part of mvn verify"),
             Map.entry(".ci/run", "itself"),
+            Map.entry(".ci/run release", "a step of .ci/run"),
+            Map.entry(".ci/release", "the step release of .ci/run"),
             Map.entry("redis-server", "RedisProcess starts one"),
             Map.entry("mvn -DskipTests package", "the first step of .ci/run packages, too"),
             Map.entry(instance(8080), "TwoInstancesTest"),

@@ -1,4 +1,4 @@
-/** The limiter in memory for calls in flight: permits in use, a queue of waiting callers, and leases. */
+/** Internal. The limiter in memory for calls in flight: permits in use, a queue of waiting callers, and leases. */
 @NullMarked
 package io.ratelimited.core.memory.concurrency;
 

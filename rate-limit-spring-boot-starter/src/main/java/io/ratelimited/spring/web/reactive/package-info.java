@@ -1,4 +1,4 @@
-/** Limits in WebFlux applications: the current request, limited routes, and responses to refused requests. */
+/** Internal. Limits in WebFlux applications: the current request, limited routes, and responses to refused requests. */
 @NullMarked
 package io.ratelimited.spring.web.reactive;
 

@@ -1,4 +1,4 @@
-/** Limits in servlet applications: the current request, limited routes, and responses to refused requests. */
+/** Internal. Limits in servlet applications: the current request, limited routes, and responses to refused requests. */
 @NullMarked
 package io.ratelimited.spring.web.servlet;
 

@@ -1,8 +1,6 @@
-package io.ratelimited.spring.actuate;
+package io.ratelimited.spring;
 
 import io.micrometer.common.KeyValues;
-import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.Outcome;
 
 /**
  * What a limit adds to the observation in which it refused or delayed a call, such as that of an HTTP request: key values

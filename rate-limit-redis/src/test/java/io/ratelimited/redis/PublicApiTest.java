@@ -1,0 +1,18 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.core.PublicApi;
+import org.junit.jupiter.api.Test;
+
+/** The public API of the Redis module. */
+class PublicApiTest {
+
+    @Test
+    void itIsTheReviewedOne() throws Exception {
+        PublicApi.requireReviewed();
+    }
+
+    @Test
+    void theSamePackagesAreInternalForEveryTool() throws Exception {
+        PublicApi.requireSameInternalPackages();
+    }
+}
