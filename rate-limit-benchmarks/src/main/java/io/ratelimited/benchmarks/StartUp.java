@@ -1,7 +1,9 @@
 package io.ratelimited.benchmarks;
 
 import java.io.IOException;
+import java.lang.management.ClassLoadingMXBean;
 import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -22,7 +24,8 @@ import org.springframework.context.support.GenericApplicationContext;
 
 /**
  * Starts one application with a number of annotated methods, ten in a class, and prints one line: methods, kind,
- * milliseconds, beans, bytes of heap in use, bytes of metaspace. The kinds are {@code with} the starter, {@code without},
+ * milliseconds, beans, bytes of heap in use, bytes of metaspace, milliseconds of processor time of the starting thread
+ * (which means something on a busy machine too), classes loaded. The kinds are {@code with} the starter, {@code without},
  * and {@code aspect}: without, but with an aspect that does nothing, which is what it costs to have AspectJ's pointcuts.
  * {@code StartUp generate DIRECTORY} writes the classes first. One process a start, so that each is a cold one.
  */
@@ -85,16 +88,22 @@ public final class StartUp {
                 ((GenericApplicationContext) context).registerBeanDefinition(service.getName(), definition);
             }
         });
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        ClassLoadingMXBean classes = ManagementFactory.getClassLoadingMXBean();
+        long loadedBefore = classes.getTotalLoadedClassCount();
+        long processorBefore = threads.getCurrentThreadCpuTime();
         long before = System.nanoTime();
         try (ConfigurableApplicationContext context = application.run()) {
             long millis = (System.nanoTime() - before) / 1_000_000;
+            long processor = (threads.getCurrentThreadCpuTime() - processorBefore) / 1_000_000;
+            long loaded = classes.getTotalLoadedClassCount() - loadedBefore;
             System.gc();
             System.gc();
             long heap = ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed();
             long rest =
                     ManagementFactory.getMemoryMXBean().getNonHeapMemoryUsage().getUsed();
             System.out.println(methods + " " + kind + " " + millis + " " + context.getBeanDefinitionCount() + " " + heap
-                    + " " + rest);
+                    + " " + rest + " " + processor + " " + loaded);
         }
     }
 

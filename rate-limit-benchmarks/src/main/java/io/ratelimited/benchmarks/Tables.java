@@ -226,6 +226,10 @@ public final class Tables {
                 "ms without",
                 "ms with an idle aspect",
                 "ms with",
+                "processor ms without",
+                "processor ms with an idle aspect",
+                "processor ms with",
+                "classes added to the idle aspect's",
                 "beans added",
                 "heap added, kB",
                 "other memory added, kB");
@@ -235,11 +239,15 @@ public final class Tables {
             double[] aspect = medians(file, methods + " aspect ");
             System.out.printf(
                     Locale.ROOT,
-                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
+                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
                     methods,
                     without[0],
                     aspect[0],
                     with[0],
+                    without[4],
+                    aspect[4],
+                    with[4],
+                    with[5] - aspect[5],
                     with[1] - without[1],
                     (with[2] - without[2]) / 1024,
                     (with[3] - without[3]) / 1024);
@@ -253,7 +261,7 @@ public final class Tables {
                         .mapToDouble(Double::parseDouble)
                         .toArray())
                 .toList();
-        double[] medians = new double[4];
+        double[] medians = new double[6];
         for (int i = 0; i < medians.length; i++) {
             int column = i;
             medians[i] = starts.stream()

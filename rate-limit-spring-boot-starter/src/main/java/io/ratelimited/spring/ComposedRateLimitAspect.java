@@ -8,8 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * {@link RateLimitAspect} for classes woven by AspectJ where {@link RateLimited} is on an annotation of the method or of
- * its class. Behind proxies {@link RateLimitAdvisor} sees to those, because a pattern of this kind makes an application
- * start slowly.
+ * its class. Behind proxies {@link RateLimitAdvisor} sees to those.
  */
 @Aspect
 public final class ComposedRateLimitAspect {

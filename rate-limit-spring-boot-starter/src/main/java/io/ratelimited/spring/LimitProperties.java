@@ -2,6 +2,8 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.time.ZoneId;
@@ -10,6 +12,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ReflectionUtils;
 
@@ -66,6 +69,24 @@ public record LimitProperties(
         @Nullable OnFailure onFailure,
         @Nullable String maxOvershoot) {
 
+    /** Found once: the JVM makes its means of reflection anew for each component that it is asked for. */
+    private static final Map<String, Method> ACCESSORS = new LinkedHashMap<>();
+
+    private static final Constructor<LimitProperties> CONSTRUCTOR;
+
+    static {
+        RecordComponent[] components = LimitProperties.class.getRecordComponents();
+        for (RecordComponent component : components) {
+            ACCESSORS.put(component.getName(), component.getAccessor());
+        }
+        try {
+            CONSTRUCTOR = LimitProperties.class.getDeclaredConstructor(
+                    Stream.of(components).map(RecordComponent::getType).toArray(Class<?>[]::new));
+        } catch (NoSuchMethodException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
     /** No property is set. */
     public static final LimitProperties NONE = of(Map.of());
 
@@ -81,20 +102,14 @@ public record LimitProperties(
      * @throws IllegalArgumentException when there is no property of a name, or a value has another type
      */
     public static LimitProperties of(Map<String, ?> values) {
-        RecordComponent[] components = LimitProperties.class.getRecordComponents();
-        Class<?>[] types = new Class<?>[components.length];
-        @Nullable Object[] arguments = new Object[components.length];
-        Set<String> unknown = new TreeSet<>(values.keySet());
-        for (int i = 0; i < components.length; i++) {
-            types[i] = components[i].getType();
-            arguments[i] = values.get(components[i].getName());
-            unknown.remove(components[i].getName());
-        }
-        if (!unknown.isEmpty()) {
+        if (!ACCESSORS.keySet().containsAll(values.keySet())) {
+            Set<String> unknown = new TreeSet<>(values.keySet());
+            unknown.removeAll(ACCESSORS.keySet());
             throw new IllegalArgumentException("a limit has no property " + unknown);
         }
         try {
-            return LimitProperties.class.getDeclaredConstructor(types).newInstance(arguments);
+            return CONSTRUCTOR.newInstance(
+                    ACCESSORS.keySet().stream().map(values::get).toArray());
         } catch (ReflectiveOperationException ex) {
             throw new IllegalStateException(ex);
         }
@@ -103,12 +118,12 @@ public record LimitProperties(
     /** The values of the properties that are set, by name in camel case. */
     public Map<String, Object> values() {
         Map<String, Object> values = new LinkedHashMap<>();
-        for (RecordComponent component : LimitProperties.class.getRecordComponents()) {
-            Object value = ReflectionUtils.invokeMethod(component.getAccessor(), this);
+        ACCESSORS.forEach((name, accessor) -> {
+            Object value = ReflectionUtils.invokeMethod(accessor, this);
             if (value != null) {
-                values.put(component.getName(), value);
+                values.put(name, value);
             }
-        }
+        });
         return values;
     }
 

@@ -8,28 +8,28 @@ import io.ratelimited.spring.aop.RateLimitAdvisor;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
+import org.aopalliance.intercept.MethodInterceptor;
+import org.aopalliance.intercept.MethodInvocation;
 import org.aspectj.lang.ProceedingJoinPoint;
 import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
 import org.aspectj.lang.reflect.MethodSignature;
 import org.jspecify.annotations.Nullable;
-import org.springframework.core.Ordered;
+import org.springframework.aop.ProxyMethodInvocation;
+import org.springframework.aop.aspectj.MethodInvocationProceedingJoinPoint;
 
 /**
- * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, or woven into
- * classes by AspectJ. Binds nothing, which would cost more than all the rest.
+ * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, where {@link
+ * RateLimitAdvisor} stands for its pointcut, or woven into classes by AspectJ. Binds nothing, which would cost more than
+ * all the rest.
  *
- * <p>Sees annotations on the method and on the class that declares it. {@link RateLimitAdvisor} adds the rest, and where
- * classes are woven {@link ComposedRateLimitAspect}.
+ * <p>Woven, it sees annotations on the method and on the class that declares it; {@link ComposedRateLimitAspect} sees
+ * those that stand on an annotation there.
  */
 @Aspect
-public final class RateLimitAspect implements Ordered {
+public final class RateLimitAspect implements MethodInterceptor {
 
-    /**
-     * Only patterns of signatures, which match or do not once and for all: {@code @annotation} and {@code @within} are
-     * matched again at every call. And only single annotations, which Spring finds by reflection: for any other pattern
-     * it reads the class file again for each method of each bean.
-     */
+    /** Only patterns of signatures, which AspectJ matches when it weaves a class, and never at a call. */
     static final String PATTERN = "(execution(@io.ratelimited.spring.RateLimited * *(..))"
             + " || execution(@io.ratelimited.spring.RateLimited.List * *(..))"
             + " || (execution(* *(..)) && (within(@io.ratelimited.spring.RateLimited *)"
@@ -37,19 +37,15 @@ public final class RateLimitAspect implements Ordered {
 
     private static final RateLimitAspect WOVEN = new RateLimitAspect();
 
-    private final int order;
     private volatile @Nullable Supplier<LimitedMethods> methods;
     /** Whose turn it is again when another context has closed. */
     private final Deque<Supplier<LimitedMethods>> contexts = new ArrayDeque<>();
 
-    private RateLimitAspect() {
-        this.order = RateLimitProperties.Aspect.DEFAULT_ORDER;
-    }
+    private RateLimitAspect() {}
 
     /** @param methods asked for at every call, so that the aspect itself depends on nothing */
-    RateLimitAspect(Supplier<LimitedMethods> methods, int order) {
+    RateLimitAspect(Supplier<LimitedMethods> methods) {
         this.methods = methods;
-        this.order = order;
     }
 
     /** The instance that woven classes call. Limits nothing until an application context configures it. */
@@ -74,9 +70,10 @@ public final class RateLimitAspect implements Ordered {
         methods = contexts.peek();
     }
 
+    /** Around every call that a proxy of Spring's passes on. */
     @Override
-    public int getOrder() {
-        return order;
+    public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+        return limit(new MethodInvocationProceedingJoinPoint((ProxyMethodInvocation) call));
     }
 
     /** Around every call that an annotation on the method or its class limits. */

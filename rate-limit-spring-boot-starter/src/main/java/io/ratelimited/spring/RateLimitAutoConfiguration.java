@@ -111,13 +111,6 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static RateLimitAspect rateLimitAspect(ObjectProvider<LimitedMethods> methods, Environment environment) {
-        return new RateLimitAspect(SingletonSupplier.of(methods::getObject), aspectOrder(environment));
-    }
-
-    @Bean
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
     static BeanInspector rateLimitMadeBeans(Environment environment) {
         return new BeanInspector(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
@@ -127,7 +120,8 @@ public final class RateLimitAutoConfiguration {
     static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
         boolean woven =
                 environment.getProperty("rate-limit.aspect.mode", "proxy").equalsIgnoreCase("woven");
-        return new RateLimitAdvisor(SingletonSupplier.of(methods::getObject), aspectOrder(environment), woven);
+        RateLimitAspect aspect = new RateLimitAspect(SingletonSupplier.of(methods::getObject));
+        return new RateLimitAdvisor(aspect, aspectOrder(environment), woven);
     }
 
     @Bean

@@ -34,7 +34,8 @@ final class CallKinds {
             }
             return ReactiveCalls.ofSuspending(method);
         }
-        LimitedMethod.@Nullable Kind reactive = REACTOR ? ReactiveCalls.of(type) : null;
+        boolean value = type == void.class || ClassUtils.isSimpleValueType(type);
+        LimitedMethod.@Nullable Kind reactive = REACTOR && !value ? ReactiveCalls.of(type) : null;
         return reactive == null ? LimitedMethod.Kind.BLOCKING : reactive;
     }
 

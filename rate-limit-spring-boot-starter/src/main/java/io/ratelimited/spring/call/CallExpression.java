@@ -55,6 +55,9 @@ public final class CallExpression {
     /** The names that a request has which is no call of a method. */
     private static final Set<String> WORDS_OF_REQUEST = Set.of("clientIp", "principal", "session");
 
+    /** For expressions that are a parameter and evaluate nothing: an application may have a thousand of them. */
+    private static final StandardEvaluationContext UNUSED = new StandardEvaluationContext();
+
     /** Expressions belong to a method: a request is a call without parameters. */
     private static final Method REQUEST =
             Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
@@ -73,7 +76,7 @@ public final class CallExpression {
     /** Whether arguments have to be looked up by name. */
     private final boolean readsParameters;
     /** Knows beans, types and accessors; nothing of a call. */
-    private final StandardEvaluationContext shared = new StandardEvaluationContext();
+    private final StandardEvaluationContext shared;
 
     /**
      * @param attribute which one, of which limit, for messages
@@ -102,8 +105,6 @@ public final class CallExpression {
         this.words = words;
         this.parameters = Map.copyOf(parameters);
         this.beans = beans;
-        shared.setBeanResolver(new BeanFactoryResolver(beans));
-        shared.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
         SpelExpression whole = parse(this.text);
         this.readsParameters = check(whole.getAST(), true);
         var path = PATH.matcher(this.text);
@@ -111,6 +112,7 @@ public final class CallExpression {
         this.parameter = plain ? parameters.getOrDefault(path.group(1), -1) : -1;
         String rest = plain ? path.group(2) : null;
         this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
+        this.shared = expression == null ? UNUSED : context(beans);
     }
 
     /**
@@ -133,6 +135,13 @@ public final class CallExpression {
     /** An expression of a limit on requests. */
     public static CallExpression ofRequest(String attribute, String text, ConfigurableBeanFactory beans) {
         return new CallExpression(attribute, text, REQUEST, Map.of(), WORDS_OF_REQUEST, beans);
+    }
+
+    private static StandardEvaluationContext context(ConfigurableBeanFactory beans) {
+        StandardEvaluationContext context = new StandardEvaluationContext();
+        context.setBeanResolver(new BeanFactoryResolver(beans));
+        context.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
+        return context;
     }
 
     /** Classes are those that beans see, on whatever thread a call comes: its own class loader may see neither. */

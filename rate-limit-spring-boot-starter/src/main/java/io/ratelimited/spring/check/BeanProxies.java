@@ -1,6 +1,5 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.RateLimitAspect;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.LimitedTypes;
@@ -16,7 +15,6 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.Advisor;
 import org.springframework.aop.TargetSource;
-import org.springframework.aop.aspectj.AbstractAspectJAdvice;
 import org.springframework.aop.framework.Advised;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.util.ClassUtils;
@@ -125,10 +123,7 @@ final class BeanProxies {
     }
 
     private static Stream<Advisor> ours(Advised proxy) {
-        return Stream.of(proxy.getAdvisors())
-                .filter(advisor -> advisor instanceof RateLimitAdvisor
-                        || (advisor.getAdvice() instanceof AbstractAspectJAdvice advice
-                                && advice.getAspectJAdviceMethod().getDeclaringClass() == RateLimitAspect.class));
+        return Stream.of(proxy.getAdvisors()).filter(RateLimitAdvisor.class::isInstance);
     }
 
     /**

@@ -8,6 +8,7 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.FactoryBean;
@@ -24,7 +25,8 @@ public final class StartupCheck implements SmartInitializingSingleton {
     private final LimitedMethods methods;
     private final LimitRegistry registry;
     private final @Nullable BeanInspector made;
-    private final Map<Class<?>, Map<Method, LimitedMethod>> limitedByType = new ConcurrentHashMap<>();
+    /** The classes that were looked at. What they limit is not kept, since {@link LimitedMethods} knows it. */
+    private final Set<Class<?>> known = ConcurrentHashMap.newKeySet();
 
     /** @param made the beans that Spring's proxies limit; null where classes are woven */
     public StartupCheck(
@@ -61,11 +63,10 @@ public final class StartupCheck implements SmartInitializingSingleton {
     }
 
     private void check(Class<?> type, @Nullable Object bean) {
-        boolean known = limitedByType.containsKey(type);
-        Map<Method, LimitedMethod> limited = limitedByType.computeIfAbsent(type, this::limitedMethods);
+        Map<Method, LimitedMethod> limited = limitedMethods(type);
         if (made != null && !limited.isEmpty()) {
             ProxyCheck gaps = new ProxyCheck(type, limited);
-            if (!known) {
+            if (known.add(type)) {
                 gaps.warnOfHiddenMethods();
                 gaps.warnOfSelfCalls();
             }

@@ -45,7 +45,7 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
 
     private static void check(Method method, Class<?> type) {
         if (Modifier.isAbstract(method.getModifiers())
-                || !RateLimitAdvisor.isSeenByAspect(method, type, true)
+                || !RateLimitAdvisor.isSeenByAspect(method, type)
                 || !LimitedMethods.isLimited(method, type)) {
             return;
         }

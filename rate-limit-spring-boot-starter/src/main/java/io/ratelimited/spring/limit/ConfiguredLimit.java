@@ -9,6 +9,7 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import java.time.Duration;
 import java.util.Map;
+import java.util.regex.Pattern;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +19,9 @@ public final class ConfiguredLimit implements NamedLimit {
 
     private static final Log LOG = LogFactory.getLog(ConfiguredLimit.class);
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
+    private static final Pattern NUMBER = Pattern.compile("[+-]?\\d+([.]\\d+)?");
+    private static final Pattern WHOLE_NUMBER = Pattern.compile("\\+?\\d{1,18}");
+    private static final Weight LIGHTEST = new Weight(1, "a call");
 
     private final String name;
     private final String place;
@@ -29,7 +33,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
     /** The largest fixed number of permits that a call asks for: a change has to leave room for it. */
-    private volatile Weight heaviest = new Weight(1, "a call");
+    private volatile Weight heaviest = LIGHTEST;
 
     ConfiguredLimit(
             String name,
@@ -125,7 +129,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Whether permits are stated as a number, perhaps one that cannot be meant, and not as an expression. */
     public static boolean isFixed(String permits) {
-        return permits.strip().matches("[+-]?\\d+([.]\\d+)?");
+        return NUMBER.matcher(permits.strip()).matches();
     }
 
     /**
@@ -136,7 +140,7 @@ public final class ConfiguredLimit implements NamedLimit {
      */
     public synchronized long fixedPermits(String permits, String where) {
         String text = permits.strip();
-        long number = text.matches("\\+?\\d{1,18}") ? Long.parseLong(text) : 0;
+        long number = WHOLE_NUMBER.matcher(text).matches() ? Long.parseLong(text) : 0;
         if (number < 1) {
             throw new InvalidRateLimitException(
                     name,

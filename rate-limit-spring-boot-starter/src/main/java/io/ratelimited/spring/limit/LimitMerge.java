@@ -59,6 +59,12 @@ public final class LimitMerge {
 
     /** The properties of the first place, and those of the second where the first sets none. */
     static LimitProperties over(LimitProperties first, LimitProperties second) {
+        if (first.equals(LimitProperties.NONE)) {
+            return second;
+        }
+        if (second.equals(LimitProperties.NONE)) {
+            return first;
+        }
         Map<String, Object> values = second.values();
         values.putAll(first.values());
         return LimitProperties.of(values);
@@ -66,8 +72,7 @@ public final class LimitMerge {
 
     private static LimitProperties without(LimitProperties properties, Collection<String> names) {
         Map<String, Object> values = properties.values();
-        values.keySet().removeAll(names);
-        return LimitProperties.of(values);
+        return values.keySet().removeAll(names) ? LimitProperties.of(values) : properties;
     }
 
     /** The properties without those that have no meaning for an algorithm. */

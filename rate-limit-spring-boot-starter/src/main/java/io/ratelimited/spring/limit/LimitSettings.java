@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +21,7 @@ import org.springframework.boot.context.properties.bind.DataObjectPropertyName;
 public final class LimitSettings {
 
     private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
+    private static final Pattern PLAIN_NAME = Pattern.compile("[a-z0-9-]+");
     /** Whatever the algorithm of the limit, a tier whose rate is unlimited is one of a rate. */
     private static final LimitProperties EXEMPT = LimitProperties.of(Map.of("algorithm", Algorithm.TOKEN_BUCKET));
 
@@ -198,7 +200,7 @@ public final class LimitSettings {
 
     /** A name in the path of a property. */
     static String element(String name) {
-        return name.matches("[a-z0-9-]+") ? "." + name : "[" + name + "]";
+        return PLAIN_NAME.matcher(name).matches() ? "." + name : "[" + name + "]";
     }
 
     /** The property of an attribute of a limit. */

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimitAspect;
 import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -164,8 +164,9 @@ class UnlimitedCallsTest {
     void enabledInAnyWordOfSpringEverythingIsLimited(String enabled) {
         runner.withBean(Early.class)
                 .withPropertyValues("rate-limit.enabled=" + enabled)
-                .run(context ->
-                        assertThat(context).hasSingleBean(RateLimitAspect.class).hasSingleBean(RateLimits.class));
+                .run(context -> assertThat(context)
+                        .hasSingleBean(RateLimitAdvisor.class)
+                        .hasSingleBean(RateLimits.class));
     }
 
     @ParameterizedTest
@@ -174,7 +175,7 @@ class UnlimitedCallsTest {
         runner.withBean(Early.class)
                 .withPropertyValues("rate-limit.enabled=" + enabled)
                 .run(context -> {
-                    assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitAspect.class);
+                    assertThat(context).hasNotFailed().doesNotHaveBean(RateLimitAdvisor.class);
                     Early bean = context.getBean(Early.class);
                     bean.place();
                     bean.place();
