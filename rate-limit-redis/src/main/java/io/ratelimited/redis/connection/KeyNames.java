@@ -1,7 +1,6 @@
 package io.ratelimited.redis.connection;
 
 import io.ratelimited.core.KeyDigest;
-import java.lang.reflect.Method;
 import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;
 
@@ -22,10 +21,11 @@ public final class KeyNames {
                 return false;
             }
             try {
-                Method toString = type.getMethod("toString");
-                return toString.getDeclaringClass() != Object.class;
+                return type.isEnum()
+                        || type.isRecord()
+                        || type.getMethod("toString").getDeclaringClass() != Object.class;
             } catch (NoSuchMethodException ex) {
-                return false;
+                return true; // in a native image, which has the methods that hints name
             }
         }
     };

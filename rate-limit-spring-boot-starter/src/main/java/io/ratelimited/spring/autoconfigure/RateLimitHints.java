@@ -101,9 +101,10 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
         }
 
         private void register(ReflectionHints hints, Method method, String expression) {
+            // A parameter may be the key: whether it has equals and toString is looked up.
+            Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
             if (expression.contains(".")) {
                 TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());
-                Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
                 registerMethods(hints, type);
                 if (expression.contains("#result")) {
                     TYPES.registerReflectionHints(hints, method.getGenericReturnType());
