@@ -10,7 +10,6 @@ import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -50,13 +49,6 @@ class AtMostOnceTest {
         loseReplies(4, algorithm);
     }
 
-    @ParameterizedTest
-    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
-    @Tag("proof")
-    void noneOfTwentyQuestionsWhoseRepliesAreLostIsAskedAgain(Algorithm algorithm) {
-        loseReplies(20, algorithm);
-    }
-
     private void loseReplies(int replies, Algorithm algorithm) {
         Limit limit = limit(algorithm);
         RateLimiter limiter = limiter(limit);
@@ -80,13 +72,6 @@ class AtMostOnceTest {
     @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW"})
     void aGiveBackWhoseReplyIsLostGivesBackOnce(Algorithm algorithm) {
         loseRepliesToGiveBacks(4, algorithm);
-    }
-
-    @ParameterizedTest
-    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
-    @Tag("proof")
-    void eachOfFiftyGiveBacksWhoseRepliesAreLostGivesBackOnce(Algorithm algorithm) {
-        loseRepliesToGiveBacks(50, algorithm);
     }
 
     @ParameterizedTest

@@ -68,12 +68,6 @@ class FaultsTest {
         freeze(500);
     }
 
-    @Test
-    @Tag("proof")
-    void aServerFrozenForFiveSecondsKeepsNobodyLongerThanTheTimeout() {
-        freeze(5000);
-    }
-
     private static void freeze(long millis) {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
         RateLimiter limiter = backend.limiter(limit("frozen"), RedisLimitOptions.DEFAULTS);

@@ -6,10 +6,12 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -101,6 +103,20 @@ class TwoLimitsTest {
                         .as("%s: from %d to %d", pair, admitted.get(from).at, next.at)
                         .isLessThanOrEqualTo(Math.max(most(pair.one, nanos), most(pair.other, nanos)) + 1e-6);
             }
+        }
+    }
+
+    /** Otherwise it would be full for the larger burst as soon as it is full for the smaller one. */
+    @Test
+    void aKeyLivesUntilItIsFullByTheLargerBurst() {
+        RateLimiter large = REDIS.backend(ticker).limiter(bucket("1/s", 100).build(), RedisLimitOptions.DEFAULTS);
+        RateLimiter small = REDIS.backend(ticker).limiter(bucket("1/s", 1).build(), RedisLimitOptions.DEFAULTS);
+        assertThat(large.tryAcquire("k", 100)).isTrue();
+        for (int i = 0; i < 3; i++) {
+            assertThat(small.tryAcquire("k", 1)).isEqualTo(i > 0);
+            long lives = REDIS.server().ask(redis -> redis.pttl("rl:{k}:two"));
+            assertThat(lives - 3_600_000).as("beside what tests add").isGreaterThan(95_000);
+            ticker.advance(Duration.ofSeconds(2));
         }
     }
 
