@@ -53,11 +53,13 @@ public record RateLimitProperties(
      * @param headers Which rate limit headers responses have.
      * @param status Status of a refused request.
      * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
+     * @param openApi Whether the OpenAPI document of springdoc shows what limits mean to clients.
      */
     public record Http(
             @DefaultValue("standard") Headers headers,
             @DefaultValue("429") int status,
-            @DefaultValue("64") int ipv6PrefixLength) {}
+            @DefaultValue("64") int ipv6PrefixLength,
+            @DefaultValue("true") boolean openApi) {}
 
     /**
      * Limits on requests by path.

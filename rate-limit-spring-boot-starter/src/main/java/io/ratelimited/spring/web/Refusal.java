@@ -16,6 +16,8 @@ import org.springframework.util.MimeTypeUtils;
  */
 public record Refusal(RateLimitExceededException exception) {
 
+    public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+
     public static final String CONTENT_TYPE = "application/problem+json";
 
     private static final int DEEPEST = 32;
@@ -69,9 +71,9 @@ public record Refusal(RateLimitExceededException exception) {
     public byte[] body(int status) {
         String name = json(exception.limit());
         String text = """
-                {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded",\
+                {"type":"%s",\
                 "title":"Request cannot be satisfied as assigned quota has been exceeded",\
-                "status":%s,"detail":%s,"violated-policies":[%s]}""".formatted(status, json(detail()), name);
+                "status":%s,"detail":%s,"violated-policies":[%s]}""".formatted(TYPE, status, json(detail()), name);
         return text.getBytes(StandardCharsets.UTF_8);
     }
 

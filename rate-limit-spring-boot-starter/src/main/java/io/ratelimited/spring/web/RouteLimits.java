@@ -3,6 +3,7 @@ package io.ratelimited.spring.web;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -14,6 +15,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
@@ -121,6 +123,11 @@ public final class RouteLimits {
         /** Where the route is declared, for messages. */
         String place() {
             return place;
+        }
+
+        /** The limits of the route; all of them must agree. */
+        Stream<NamedLimit> limits() {
+            return limits.stream().map(LimitUse::limit);
         }
 
         /** Whether the properties set the order of the route. */

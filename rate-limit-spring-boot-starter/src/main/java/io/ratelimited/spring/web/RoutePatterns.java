@@ -1,8 +1,10 @@
 package io.ratelimited.spring.web;
 
+import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Pattern;
 import org.springframework.http.server.PathContainer;
 import org.springframework.web.util.pattern.PathPattern;
 import org.springframework.web.util.pattern.PathPatternParser;
@@ -10,6 +12,9 @@ import org.springframework.web.util.pattern.PatternParseException;
 
 /** Which routes a request belongs to: by the patterns that handler mappings use, so that no spelling of a path escapes. */
 public final class RoutePatterns {
+
+    /** A variable with a regular expression, which may have braces itself. */
+    private static final Pattern CONSTRAINT = Pattern.compile("\\{(\\w+):(?:[^{}]|\\{[^{}]*})*}");
 
     private final List<PathRoute> routes;
 
@@ -49,6 +54,23 @@ public final class RoutePatterns {
             }
         }
         return matching;
+    }
+
+    /**
+     * The limits of the routes that requests of an operation belong to.
+     *
+     * @param template a path as documents have it, with variables such as {@code {id}} that are not constrained
+     */
+    public List<NamedLimit> limits(String method, String template) {
+        PathContainer path = PathContainer.parsePath(template);
+        return routes.stream()
+                .map(PathRoute::route)
+                .filter(route -> route.hasMethod(method)
+                        && PathPatternParser.defaultInstance
+                                .parse(CONSTRAINT.matcher(slashed(route.path())).replaceAll("{$1}"))
+                                .matches(path))
+                .flatMap(Route::limits)
+                .toList();
     }
 
     private record PathRoute(PathPattern pattern, Route route) {}

@@ -1,0 +1,160 @@
+package io.ratelimited.spring.openapi;
+
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.web.Refusal;
+import io.swagger.v3.oas.models.Components;
+import io.swagger.v3.oas.models.OpenAPI;
+import io.swagger.v3.oas.models.headers.Header;
+import io.swagger.v3.oas.models.media.ArraySchema;
+import io.swagger.v3.oas.models.media.Content;
+import io.swagger.v3.oas.models.media.IntegerSchema;
+import io.swagger.v3.oas.models.media.MediaType;
+import io.swagger.v3.oas.models.media.ObjectSchema;
+import io.swagger.v3.oas.models.media.Schema;
+import io.swagger.v3.oas.models.media.StringSchema;
+import io.swagger.v3.oas.models.responses.ApiResponse;
+import java.math.BigDecimal;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+
+/** The parts that limited operations share, each described once among the components of the document. */
+final class LimitComponents {
+
+    private static final String REFUSAL = "RateLimited";
+    private static final String PROBLEM = "RateLimitProblem";
+    private static final String RETRY_AFTER = "Retry-After";
+    /** What servers accept for all fields together is of this size. */
+    private static final int LONGEST = 8192;
+
+    private final int status;
+    private final Map<String, Header> fields = new LinkedHashMap<>();
+
+    LimitComponents(RateLimitProperties.Http http) {
+        this.status = http.status();
+        switch (http.headers()) {
+            case STANDARD -> {
+                fields.put(
+                        "RateLimit",
+                        list("What is left of each limit: r permits remain, and there are more in t seconds."));
+                fields.put(
+                        "RateLimit-Policy",
+                        list("The limits that apply to the request: a quota of q permits in w seconds."));
+            }
+            case LEGACY -> {
+                fields.put("X-RateLimit-Limit", number("Permits of the tightest limit.", 0));
+                fields.put("X-RateLimit-Remaining", number("Permits that remain of it.", 0));
+                fields.put("X-RateLimit-Reset", number("Seconds until there are more.", 1));
+            }
+            case NONE -> {}
+        }
+    }
+
+    private static Header list(String description) {
+        return new Header()
+                .description(description)
+                .schema(new StringSchema().maxLength(LONGEST).pattern("^\".*$"));
+    }
+
+    private static Header number(String description, long least) {
+        return new Header()
+                .description(description)
+                .schema(new IntegerSchema()
+                        .format("int64")
+                        .minimum(BigDecimal.valueOf(least))
+                        .maximum(BigDecimal.valueOf(999_999_999_999_999L)));
+    }
+
+    /** The status of a refusal. */
+    String status() {
+        return String.valueOf(status);
+    }
+
+    /** A refusal, by reference. */
+    ApiResponse refusal() {
+        return new ApiResponse().$ref("#/components/responses/" + REFUSAL);
+    }
+
+    /** Adds the rate limit fields that a response has not documented. */
+    void addFields(ApiResponse response) {
+        fields.keySet().forEach(name -> addHeader(response, name));
+    }
+
+    /** Adds {@code Retry-After} to a refusal that the application describes itself. */
+    void addRetryAfter(ApiResponse response) {
+        addHeader(response, RETRY_AFTER);
+    }
+
+    private static void addHeader(ApiResponse response, String name) {
+        if (response.get$ref() == null
+                && (response.getHeaders() == null || !response.getHeaders().containsKey(name))) {
+            response.addHeaderObject(name, new Header().$ref("#/components/headers/" + name));
+        }
+    }
+
+    /** Adds what the operations of a document refer to. */
+    void addTo(OpenAPI document) {
+        List<ApiResponse> responses = document.getPaths().values().stream()
+                .flatMap(item -> item.readOperations().stream())
+                .flatMap(operation ->
+                        operation.getResponses() == null ? Stream.empty() : operation.getResponses().values().stream())
+                .toList();
+        boolean refused =
+                responses.stream().anyMatch(response -> refusal().get$ref().equals(response.get$ref()));
+        Map<String, Header> all = new LinkedHashMap<>(fields);
+        all.put(RETRY_AFTER, number("Seconds after which a lone retry is admitted. Absent if none can be.", 1));
+        Components components = document.getComponents();
+        all.forEach((name, header) -> {
+            if (refused || responses.stream().anyMatch(response -> refersTo(response, name))) {
+                components.addHeaders(name, header);
+            }
+        });
+        if (refused) {
+            components.addSchemas(PROBLEM, problem());
+            ApiResponse refusal = new ApiResponse()
+                    .description("A rate limit refuses the request.")
+                    .content(new Content()
+                            .addMediaType(
+                                    Refusal.CONTENT_TYPE,
+                                    new MediaType().schema(new Schema<>().$ref("#/components/schemas/" + PROBLEM))));
+            all.keySet().forEach(name -> addHeader(refusal, name));
+            components.addResponses(REFUSAL, refusal);
+        }
+    }
+
+    private static boolean refersTo(ApiResponse response, String header) {
+        return response.getHeaders() != null
+                && response.getHeaders().containsKey(header)
+                && ("#/components/headers/" + header)
+                        .equals(response.getHeaders().get(header).get$ref());
+    }
+
+    /** The problem detail of {@link Refusal}. */
+    private Schema<?> problem() {
+        ObjectSchema problem = new ObjectSchema();
+        problem.setDescription("A problem detail of RFC 9457, of the type quota-exceeded.");
+        problem.addProperty(
+                "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE));
+        problem.addProperty("title", text());
+        problem.addProperty(
+                "status",
+                new IntegerSchema()
+                        .minimum(BigDecimal.valueOf(100))
+                        .maximum(BigDecimal.valueOf(599))
+                        .example(status));
+        problem.addProperty("detail", text());
+        problem.addProperty(
+                "violated-policies",
+                new ArraySchema()
+                        .items(text())
+                        .maxItems(100)
+                        .description("The names of the limits that refused the request."));
+        problem.setRequired(List.of("type", "title", "status", "violated-policies"));
+        return problem;
+    }
+
+    private static Schema<?> text() {
+        return new StringSchema().maxLength(LONGEST).pattern("^.*$");
+    }
+}

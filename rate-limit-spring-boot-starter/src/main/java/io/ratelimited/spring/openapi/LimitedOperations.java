@@ -1,0 +1,89 @@
+package io.ratelimited.spring.openapi;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.aop.LimitedMethod;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RoutePatterns;
+import io.swagger.v3.oas.models.Components;
+import io.swagger.v3.oas.models.OpenAPI;
+import io.swagger.v3.oas.models.Operation;
+import io.swagger.v3.oas.models.responses.ApiResponse;
+import io.swagger.v3.oas.models.responses.ApiResponses;
+import java.util.List;
+import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
+import org.springdoc.core.customizers.GlobalOperationCustomizer;
+import org.springframework.web.method.HandlerMethod;
+
+/**
+ * Adds to each operation that an annotation or a route limits what its clients see: the rate limit fields of its responses,
+ * and the refusal. What the application documents itself stays. A limit on a method that the handler method calls is not
+ * found. Thread-safe.
+ */
+final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenApiCustomizer {
+
+    private final LimitedMethods methods;
+    private final RoutePatterns routes;
+    private final LimitComponents components;
+
+    LimitedOperations(LimitedMethods methods, RouteLimits routes, RateLimitProperties.Http http) {
+        this.methods = methods;
+        this.routes = new RoutePatterns(routes);
+        this.components = new LimitComponents(http);
+    }
+
+    @Override
+    public Operation customize(Operation operation, HandlerMethod handler) {
+        LimitedMethod method = methods.find(handler.getMethod(), handler.getBeanType());
+        if (method != null) {
+            describe(operation, method.limits().stream().map(LimitUse::limit).toList(), method.fallback() == null);
+        }
+        return operation;
+    }
+
+    /** Routes, and at last what operations refer to. */
+    @Override
+    public void customise(OpenAPI document) {
+        if (document.getPaths() == null) {
+            return;
+        }
+        document.getPaths()
+                .forEach((path, item) -> item.readOperationsMap()
+                        .forEach((method, operation) -> describe(operation, routes.limits(method.name(), path), true)));
+        if (document.getComponents() == null) {
+            document.setComponents(new Components());
+        }
+        components.addTo(document);
+    }
+
+    /** @param refuses whether a refusal reaches the client, as far as the operation decides */
+    private void describe(Operation operation, List<? extends NamedLimit> limits, boolean refuses) {
+        List<? extends NamedLimit> limiting =
+                limits.stream().filter(LimitedOperations::isLimiting).toList();
+        if (limiting.isEmpty()) {
+            return;
+        }
+        ApiResponses responses = operation.getResponses();
+        if (responses == null) {
+            responses = new ApiResponses();
+            operation.setResponses(responses);
+        }
+        boolean mayRefuse = refuses && limiting.stream().anyMatch(limit -> limit.policy() != Policy.SHADOW);
+        ApiResponse own = responses.get(components.status());
+        if (own != null && mayRefuse) {
+            components.addRetryAfter(own);
+        } else if (mayRefuse) {
+            responses.addApiResponse(components.status(), components.refusal());
+        }
+        responses.values().forEach(components::addFields);
+    }
+
+    private static boolean isLimiting(NamedLimit limit) {
+        return !limit.limit().isUnlimited()
+                || limit.tiers().values().stream()
+                        .anyMatch(tier -> !tier.limit().isUnlimited());
+    }
+}

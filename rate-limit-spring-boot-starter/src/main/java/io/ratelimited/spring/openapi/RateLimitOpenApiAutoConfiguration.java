@@ -1,0 +1,29 @@
+package io.ratelimited.spring.openapi;
+
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.web.RouteLimits;
+import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.context.annotation.Bean;
+import org.springframework.web.method.HandlerMethod;
+
+/** Wires the OpenAPI document, where there is springdoc and {@code rate-limit.http.open-api} is not false. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnWebApplication
+@ConditionalOnClass({GlobalOpenApiCustomizer.class, HandlerMethod.class})
+@ConditionalOnProperty(name = "rate-limit.http.open-api", matchIfMissing = true)
+@ConditionalOnBean(RouteLimits.class)
+public final class RateLimitOpenApiAutoConfiguration {
+
+    @Bean
+    LimitedOperations rateLimitedOperations(
+            LimitedMethods methods, RouteLimits routes, RateLimitProperties properties) {
+        return new LimitedOperations(methods, routes, properties.http());
+    }
+}

@@ -1,0 +1,210 @@
+package io.ratelimited.spring.openapi;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.jayway.jsonpath.JsonPath;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.web.RunningServer;
+import io.swagger.v3.oas.annotations.headers.Header;
+import io.swagger.v3.oas.annotations.responses.ApiResponse;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.PostMapping;
+import org.springframework.web.bind.annotation.RestController;
+
+/** The document of springdoc, as a client reads it from a running server. */
+class OpenApiTest {
+
+    private static final List<String> FIELDS = List.of("RateLimit", "RateLimit-Policy");
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @Import({Api.class, OfOneLimit.class})
+    static class App {}
+
+    @RestController
+    static class Api {
+
+        @GetMapping("/limited/{id}")
+        @RateLimited(name = "limited", rate = "5/m")
+        String limited(@PathVariable String id) {
+            return id;
+        }
+
+        @GetMapping("/open")
+        String open() {
+            return "open";
+        }
+
+        @GetMapping("/routed/{id}")
+        String routed(@PathVariable String id) {
+            return id;
+        }
+
+        @PostMapping("/routed/{id}")
+        String notRouted(@PathVariable String id) {
+            return id;
+        }
+
+        @GetMapping("/shadow")
+        @RateLimited(name = "shadow", rate = "5/m", policy = Policy.SHADOW)
+        String shadow() {
+            return "shadow";
+        }
+
+        @GetMapping("/fallback")
+        @RateLimited(name = "fallback", rate = "5/m", fallback = "open")
+        String fallback() {
+            return "fallback";
+        }
+
+        @GetMapping("/unlimited")
+        @RateLimited(name = "unlimited", rate = "unlimited")
+        String unlimited() {
+            return "unlimited";
+        }
+
+        @GetMapping("/own")
+        @RateLimited(name = "own", rate = "5/m")
+        @ApiResponse(responseCode = "200", description = "fine")
+        @ApiResponse(
+                responseCode = "429",
+                description = "slow down",
+                headers = @Header(name = "RateLimit", description = "mine"))
+        String own() {
+            return "own";
+        }
+    }
+
+    @RestController
+    @RateLimited(name = "of-class", rate = "5/m")
+    static class OfOneLimit {
+
+        @GetMapping("/class")
+        String limited() {
+            return "class";
+        }
+    }
+
+    /** The document of an application on a server of one kind. */
+    private static String document(WebApplicationType type, String... properties) throws Exception {
+        List<String> arguments = new ArrayList<>(List.of(
+                "--server.port=0",
+                "--spring.main.banner-mode=off",
+                "--springdoc.api-docs.enabled=true",
+                "--spring.autoconfigure.exclude=" + RunningServer.SECURITY,
+                "--rate-limit.limits.route.rate=1/h",
+                "--rate-limit.routes[0].path=/routed/{id:[0-9]{3}}",
+                "--rate-limit.routes[0].methods=GET",
+                "--rate-limit.routes[0].limits=route"));
+        arguments.addAll(List.of(properties));
+        try (ConfigurableApplicationContext context =
+                new SpringApplicationBuilder(App.class).web(type).run(arguments.toArray(String[]::new))) {
+            return get(context.getEnvironment().getRequiredProperty("local.server.port"));
+        }
+    }
+
+    private static String get(String port) throws IOException, InterruptedException {
+        return HttpClient.newHttpClient()
+                .send(
+                        HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/v3/api-docs"))
+                                .build(),
+                        BodyHandlers.ofString())
+                .body();
+    }
+
+    private static Map<String, Object> responses(String document, String method, String path) {
+        return JsonPath.read(document, "$.paths['" + path + "']." + method + ".responses");
+    }
+
+    private static Set<String> headers(String document, String path, String status) {
+        Map<String, Object> response =
+                JsonPath.read(document, "$.paths['" + path + "'].get.responses['" + status + "']");
+        return response.get("headers") instanceof Map<?, ?> headers
+                ? Set.copyOf(headers.keySet().stream().map(String::valueOf).toList())
+                : Set.of();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void everyLimitedOperationShowsItsRefusalAndItsFields(WebApplicationType type) throws Exception {
+        String document = document(type);
+        for (String path : List.of("/limited/{id}", "/routed/{id}", "/class")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200", "429");
+            assertThat(JsonPath.<String>read(document, "$.paths['" + path + "'].get.responses['429'].$ref"))
+                    .isEqualTo("#/components/responses/RateLimited");
+            assertThat(headers(document, path, "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
+        }
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.responses.RateLimited.headers"))
+                .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
+        assertThat(JsonPath.<String>read(
+                        document, "$.components.responses.RateLimited.content['application/problem+json'].schema.$ref"))
+                .isEqualTo("#/components/schemas/RateLimitProblem");
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.schemas.RateLimitProblem.properties"))
+                .containsOnlyKeys("type", "title", "status", "detail", "violated-policies");
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.headers"))
+                .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
+
+        for (String path : List.of("/open", "/unlimited")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200");
+            assertThat(headers(document, path, "200")).isEmpty();
+        }
+        assertThat(responses(document, "post", "/routed/{id}")).containsOnlyKeys("200");
+        for (String path : List.of("/shadow", "/fallback")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200");
+            assertThat(headers(document, path, "200")).containsExactlyInAnyOrderElementsOf(FIELDS);
+        }
+        assertThat(JsonPath.<String>read(document, "$.paths['/own'].get.responses['429'].description"))
+                .isEqualTo("slow down");
+        assertThat(JsonPath.<String>read(
+                        document, "$.paths['/own'].get.responses['429'].headers.RateLimit.description"))
+                .isEqualTo("mine");
+        assertThat(headers(document, "/own", "429")).contains("Retry-After", "RateLimit-Policy");
+    }
+
+    @Test
+    void statusAndFieldsAreThoseOfTheProperties() throws Exception {
+        String legacy = document(
+                WebApplicationType.SERVLET, "--rate-limit.http.status=503", "--rate-limit.http.headers=legacy");
+        assertThat(responses(legacy, "get", "/class")).containsOnlyKeys("200", "503");
+        assertThat(headers(legacy, "/class", "200"))
+                .containsExactlyInAnyOrder("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
+        String none = document(WebApplicationType.SERVLET, "--rate-limit.http.headers=none");
+        assertThat(responses(none, "get", "/class")).containsOnlyKeys("200", "429");
+        assertThat(headers(none, "/class", "200")).isEmpty();
+        assertThat(JsonPath.<Map<String, Object>>read(none, "$.components.responses.RateLimited.headers"))
+                .containsOnlyKeys("Retry-After");
+    }
+
+    @Test
+    void offByProperty() throws Exception {
+        String document = document(WebApplicationType.SERVLET, "--rate-limit.http.open-api=false");
+        assertThat(responses(document, "get", "/limited/{id}")).containsOnlyKeys("200");
+        assertThat(document).doesNotContain("RateLimit-Policy", "/RateLimited");
+    }
+
+    @Test
+    void aDocumentWithoutLimitedOperationsStaysAsItIs() throws Exception {
+        assertThat(document(WebApplicationType.SERVLET, "--rate-limit.enabled=false"))
+                .doesNotContain("RateLimit-Policy", "/RateLimited");
+    }
+}
