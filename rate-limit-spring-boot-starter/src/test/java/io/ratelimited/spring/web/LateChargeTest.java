@@ -44,13 +44,12 @@ class LateChargeTest {
     Kind kind;
 
     private static long remainingAfter(String path, String limit) {
-        Work work = server.context.getBean(Work.class);
-        work.end = new CompletableFuture<>();
+        Work.end = new CompletableFuture<>();
         assertThat(server.get(path, "X-Cost", "12345").body()).isEqualTo("begun");
         for (int i = 0; i < 5; i++) {
             assertThat(server.get("/other", "X-Cost", "1").body()).isEqualTo("other");
         }
-        work.end.complete("done");
+        Work.end.complete("done");
         return server.context.getBean(RateLimits.class).peek(limit, null).remaining();
     }
 
@@ -117,7 +116,8 @@ class LateChargeTest {
 
     static class Work {
 
-        private volatile CompletableFuture<String> end = new CompletableFuture<>();
+        /** Static, because what the test has is a proxy of the bean. */
+        private static volatile CompletableFuture<String> end = new CompletableFuture<>();
 
         @RateLimited(name = "future", rate = "100/h", permits = "10", charge = "header('X-Cost').length()")
         public CompletableFuture<String> future() {
