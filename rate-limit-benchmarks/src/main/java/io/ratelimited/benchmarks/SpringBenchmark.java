@@ -110,6 +110,11 @@ public class SpringBenchmark {
     }
 
     @Benchmark
+    public String oursTwiceByKeys() {
+        return service.limitedTwiceByKeys(caller.id());
+    }
+
+    @Benchmark
     public String oursThreeTimes() {
         return service.limitedThreeTimes(caller.id());
     }
@@ -179,6 +184,27 @@ public class SpringBenchmark {
 
         @RateLimited(rate = "1000000000/s", key = "@tenants.of(#id)")
         public String limitedByBean(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "header('X-Api-Key')")
+        public String limitedByHeader(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "principal.name")
+        public String limitedByPrincipal(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "clientIp")
+        public String limitedByClient(String id) {
+            return id;
+        }
+
+        @RateLimited(rate = "1000000000/s", key = "#id")
+        @RateLimited(rate = "500000000/s", key = "@tenants.of(#id)")
+        public String limitedTwiceByKeys(String id) {
             return id;
         }
 

@@ -145,6 +145,7 @@ public final class Tables {
         springRow("**ours**, `key = \"#caller.id\"`", "oursByProperty");
         springRow("**ours**, `key = \"@tenants.of(#id)\"`", "oursByBean");
         springRow("**ours**, two limits", "oursTwice");
+        springRow("**ours**, two limits with keys", "oursTwiceByKeys");
         springRow("**ours**, three limits", "oursThreeTimes");
         springRow("Spring `@ConcurrencyLimit`", "peerConcurrencyLimit");
         springRow("Spring `@Cacheable` hit, SpEL key", "peerCacheable");

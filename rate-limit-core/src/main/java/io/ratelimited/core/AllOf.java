@@ -4,6 +4,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,11 +15,10 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AllOf implements Reservation {
 
-    /** Read in loops, not as streams, because every call under several limits does. */
-    private final List<Reservation> members;
+    private final Reservation[] members;
 
-    private AllOf(List<Reservation> members) {
-        this.members = List.copyOf(members);
+    private AllOf(Reservation[] members) {
+        this.members = members;
     }
 
     /**
@@ -26,10 +26,51 @@ public final class AllOf implements Reservation {
      *
      * @param claims one or more
      */
-    public static Reservation reserve(List<Claim> claims) {
-        if (claims.size() == 1) {
-            return claims.get(0).reserve();
+    public static Reservation reserve(List<? extends Claim> claims) {
+        return reserve(claims.toArray(Claim[]::new));
+    }
+
+    /** {@link #reserve(List)}, which every call under limits does: no lists, no streams, and no decision but a refusal. */
+    public static Reservation reserve(Claim[] claims) {
+        if (claims.length == 1) {
+            return claims[0].reserve();
         }
+        for (Claim claim : claims) {
+            if (!(claim.limiter() instanceof TwoStepRateLimiter)) {
+                return reserveElsewhere(List.of(claims));
+            }
+        }
+        return reserveInTwoSteps(claims);
+    }
+
+    private static Reservation reserveInTwoSteps(Claim[] claims) {
+        Reservation[] members = new Reservation[claims.length];
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            TwoStepRateLimiter limiter = (TwoStepRateLimiter) claim.limiter();
+            members[i] =
+                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
+            if (members[i].isRefused()) {
+                return new Refused(members[i].decision(), i);
+            }
+        }
+        try {
+            for (int i = 0; i < claims.length; i++) {
+                TwoStepRateLimiter limiter = (TwoStepRateLimiter) claims[i].limiter();
+                members[i] = limiter.take(members[i], claims[i].maxWaitNanos());
+                if (members[i].isRefused()) {
+                    undo(members);
+                    return new Refused(members[i].decision(), i);
+                }
+            }
+            return new AllOf(members);
+        } catch (RuntimeException | Error ex) {
+            undo(members);
+            throw ex;
+        }
+    }
+
+    private static Reservation reserveElsewhere(List<Claim> claims) {
         List<Integer> joint = joint(claims);
         if (isAll(joint, claims)) {
             return of(joint(claims.get(0)).reserveTogether(claims));
@@ -50,7 +91,7 @@ public final class AllOf implements Reservation {
                     refused = keep(taken, List.of(i), claims.get(i).reserve());
                 }
             }
-            return refused == null ? new AllOf(List.of(taken)) : refused;
+            return refused == null ? new AllOf(taken) : refused;
         } catch (RuntimeException | Error ex) {
             undo(taken);
             throw ex;
@@ -58,15 +99,20 @@ public final class AllOf implements Reservation {
     }
 
     private static Reservation of(List<Reservation> decided) {
-        return decided.size() == 1 ? decided.get(0) : new AllOf(decided);
+        return decided.size() == 1 ? decided.get(0) : new AllOf(decided.toArray(Reservation[]::new));
     }
 
-    /** {@link #reserve} for callers that must not block. */
-    public static CompletionStage<Reservation> reserveAsync(List<Claim> claims) {
-        if (claims.size() == 1) {
-            Claim claim = claims.get(0);
-            return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+    /** {@link #reserve(List)} for callers that must not block. */
+    public static CompletionStage<Reservation> reserveAsync(List<? extends Claim> claims) {
+        return reserveAsync(claims.toArray(Claim[]::new));
+    }
+
+    /** {@link #reserve(Claim[])} for callers that must not block. */
+    public static CompletionStage<Reservation> reserveAsync(Claim[] of) {
+        if (of.length == 1) {
+            return of[0].limiter().reserveAsync(of[0].key(), of[0].permits(), of[0].maxWaitNanos());
         }
+        List<Claim> claims = List.of(of);
         List<Integer> joint = joint(claims);
         if (isAll(joint, claims)) {
             return joint(claims.get(0)).reserveTogetherAsync(claims).thenApply(AllOf::of);
@@ -100,7 +146,7 @@ public final class AllOf implements Reservation {
     private static CompletionStage<Reservation> takeAsync(
             List<Claim> claims, List<List<Integer>> steps, Reservation[] taken) {
         if (steps.isEmpty()) {
-            return CompletableFuture.completedFuture(new AllOf(List.of(taken)));
+            return CompletableFuture.completedFuture(new AllOf(taken));
         }
         return reserveAsync(claims(claims, steps.get(0))).thenCompose(reservation -> {
             Reservation refused = keep(taken, steps.get(0), reservation);
@@ -175,9 +221,15 @@ public final class AllOf implements Reservation {
 
     /** The reservations of the single limits behind one, in the order of the claims. */
     public static List<Reservation> members(Reservation reservation) {
-        return reservation instanceof AllOf all ? all.members : List.of(reservation);
+        return reservation instanceof AllOf all ? List.of(all.members) : List.of(reservation);
     }
 
+    /** One of the {@link #members}, without a list of them. */
+    public static Reservation member(Reservation reservation, int claim) {
+        return reservation instanceof AllOf all ? all.members[claim] : reservation;
+    }
+
+    /** What was only asked for has taken nothing, and gives nothing back. */
     private static void undo(Reservation[] taken) {
         for (int i = taken.length - 1; i >= 0; i--) {
             if (taken[i] != null) {
@@ -218,16 +270,16 @@ public final class AllOf implements Reservation {
     /** The decision of the first member that refused, else of the one that waits longest. */
     @Override
     public Decision decision() {
-        return members.get(decisive()).decision();
+        return members[decisive()].decision();
     }
 
     private int decisive() {
         int decisive = 0;
-        for (int i = 0; i < members.size(); i++) {
-            if (members.get(i).isRefused()) {
+        for (int i = 0; i < members.length; i++) {
+            if (members[i].isRefused()) {
                 return i;
             }
-            if (members.get(i).waitNanos() > members.get(decisive).waitNanos()) {
+            if (members[i].waitNanos() > members[decisive].waitNanos()) {
                 decisive = i;
             }
         }
@@ -255,7 +307,7 @@ public final class AllOf implements Reservation {
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         List<CompletableFuture<Boolean>> waits =
-                members.stream().map(Reservation::awaitAsync).toList();
+                Stream.of(members).map(Reservation::awaitAsync).toList();
         CompletableFuture<Boolean> all = CompletableFuture.allOf(waits.toArray(CompletableFuture<?>[]::new))
                 .thenApply(done -> waits.stream().allMatch(CompletableFuture::join));
         CompletableFuture<Boolean> result = all.copy();
@@ -270,7 +322,7 @@ public final class AllOf implements Reservation {
 
     @Override
     public void cancel() {
-        undo(members.toArray(Reservation[]::new));
+        undo(members);
     }
 
     /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
@@ -293,7 +345,9 @@ public final class AllOf implements Reservation {
 
     @Override
     public void release() {
-        members.forEach(Reservation::release);
+        for (Reservation member : members) {
+            member.release();
+        }
     }
 
     /** Refused, with nothing taken. */

@@ -2,23 +2,37 @@ package io.ratelimited.core;
 
 import org.jspecify.annotations.Nullable;
 
-/**
- * One of several limits that must agree on a call.
- *
- * @param limiter decides
- * @param key whose budget; null for a limit without keys
- * @param permits at least 1
- * @param maxWaitNanos the longest wait this limit allows, inclusive; 0 for none
- */
-public record Claim(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) {
+/** One of several limits that must agree on a call. Its values do not change while {@link AllOf} decides. */
+public interface Claim {
+
+    /** Decides. */
+    RateLimiter limiter();
+
+    /** Whose budget; null for a limit without keys. */
+    @Nullable
+    Object key();
+
+    /** At least 1. */
+    long permits();
+
+    /** The longest wait in nanoseconds that this limit allows, inclusive; 0 for none. */
+    long maxWaitNanos();
+
+    /** A claim of these values. */
+    static Claim of(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) {
+        return new Stated(limiter, key, permits, maxWaitNanos);
+    }
 
     /** Takes the permits of this claim alone. */
-    public Reservation reserve() {
-        return limiter.reserve(key, permits, maxWaitNanos);
+    default Reservation reserve() {
+        return limiter().reserve(key(), permits(), maxWaitNanos());
     }
 
     /** The decision that {@link #reserve} would make. */
-    public Decision peek() {
-        return limiter.peek(key, permits, maxWaitNanos);
+    default Decision peek() {
+        return limiter().peek(key(), permits(), maxWaitNanos());
     }
+
+    /** Made by {@link #of}. */
+    record Stated(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) implements Claim {}
 }

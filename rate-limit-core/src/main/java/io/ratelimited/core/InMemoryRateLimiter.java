@@ -10,12 +10,12 @@ import org.jspecify.annotations.Nullable;
  * counts over time, or to a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
  * {@link #tryAcquire} on a known key allocates nothing.
  */
-public final class InMemoryRateLimiter implements RateLimiter {
+public final class InMemoryRateLimiter implements TwoStepRateLimiter {
 
     /** Keys remembered by a limit for which no other number is set. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final RateLimiter limiter;
+    private final TwoStepRateLimiter limiter;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
     public InMemoryRateLimiter(Limit limit) {
@@ -60,6 +60,16 @@ public final class InMemoryRateLimiter implements RateLimiter {
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         return limiter.reserve(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
+    }
+
+    @Override
+    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        return limiter.ask(shorten(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
+    }
+
+    @Override
+    public Reservation take(Reservation asked, long maxWaitNanos) {
+        return limiter.take(asked, maxWaitNanos);
     }
 
     @Override

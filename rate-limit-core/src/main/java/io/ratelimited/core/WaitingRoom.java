@@ -43,7 +43,7 @@ public final class WaitingRoom {
 
     /** The longest wait of a new caller in nanoseconds: the one it asks for, or 0 when all seats are taken. */
     public long longestWait(long maxWaitNanos) {
-        return taken.get() >= seats.getAsInt() ? 0 : Math.max(0, Math.min(Limit.LONGEST, maxWaitNanos));
+        return maxWaitNanos <= 0 || taken.get() >= seats.getAsInt() ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
     }
 
     /**

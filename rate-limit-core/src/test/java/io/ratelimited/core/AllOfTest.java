@@ -59,7 +59,7 @@ class AllOfTest {
         RateLimiter day = new InMemoryRateLimiter(
                 Limit.of("day", Algorithm.FIXED_WINDOW).rate("100/d").build(), ticker, 10);
         Reservation call = AllOf.reserve(
-                List.of(new Claim(flight, "key", 1, 0), new Claim(minute, "key", 5, 0), new Claim(day, "key", 5, 0)));
+                List.of(Claim.of(flight, "key", 1, 0), Claim.of(minute, "key", 5, 0), Claim.of(day, "key", 5, 0)));
         call.settle(3);
         assertThat(minute.peek("key", 1, 0).remaining()).isEqualTo(7);
         assertThat(day.peek("key", 1, 0).remaining()).isEqualTo(97);
@@ -81,7 +81,7 @@ class AllOfTest {
                 long maxWait = random.nextInt(3) == 0 ? random.nextInt(1_000_000_000) : 0;
                 List<Decision> before = tell(members);
                 Reservation all = AllOf.reserve(members.stream()
-                        .map(member -> new Claim(member, "key", permits, maxWait))
+                        .map(member -> Claim.of(member, "key", permits, maxWait))
                         .toList());
                 String where = "seed " + seed + ", call " + call;
                 if (all.isRefused()) {
@@ -103,7 +103,7 @@ class AllOfTest {
         List<RateLimiter> members = members(ticker);
         List<Decision> before = tell(members);
         Reservation all = AllOf.reserve(
-                members.stream().map(member -> new Claim(member, "key", 1, 0)).toList());
+                members.stream().map(member -> Claim.of(member, "key", 1, 0)).toList());
         assertThat(all.isRefused()).isFalse();
         assertThat(tell(members)).isNotEqualTo(before);
         all.cancel();
@@ -119,7 +119,7 @@ class AllOfTest {
         RateLimiter narrow = new InMemoryRateLimiter(
                 Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/s").build(), ticker, 1);
         assertThat(narrow.tryAcquire(null, 1)).isTrue();
-        Reservation all = AllOf.reserve(List.of(new Claim(wide, null, 1, 0), new Claim(narrow, null, 1, 0)));
+        Reservation all = AllOf.reserve(List.of(Claim.of(wide, null, 1, 0), Claim.of(narrow, null, 1, 0)));
         assertThat(all.isRefused()).isTrue();
         assertThat(all.decision().limit()).isEqualTo("narrow");
         assertThat(all.decision().retryAfter()).isEqualTo(Duration.ofSeconds(1));
@@ -133,8 +133,7 @@ class AllOfTest {
                 Limit.of("fast", Algorithm.LEAKY_BUCKET).rate("10/s").build(), ticker, 1);
         RateLimiter slow = new InMemoryRateLimiter(
                 Limit.of("slow", Algorithm.LEAKY_BUCKET).rate("2/s").burst(4).build(), ticker, 1);
-        List<Claim> claims =
-                List.of(new Claim(fast, null, 1, Long.MAX_VALUE), new Claim(slow, null, 1, Long.MAX_VALUE));
+        List<Claim> claims = List.of(Claim.of(fast, null, 1, Long.MAX_VALUE), Claim.of(slow, null, 1, Long.MAX_VALUE));
         assertThat(AllOf.reserve(claims).await()).isTrue();
         Reservation second = AllOf.reserve(claims);
         assertThat(second.waitNanos()).isEqualTo(500_000_000);
@@ -151,7 +150,7 @@ class AllOfTest {
                 Limit.of("other", Algorithm.SLIDING_LOG).rate("3/s").build(), ticker, 1);
         // Each claim alone would be admitted; together they ask for more than there is.
         Reservation all = AllOf.reserve(
-                List.of(new Claim(other, null, 1, 0), new Claim(limiter, null, 2, 0), new Claim(limiter, null, 2, 0)));
+                List.of(Claim.of(other, null, 1, 0), Claim.of(limiter, null, 2, 0), Claim.of(limiter, null, 2, 0)));
         assertThat(all.isRefused()).isTrue();
         assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(3);
         assertThat(other.peek(null, 1, 0).remaining()).isEqualTo(3);
@@ -173,7 +172,7 @@ class AllOfTest {
 
     private static List<Claim> claims(RateLimiter... limiters) {
         return Stream.of(limiters)
-                .map(limiter -> new Claim(limiter, "key", 1, HOUR))
+                .map(limiter -> Claim.of(limiter, "key", 1, HOUR))
                 .toList();
     }
 
@@ -242,7 +241,7 @@ class AllOfTest {
                 .burst(100)
                 .maxWaiting(1));
         crowded.tryAcquire("key", 1);
-        List<Claim> claims = List.of(new Claim(flights, "key", 1, HOUR), new Claim(crowded, "key", 1, HOUR));
+        List<Claim> claims = List.of(Claim.of(flights, "key", 1, HOUR), Claim.of(crowded, "key", 1, HOUR));
         Reservation first = AllOf.reserve(claims);
         Reservation second = AllOf.reserve(claims);
         assertThat(first.awaitAsync()).isNotDone();
@@ -265,7 +264,7 @@ class AllOfTest {
     @Test
     void aRefusedCallNeitherWaitsNorHoldsAnything() throws InterruptedException {
         slow.tryAcquire("key", 1);
-        Reservation refused = AllOf.reserve(List.of(new Claim(flights, "key", 1, 0), new Claim(slow, "key", 1, 0)));
+        Reservation refused = AllOf.reserve(List.of(Claim.of(flights, "key", 1, 0), Claim.of(slow, "key", 1, 0)));
         assertThat(refused.isRefused()).isTrue();
         assertThat(refused.mayWait()).isFalse();
         assertThat(refused.waitNanos()).isZero();
@@ -284,7 +283,7 @@ class AllOfTest {
         assertThat(AllOf.members(all)).hasSize(3);
         assertThat(flights.peek("key", 1, 0).remaining()).isOne();
         Reservation refused = AllOf.reserveAsync(List.of(
-                        new Claim(flights, "key", 1, 0), new Claim(fast, "key", 1, HOUR), new Claim(slow, "key", 1, 0)))
+                        Claim.of(flights, "key", 1, 0), Claim.of(fast, "key", 1, HOUR), Claim.of(slow, "key", 1, 0)))
                 .toCompletableFuture()
                 .join();
         assertThat(refused.isRefused()).isTrue();
@@ -306,12 +305,12 @@ class AllOfTest {
                     }
                     return method.invoke(fast, arguments);
                 });
-        List<Claim> claims = List.of(new Claim(flights, "key", 1, 0), new Claim(failing, "key", 1, 0));
+        List<Claim> claims = List.of(Claim.of(flights, "key", 1, 0), Claim.of(failing, "key", 1, 0));
         assertThatThrownBy(() -> AllOf.reserve(claims)).hasMessage("away");
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
         assertThat(AllOf.reserveAsync(claims)).isCompletedExceptionally();
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
-        List<Claim> wrong = List.of(new Claim(flights, "key", 1, 0), new Claim(fast, "key", 0, 0));
+        List<Claim> wrong = List.of(Claim.of(flights, "key", 1, 0), Claim.of(fast, "key", 0, 0));
         assertThat(AllOf.reserveAsync(wrong)).isCompletedExceptionally();
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
     }
@@ -389,7 +388,7 @@ class AllOfTest {
         Joint two = new Joint(slow, far, answer, sent);
         RateLimiter once = limiter(Limit.of("once", Algorithm.TOKEN_BUCKET).rate("1/h"));
         List<Claim> claims = claims(one, flights, two, once).stream()
-                .map(claim -> new Claim(claim.limiter(), "key", 1, 0))
+                .map(claim -> Claim.of(claim.limiter(), "key", 1, 0))
                 .toList();
         for (Function<List<Claim>, Reservation> reserve : BOTH) {
             answer.clear();

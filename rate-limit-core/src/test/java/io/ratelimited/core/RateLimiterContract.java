@@ -605,7 +605,7 @@ public abstract class RateLimiterContract {
                 limiter(Limit.of("wide", Algorithm.SLIDING_LOG).rate("10/s").build());
         RateLimiter narrow = limiter(
                 Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/s").burst(3).build());
-        List<Claim> claims = List.of(new Claim(wide, "k", 1, 0), new Claim(narrow, "k", 1, 0));
+        List<Claim> claims = List.of(Claim.of(wide, "k", 1, 0), Claim.of(narrow, "k", 1, 0));
         for (int i = 0; i < 3; i++) {
             assertThat(AllOf.reserve(claims).isRefused()).isFalse();
         }
@@ -635,7 +635,7 @@ public abstract class RateLimiterContract {
         RateLimiter limiter =
                 limiter(Limit.of("keys", Algorithm.TOKEN_BUCKET).rate("1/h").build());
         limiter.reserve("spent", 1, 0);
-        List<Claim> claims = List.of(new Claim(limiter, "free", 1, 0), new Claim(limiter, "spent", 1, 0));
+        List<Claim> claims = List.of(Claim.of(limiter, "free", 1, 0), Claim.of(limiter, "spent", 1, 0));
         for (int i = 0; i < 2; i++) {
             assertThat(AllOf.refusedClaim(AllOf.reserve(claims))).isEqualTo(1);
         }

@@ -183,7 +183,7 @@ class NodeClocksTest {
         for (int step = 0; step < STEPS; step++) {
             randomly();
             int node = random.nextInt(2);
-            List<Claim> claims = List.of(new Claim(buckets.get(node), "k", 1, 0), new Claim(logs.get(node), "k", 1, 0));
+            List<Claim> claims = List.of(Claim.of(buckets.get(node), "k", 1, 0), Claim.of(logs.get(node), "k", 1, 0));
             if (((JointRateLimiter) buckets.get(node)).reserveTogether(claims).size() == 2) {
                 dues.add(behind.nanos());
             }

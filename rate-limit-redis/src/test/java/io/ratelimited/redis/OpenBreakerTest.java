@@ -41,7 +41,7 @@ class OpenBreakerTest {
                     : Limit.of("limit-" + i, Algorithm.TOKEN_BUCKET)
                             .rate("1000/s")
                             .build();
-            claims.add(new Claim(far.limiter(limit), "caller", 1, 0));
+            claims.add(Claim.of(far.limiter(limit), "caller", 1, 0));
         }
         return claims;
     }

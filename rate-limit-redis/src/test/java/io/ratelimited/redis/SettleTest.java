@@ -188,7 +188,7 @@ class SettleTest {
         RateLimiter bucket = backend.limiter(slow(Algorithm.TOKEN_BUCKET), RedisLimitOptions.DEFAULTS);
         RateLimiter log = backend.limiter(
                 Limit.of("log", Algorithm.SLIDING_LOG).rate("20/3650d").build(), RedisLimitOptions.DEFAULTS);
-        AllOf.reserve(List.of(new Claim(bucket, "k", 4, 0), new Claim(log, "k", 2, 0)))
+        AllOf.reserve(List.of(Claim.of(bucket, "k", 4, 0), Claim.of(log, "k", 2, 0)))
                 .settle(3);
         assertThat(bucket.peek("k", 1, 0).remaining()).isEqualTo(7);
         assertThat(log.peek("k", 1, 0).remaining()).isEqualTo(17);

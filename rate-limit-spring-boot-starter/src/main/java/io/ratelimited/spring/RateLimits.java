@@ -12,7 +12,6 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Collection;
 import java.util.Collections;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
@@ -110,7 +109,7 @@ public final class RateLimits {
     public <T extends @Nullable Object> CompletableFuture<T> executeAsync(
             String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call) {
         if (!enabled) {
-            return AsyncCalls.call(enforcer, List.of(), null, call::get);
+            return AsyncCalls.call(enforcer, LimitRequest.NONE, null, call::get);
         }
         return AsyncCalls.call(enforcer, limitRequests(name, key, 1), currentRequest(), call::get);
     }
@@ -142,9 +141,9 @@ public final class RateLimits {
                 : CompletableFuture.completedFuture(new ReservedPermits(null));
     }
 
-    private List<LimitRequest> limitRequests(String name, @Nullable Object key, long permits) {
+    private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
         ConfiguredLimit limit = registry.get(name);
-        return List.of(new LimitRequest(limit, limit.limiter(), key, permits, false, null, null));
+        return new LimitRequest[] {new LimitRequest(limit, limit.limiter(), key, permits, false, null, null)};
     }
 
     private @Nullable CurrentRequest currentRequest() {

@@ -14,24 +14,28 @@ import org.aspectj.lang.annotation.Aspect;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
+import org.springframework.stereotype.Component;
 
 /**
  * What a call allocates beyond an aspect that only proceeds, in the same proxy style. In a process of
  * its own: what other tests have called decides what the compiler does.
  */
-final class AllocationTest {
+public final class AllocationTest {
 
     private static final int CALLS = 20_000;
     private static final int ROUNDS = 20;
     private static final int PLAIN = 64;
     private static final int KEYED = 128;
-    private static final int CHARGED = 640;
+    private static final int BEAN = 256;
+    private static final int CHARGED = 400;
+    private static final int TWO = 256;
+    private static final int THREE = 384;
     /** The compiler may be late on a busy machine. */
     private static final int PATIENCE = 500;
 
     private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
 
-    private static final Class<?>[] BEANS = {Service.class, EmptyAspect.class};
+    private static final Class<?>[] BEANS = {Service.class, Tenants.class, EmptyAspect.class};
 
     @Test
     void admittedCallsAllocateLittle(@TempDir Path directory) throws Exception {
@@ -40,7 +44,10 @@ final class AllocationTest {
                 .collect(Collectors.toMap(fact -> fact[0], fact -> Integer.valueOf(fact[1])));
         assertThat(bytes.get("plain")).as("without a key, its signature only").isLessThanOrEqualTo(PLAIN);
         assertThat(bytes.get("keyed")).isLessThanOrEqualTo(KEYED);
+        assertThat(bytes.get("bean")).isLessThanOrEqualTo(BEAN);
         assertThat(bytes.get("charged")).isLessThanOrEqualTo(CHARGED);
+        assertThat(bytes.get("two")).as("limits").isLessThanOrEqualTo(TWO);
+        assertThat(bytes.get("three")).as("limits").isLessThanOrEqualTo(THREE);
     }
 
     /** Prints the bytes that a call allocates beyond the floor. */
@@ -52,6 +59,12 @@ final class AllocationTest {
             System.out.println("plain " + Math.max(0, plain - floor));
             long keyed = bytesPerCall(() -> service.keyed("a"), PATIENCE, floor + KEYED);
             System.out.println("keyed " + Math.max(0, keyed - floor));
+            long bean = bytesPerCall(() -> service.byBean("a"), PATIENCE, floor + BEAN);
+            System.out.println("bean " + Math.max(0, bean - floor));
+            long two = bytesPerCall(() -> service.two("a"), PATIENCE, floor + TWO);
+            System.out.println("two " + Math.max(0, two - floor));
+            long three = bytesPerCall(() -> service.three("a"), PATIENCE, floor + THREE);
+            System.out.println("three " + Math.max(0, three - floor));
             long charged = bytesPerCall(() -> service.charged("a"), PATIENCE, floor + CHARGED);
             System.out.println("charged " + Math.max(0, charged - floor));
         }
@@ -82,6 +95,18 @@ final class AllocationTest {
         @RateLimited(rate = "1000000000/s", burst = 1_000_000_000, key = "#id")
         public void keyed(String id) {}
 
+        @RateLimited(rate = "1000000000/s", burst = 1_000_000_000, key = "@tenants.of(#id)")
+        public void byBean(String id) {}
+
+        @RateLimited(rate = "1000000000/s")
+        @RateLimited(rate = "500000000/s")
+        public void two(String id) {}
+
+        @RateLimited(rate = "1000000000/s")
+        @RateLimited(rate = "500000000/s")
+        @RateLimited(rate = "400000000/s")
+        public void three(String id) {}
+
         @RateLimited(
                 rate = "1000000000/s",
                 burst = 1_000_000_000,
@@ -89,6 +114,16 @@ final class AllocationTest {
                 permits = "2",
                 charge = "#error == null ? 1 : 0")
         public void charged(String id) {}
+    }
+
+    /** Names keys. Public, so that a call of it can be compiled. */
+    @Component("tenants")
+    public static class Tenants {
+
+        /** The tenant of a caller. */
+        public String of(String id) {
+            return id;
+        }
     }
 
     /** The floor. */

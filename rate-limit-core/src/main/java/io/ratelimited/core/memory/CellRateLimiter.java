@@ -1,11 +1,12 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.TwoStepRateLimiter;
 import io.ratelimited.core.WaitingRoom;
 import java.time.Duration;
 import java.util.stream.Stream;
@@ -15,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * Decides for every algorithm that counts over time. A limit without keys has its one cell in a field; the map for the
  * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
-public final class CellRateLimiter implements RateLimiter {
+public final class CellRateLimiter implements TwoStepRateLimiter {
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
@@ -87,6 +88,43 @@ public final class CellRateLimiter implements RateLimiter {
                 return reservation;
             }
         }
+    }
+
+    /** A cell that is moved or refuses is asked again, with all that {@link #peek} knows of late callers and changes. */
+    @Override
+    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        CellReservation asked = new CellReservation(this, key, permits);
+        CellParameters current = parameters;
+        boolean calendar = current.followsCalendar();
+        long shown = earlier instanceof CellReservation other && other.hasRead(clock.ticker(), calendar)
+                ? other.read()
+                : clock.read(calendar);
+        long read = clock.now(calendar, shown);
+        Cell cell = key == null ? single : cells().get(key, current, read);
+        long outcome = cell.parameters() == current
+                ? cell.peek(permits, read, waitingRoom.longestWait(maxWaitNanos))
+                : Cell.MOVED;
+        if (outcome >= 0) {
+            asked.asked(cell, shown);
+            return asked;
+        }
+        Decision decision = peek(key, permits, maxWaitNanos);
+        return decision.admitted() ? asked : AllOf.refused(decision, 0);
+    }
+
+    @Override
+    public Reservation take(Reservation asked, long maxWaitNanos) {
+        CellReservation reservation = (CellReservation) asked;
+        Cell cell = reservation.asked();
+        if (cell != null) {
+            long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
+            long outcome = cell.reserve(reservation.permits(), now, waitingRoom.longestWait(maxWaitNanos), reservation);
+            if (outcome >= 0) {
+                reservation.decided(cell, outcome);
+                return reservation;
+            }
+        }
+        return reserve(reservation.key(), reservation.permits(), maxWaitNanos);
     }
 
     @Override

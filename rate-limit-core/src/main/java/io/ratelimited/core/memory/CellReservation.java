@@ -7,6 +7,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /** A reservation of permits over time. It is the grant of its cell, too, so that a call allocates one object. */
@@ -18,14 +19,16 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     private static final AtomicIntegerFieldUpdater<CellReservation> ENDED =
             AtomicIntegerFieldUpdater.newUpdater(CellReservation.class, "ended");
+    private static final AtomicLongFieldUpdater<CellReservation> OUTCOME =
+            AtomicLongFieldUpdater.newUpdater(CellReservation.class, "outcome");
 
     private final CellRateLimiter limiter;
     private final @Nullable Object key;
 
     private @Nullable Cell cell;
     private volatile long outcome;
-    /** When the call may go: {@link Ticker#nanos}. */
-    private long deadline;
+    /** When the call may go: {@link Ticker#nanos}. While nothing is taken, what the clock of the cell showed. */
+    private long time;
     /** Whether {@link #cancel} or {@link #settle} has been called. */
     private volatile int ended;
 
@@ -35,11 +38,39 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
         this.key = key;
     }
 
-    /** Completes this reservation before its caller sees it. */
+    /** A cell would grant the permits. Nothing is taken, so this is not yet the reservation's cell, which could take back. */
+    void asked(Cell asked, long read) {
+        mark(asked);
+        time = read;
+    }
+
+    /** The cell that would grant the permits; null when there is none. */
+    @Nullable
+    Cell asked() {
+        return cell == null && more() instanceof Cell asked ? asked : null;
+    }
+
+    /** What the clock of the cell that was asked showed. */
+    long read() {
+        return time;
+    }
+
+    /** Whether {@link #read} is of a clock, so that it need not be read again at once. */
+    boolean hasRead(Ticker ticker, boolean calendar) {
+        Cell asked = asked();
+        return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
+    }
+
+    @Nullable
+    Object key() {
+        return key;
+    }
+
+    /** Completes this reservation before its caller sees it, so that the outcome needs no barrier. */
     void decided(Cell decider, long result) {
         cell = decider;
-        outcome = result;
-        deadline = result > 0 ? limiter.ticker().nanos() + result : 0;
+        OUTCOME.lazySet(this, result);
+        time = result > 0 ? limiter.ticker().nanos() + result : 0;
     }
 
     @Override
@@ -59,13 +90,13 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     @Override
     public boolean await() throws InterruptedException {
-        return outcome > 0 ? limiter.waitingRoom().await(deadline, this) : outcome == 0;
+        return outcome > 0 ? limiter.waitingRoom().await(time, this) : outcome == 0;
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         return outcome > 0
-                ? limiter.waitingRoom().awaitAsync(deadline, this)
+                ? limiter.waitingRoom().awaitAsync(time, this)
                 : CompletableFuture.completedFuture(outcome == 0);
     }
 

@@ -7,8 +7,7 @@ class Grant {
 
     private final long permits;
     private long mark;
-    private @Nullable Object before;
-    private @Nullable Object after;
+    private @Nullable Object more;
 
     Grant(long permits) {
         this.permits = permits;
@@ -27,17 +26,12 @@ class Grant {
         mark = value;
     }
 
-    /** The states of the cell around this grant. */
-    final void mark(Object stateBefore, Object stateAfter) {
-        before = stateBefore;
-        after = stateAfter;
+    /** What else the cell needs to take the permits back. */
+    final void mark(Object value) {
+        more = value;
     }
 
-    final @Nullable Object before() {
-        return before;
-    }
-
-    final @Nullable Object after() {
-        return after;
+    final @Nullable Object more() {
+        return more;
     }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.core.memory;
 
+import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -10,9 +11,12 @@ abstract class GuardedCell extends Cell {
 
     private static final long NOT_COMPUTED = Long.MIN_VALUE;
 
+    private static final AtomicLongFieldUpdater<GuardedCell> ADMITTED =
+            AtomicLongFieldUpdater.newUpdater(GuardedCell.class, "admitted");
+
     /** When a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
     private volatile long opensAt = NOT_COMPUTED;
-    /** How many calls were admitted; written under the monitor. */
+    /** How many calls were admitted; written under the monitor, whose exit is the barrier. */
     private volatile long admitted;
     /** Guarded by this. */
     private boolean retired;
@@ -36,7 +40,7 @@ abstract class GuardedCell extends Cell {
         long outcome = decide(permits, now, maxWait, into);
         if (outcome >= 0) {
             changed();
-            admitted++;
+            count();
         } else if (permits == 1 && outcome > UNKNOWN) {
             opensAt = now + maxWait + ~outcome;
         }
@@ -74,8 +78,12 @@ abstract class GuardedCell extends Cell {
         }
         add(permits, now);
         changed();
-        admitted++;
+        count();
         return true;
+    }
+
+    private void count() {
+        ADMITTED.lazySet(this, admitted + 1);
     }
 
     @Override

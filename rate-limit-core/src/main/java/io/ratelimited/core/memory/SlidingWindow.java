@@ -15,13 +15,23 @@ final class SlidingWindow extends GuardedCell {
     private final long[] taken;
     /** The last slot anyone has a permit in, counted from the base of the parameters. */
     private long head;
+    /** When its slot begins, and its place in {@link #taken}: neither is divided for again within a slot. */
+    private long headStart;
+
+    private int headIndex;
     /** Sum of {@link #taken}. */
     private long total;
 
     private SlidingWindow(Parameters parameters, long head) {
         this.parameters = parameters;
         this.taken = new long[parameters.limit().slots() + 1];
-        this.head = head;
+        moveTo(head);
+    }
+
+    private void moveTo(long slot) {
+        head = slot;
+        headStart = parameters.start(slot);
+        headIndex = index(slot);
     }
 
     @Override
@@ -31,6 +41,15 @@ final class SlidingWindow extends GuardedCell {
 
     @Override
     long decide(long permits, long now, long maxWait, @Nullable Grant into) {
+        long since = now - headStart;
+        if (since >= 0 && since < parameters.slotNanos && permits <= parameters.permits - total) {
+            taken[headIndex] += permits;
+            total += permits;
+            if (into != null) {
+                into.mark(head);
+            }
+            return 0;
+        }
         long slot = slotFor(permits, now);
         long wait = wait(slot, permits, now, maxWait);
         if (wait >= 0) {
@@ -81,7 +100,9 @@ final class SlidingWindow extends GuardedCell {
             total -= taken[index(next)];
             taken[index(next)] = 0;
         }
-        head = Math.max(head, slot);
+        if (slot > head) {
+            moveTo(slot);
+        }
     }
 
     /** The permits are given back while their slot is remembered: each later call was admitted while they counted. */

@@ -51,7 +51,17 @@ final class SteadyClock {
 
     /** The wall-clock time or the monotonic time. */
     long now(boolean calendar) {
-        return calendar ? calendar() : nanos();
+        return now(calendar, read(calendar));
+    }
+
+    /** What the wall clock or the monotonic clock shows; it may have stepped back. */
+    long read(boolean calendar) {
+        return calendar ? ticker.epochNanos() : ticker == SYSTEM ? SYSTEM.nanos() : ticker.nanos();
+    }
+
+    /** The time for what was {@link #read} a moment ago. */
+    long now(boolean calendar, long read) {
+        return calendar ? calendar(read) : nanos(read);
     }
 
     /** The newest time that another caller may have read. */
@@ -59,8 +69,7 @@ final class SteadyClock {
         return calendar ? (long) LATEST_OF_CALENDAR.getVolatile(this) : (long) LATEST.getVolatile(this) + grain;
     }
 
-    private long nanos() {
-        long now = ticker == SYSTEM ? SYSTEM.nanos() : ticker.nanos();
+    private long nanos(long now) {
         long ahead = now - latest;
         if (ahead > grain) {
             return record(LATEST, now);
@@ -68,8 +77,7 @@ final class SteadyClock {
         return ahead < 0 ? now - ahead : now;
     }
 
-    private long calendar() {
-        long now = ticker.epochNanos();
+    private long calendar(long now) {
         long ahead = now - latestOfCalendar;
         if (ahead > 0) {
             return record(LATEST_OF_CALENDAR, now);

@@ -28,8 +28,12 @@ final class WarmUp extends GuardedCell {
         this.fraction = fraction;
     }
 
-    /** The state at one time, for a cancellation. */
-    private record State(double stored, long next, double fraction) {}
+    /** The state at one time, for a cancellation, and the one before it. */
+    private record State(
+            double stored,
+            long next,
+            double fraction,
+            @Nullable State before) {}
 
     @Override
     Parameters parameters() {
@@ -46,9 +50,9 @@ final class WarmUp extends GuardedCell {
         if (into == null) {
             spend(permits);
         } else {
-            State before = state();
+            State before = state(null);
             spend(permits);
-            into.mark(before, state());
+            into.mark(state(before));
         }
         return wait;
     }
@@ -73,8 +77,8 @@ final class WarmUp extends GuardedCell {
         fraction = cost - whole;
     }
 
-    private State state() {
-        return new State(stored, next, fraction);
+    private State state(@Nullable State before) {
+        return new State(stored, next, fraction, before);
     }
 
     private boolean isAt(State state) {
@@ -104,7 +108,8 @@ final class WarmUp extends GuardedCell {
     /** The last grant is undone exactly; for others, later times stand and nothing is given back. */
     @Override
     void undo(Grant grant, long permits) {
-        if (grant.after() instanceof State after && isAt(after) && grant.before() instanceof State before) {
+        State before = grant.more() instanceof State after && isAt(after) ? after.before : null;
+        if (before != null) {
             stored = before.stored;
             next = before.next;
             fraction = before.fraction;

@@ -335,7 +335,7 @@ class RepliesTest {
             before = leased.reserve("k", 1, 0).decision();
         }
         assertThat(before.source()).isEqualTo(Source.LEASE);
-        assertThat(AllOf.reserve(List.of(new Claim(leased, "k", 1, 0), new Claim(other, "k", 1, 0)))
+        assertThat(AllOf.reserve(List.of(Claim.of(leased, "k", 1, 0), Claim.of(other, "k", 1, 0)))
                         .isRefused())
                 .isFalse();
         assertThat(leased.reserve("k", 1, 0).decision().remaining()).isEqualTo(before.remaining() - 1);

@@ -323,7 +323,7 @@ class ScriptsTest {
         spent.tryAcquire("k", 1);
         ticker.advance(Duration.ofSeconds(2));
         changed.update(limit(Algorithm.SLIDING_LOG));
-        Decision decision = AllOf.reserve(List.of(new Claim(changed, "k", 1, 0), new Claim(spent, "k", 1, 0)))
+        Decision decision = AllOf.reserve(List.of(Claim.of(changed, "k", 1, 0), Claim.of(spent, "k", 1, 0)))
                 .decision();
         assertThat(decision.source()).isEqualTo(Source.REDIS);
         assertThat(decision.limit()).isEqualTo("spent");

@@ -61,8 +61,8 @@ final class Callers {
         calls.add(call);
         CompletionStage<Reservation> asked = step.kind() == Kind.CALL_OF_TWO
                 ? AllOf.reserveAsync(List.of(
-                        new Claim(node.limiter(), key(step), permits, maxWait),
-                        new Claim(node.other(), key(step), permits, maxWait)))
+                        Claim.of(node.limiter(), key(step), permits, maxWait),
+                        Claim.of(node.other(), key(step), permits, maxWait)))
                 : (step.kind() == Kind.CALL_OF_LEDGER ? node.ledger() : node.limiter())
                         .reserveAsync(key(step), permits, maxWait);
         asked.whenComplete((reservation, failure) -> {

@@ -10,7 +10,6 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
 import java.lang.reflect.Method;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -27,6 +26,9 @@ public final class LimitedMethod {
     private final Method method;
     private final List<LimitUse> limits;
     private final @Nullable LimitUse only;
+    /** The requests of every call, if they are the same; null if they depend on the call. */
+    private final LimitRequest @Nullable [] plain;
+
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
     private final Kind kind;
@@ -48,6 +50,9 @@ public final class LimitedMethod {
         this.method = method;
         this.limits = List.copyOf(limits);
         this.only = limits.size() == 1 ? limits.get(0) : null;
+        this.plain = limits.stream().allMatch(LimitUse::isSameForAll)
+                ? limits.stream().map(LimitUse::plainRequest).toArray(LimitRequest[]::new)
+                : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
         this.kind = kind;
@@ -104,13 +109,13 @@ public final class LimitedMethod {
     /** A call that blocks its thread until it ends. */
     private @Nullable Object invokeBlocking(LimitedInvocation call) throws Throwable {
         CurrentRequest current = currentRequest();
-        List<LimitRequest> requests = requests(call, current);
-        if (requests.isEmpty()) {
+        LimitRequest[] requests = requests(call, current);
+        if (requests.length == 0) {
             return call.proceed();
         }
         @Nullable Admission admission;
         try {
-            boolean admitted = current == null && requests.size() == 1 && isAdmittedAtOnce(requests.get(0));
+            boolean admitted = current == null && requests.length == 1 && isAdmittedAtOnce(requests[0]);
             admission = admitted ? null : enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
             return refused(call, isUnattended(), refusal);
@@ -144,11 +149,11 @@ public final class LimitedMethod {
         boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
         if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
             if (!enforcer.isUnobserved()) {
-                enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peek);
+                enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peekAtOnce);
             }
             return true;
         }
-        Decision refusal = request.peek();
+        Decision refusal = request.peekAtOnce();
         if (!refusal.admitted()) {
             throw enforcer.refused(request, refusal);
         }
@@ -160,24 +165,24 @@ public final class LimitedMethod {
         return enforcer.enterAsync(requests(call, current), current);
     }
 
-    private List<LimitRequest> requests(LimitedInvocation call, @Nullable CurrentRequest current) {
+    private LimitRequest[] requests(LimitedInvocation call, @Nullable CurrentRequest current) {
+        if (plain != null) {
+            return plain;
+        }
         Object target = call.target();
         @Nullable Object[] args = call.args();
         if (suspending) {
             args = Arrays.copyOf(args, args.length - 1);
         }
-        if (only != null) {
-            LimitRequest request = only.request(target, args, current);
-            return request == null ? List.of() : List.of(request);
-        }
-        List<LimitRequest> requests = new ArrayList<>(limits.size());
-        for (LimitUse limit : limits) {
-            LimitRequest request = limit.request(target, args, current);
+        LimitRequest[] requests = new LimitRequest[limits.size()];
+        int applying = 0;
+        for (int i = 0; i < requests.length; i++) {
+            LimitRequest request = limits.get(i).request(target, args, current);
             if (request != null) {
-                requests.add(request);
+                requests[applying++] = request;
             }
         }
-        return requests;
+        return applying == requests.length ? requests : Arrays.copyOf(requests, applying);
     }
 
     /** Whether Spring makes the present call, and nobody handles its refusal. Known only while the method is called. */

@@ -9,13 +9,14 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.function.ToLongFunction;
+import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -27,12 +28,16 @@ import org.jspecify.annotations.Nullable;
 public final class Admission {
 
     private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
+    private static final AtomicIntegerFieldUpdater<Admission> DECIDED_COST =
+            AtomicIntegerFieldUpdater.newUpdater(Admission.class, "decidedCost");
 
     private final LimitEnforcer enforcer;
-    private final List<LimitRequest> enforced = new ArrayList<>(2);
-    private final List<LimitRequest> shadows = new ArrayList<>(0);
-    /** The reservations of the shadow limits. */
-    private final List<Shadow> held = new ArrayList<>(0);
+    /** To limits that can refuse the call. */
+    private final LimitRequest[] enforced;
+    /** To limits that cannot; their reservations are {@link #held}. */
+    private List<LimitRequest> shadows = List.of();
+
+    private List<Shadow> held = List.of();
 
     private final @Nullable CurrentRequest current;
     /** The reservations of the limits that can refuse the call. */
@@ -42,25 +47,40 @@ public final class Admission {
     private boolean waits;
     /** Whether what the call has cost is charged by expressions. */
     private boolean charges;
-    /** Whether the call has been charged or cancelled; guarded by this. */
-    private boolean decidedCost;
+    /** 1 when the call has been charged or cancelled. */
+    private volatile int decidedCost;
 
     /** A request to a limit that does not refuse, and what it reserved. */
     private record Shadow(LimitRequest request, Reservation reservation) {}
 
-    Admission(LimitEnforcer enforcer, List<LimitRequest> requests, @Nullable CurrentRequest current) {
+    Admission(LimitEnforcer enforcer, LimitRequest[] requests, @Nullable CurrentRequest current) {
         this.enforcer = enforcer;
         this.current = current;
+        LimitRequest[] refusing = requests;
+        int count = 0;
         for (LimitRequest request : requests) {
-            (request.limit().policy() == Policy.SHADOW ? shadows : enforced).add(request);
+            // Read once: it may change.
+            Policy policy = request.limit().policy();
+            if (policy == Policy.SHADOW) {
+                if (refusing == requests) {
+                    refusing = requests.clone();
+                    shadows = new ArrayList<>(requests.length);
+                }
+                shadows.add(request);
+            } else if (refusing == requests) {
+                count++;
+            } else {
+                refusing[count++] = request;
+            }
+            waits |= policy == Policy.WAIT;
             charges |= request.charge() != null;
             followsResult |= charges || request.limit().countsInFlight();
-            waits |= request.limit().policy() == Policy.WAIT;
         }
+        this.enforced = refusing == requests ? requests : Arrays.copyOf(refusing, count);
     }
 
     /** The requests to limits that can refuse the call. */
-    List<LimitRequest> enforced() {
+    LimitRequest[] enforced() {
         return enforced;
     }
 
@@ -75,29 +95,29 @@ public final class Admission {
 
     /** Refuses a call without a key if a limit denies such calls. */
     void requireKeys() {
-        for (int i = 0; i < enforced.size(); i++) {
-            if (enforced.get(i).denied()) {
-                throw refused(i, enforced.get(i).denial());
+        for (int i = 0; i < enforced.length; i++) {
+            if (enforced[i].denied()) {
+                throw refused(i, enforced[i].denial());
             }
         }
     }
 
-    List<Claim> claims(boolean maySleep) {
-        List<Claim> claims = new ArrayList<>(enforced.size());
-        for (LimitRequest request : enforced) {
-            claims.add(maySleep ? request.claim() : request.claimAtOnce());
-        }
-        return claims;
+    Claim[] claims(boolean maySleep) {
+        return maySleep
+                ? enforced
+                : Stream.of(enforced).map(LimitRequest::atOnce).toArray(Claim[]::new);
     }
 
     void admitted(Reservation taken, long waitedNanos) {
         reservation = taken;
-        List<Reservation> members = AllOf.members(taken);
-        for (int i = 0; i < members.size(); i++) {
-            Reservation member = members.get(i);
+        if (current == null && enforcer.isUnobserved()) {
+            return;
+        }
+        for (int i = 0; i < enforced.length; i++) {
+            Reservation member = AllOf.member(taken, i);
             boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
             report(
-                    enforced.get(i),
+                    enforced[i],
                     delayed ? Outcome.DELAYED : Outcome.ADMITTED,
                     delayed ? waitedNanos : 0,
                     member::decision);
@@ -110,11 +130,10 @@ public final class Admission {
         for (LimitRequest shadow : shadows) {
             reserved = shadow.denied()
                     ? reserved.whenComplete((admission, none) -> report(shadow, Outcome.SHADOWED, 0, shadow::denial))
-                    : reserved.thenCompose(admission -> reserving.apply(shadow.claim()))
-                            .handle((member, failure) -> {
-                                shadowed(shadow, member, failure);
-                                return this;
-                            });
+                    : reserved.thenCompose(admission -> reserving.apply(shadow)).handle((member, failure) -> {
+                        shadowed(shadow, member, failure);
+                        return this;
+                    });
         }
         return reserved;
     }
@@ -123,6 +142,9 @@ public final class Admission {
         if (member == null) {
             LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
             return;
+        }
+        if (held.isEmpty()) {
+            held = new ArrayList<>(shadows.size());
         }
         held.add(new Shadow(shadow, member));
         report(shadow, member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED, 0, member::decision);
@@ -134,8 +156,8 @@ public final class Admission {
 
     /** @param position of the request that was refused: one limit may be asked for several keys */
     private RateLimitExceededException refused(int position, Decision decision) {
-        for (int i = 0; i < enforced.size(); i++) {
-            LimitRequest request = enforced.get(i);
+        for (int i = 0; i < enforced.length; i++) {
+            LimitRequest request = enforced[i];
             if (i == position) {
                 report(request, Outcome.REJECTED, 0, () -> decision);
             } else if (current != null) {
@@ -178,14 +200,16 @@ public final class Admission {
     /** The call has ended: charges what it has cost, and calls in flight no longer count. */
     public void end(CallResult result) {
         if (charges && isFirst()) {
-            settle(request -> Objects.requireNonNull(request.charge()).permits(result));
+            settle(result, 0);
         }
         end();
     }
 
     /** The call has returned: it ends now, or with the stage or the response that its result is for. */
     public void endWith(@Nullable Object result, @Nullable Throwable error) {
-        if (!followsResult || result == null || !endsLater(result)) {
+        if (!followsResult) {
+            end();
+        } else if (result == null || !endsLater(result)) {
             end(CallResult.of(result, error));
         }
     }
@@ -216,10 +240,9 @@ public final class Admission {
      * @throws UnsupportedOperationException when the limit counts calls in flight
      */
     public void settle(long permits) {
-        enforced.forEach(Admission::requireCountsOverTime);
-        shadows.forEach(Admission::requireCountsOverTime);
+        Stream.concat(Stream.of(enforced), shadows.stream()).forEach(Admission::requireCountsOverTime);
         if (isFirst()) {
-            settle(request -> permits);
+            settle(null, permits);
         }
     }
 
@@ -232,30 +255,34 @@ public final class Admission {
     }
 
     /** Whether nobody has charged or cancelled the call before. */
-    private synchronized boolean isFirst() {
-        boolean first = !decidedCost;
-        decidedCost = true;
-        return first;
+    private boolean isFirst() {
+        return decidedCost == 0 && DECIDED_COST.compareAndSet(this, 0, 1);
     }
 
-    private void settle(ToLongFunction<LimitRequest> cost) {
-        List<Reservation> members = reservation == null ? List.of() : AllOf.members(reservation);
-        for (int i = 0; i < members.size(); i++) {
-            settle(enforced.get(i), members.get(i), cost);
+    /**
+     * Charges each limit.
+     *
+     * @param result of the call, which the charge of each limit evaluates; null if all charge the same
+     * @param permits what all charge
+     */
+    private void settle(@Nullable CallResult result, long permits) {
+        for (int i = 0; reservation != null && i < enforced.length; i++) {
+            settle(enforced[i], AllOf.member(reservation, i), result, permits);
         }
         for (Shadow shadow : held) {
-            settle(shadow.request, shadow.reservation, cost);
+            settle(shadow.request, shadow.reservation, result, permits);
         }
     }
 
     /** A failure is reported and does not fail the call, which has been made. */
-    private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost) {
-        if (member.isRefused() || (charges && request.charge() == null)) {
+    private void settle(LimitRequest request, Reservation member, @Nullable CallResult result, long stated) {
+        Charge charge = request.charge();
+        if (member.isRefused() || (charges && charge == null)) {
             return;
         }
         long permits;
         try {
-            permits = cost.applyAsLong(request);
+            permits = result == null || charge == null ? stated : charge.permits(result);
             member.settle(permits);
         } catch (Throwable ex) {
             enforcer.chargeFailed(request, ex);

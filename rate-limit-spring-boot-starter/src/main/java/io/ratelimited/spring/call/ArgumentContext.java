@@ -22,21 +22,31 @@ import org.springframework.expression.TypedValue;
 final class ArgumentContext implements EvaluationContext {
 
     private final EvaluationContext shared;
-    /** Positions of the arguments by name. */
+    /** Positions of the arguments by name; below 0 those of the {@link CallResult result}. */
     private final Map<String, Integer> parameters;
 
+    private final BeanVariables beans;
     private final @Nullable Object[] args;
+    /** How the call has ended; null before. */
+    private final @Nullable CallResult result;
 
-    ArgumentContext(EvaluationContext shared, Map<String, Integer> parameters, @Nullable Object[] args) {
+    ArgumentContext(
+            EvaluationContext shared,
+            Map<String, Integer> parameters,
+            BeanVariables beans,
+            @Nullable Object[] args,
+            @Nullable CallResult result) {
         this.shared = shared;
         this.parameters = parameters;
+        this.beans = beans;
         this.args = args;
+        this.result = result;
     }
 
     @Override
     public @Nullable Object lookupVariable(String name) {
         Integer position = parameters.get(name);
-        return position == null ? null : args[position];
+        return position == null ? beans.get(name) : CallResult.variable(position, args, result);
     }
 
     @Override

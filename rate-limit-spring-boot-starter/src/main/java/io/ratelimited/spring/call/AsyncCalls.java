@@ -2,7 +2,6 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
@@ -23,7 +22,7 @@ public final class AsyncCalls {
     /** Calls a supplier under its limits; the call ends when its stage completes. */
     public static <T extends @Nullable Object> CompletableFuture<T> call(
             LimitEnforcer enforcer,
-            List<LimitRequest> requests,
+            LimitRequest[] requests,
             @Nullable CurrentRequest request,
             Callable<? extends @Nullable CompletionStage<T>> call) {
         try {

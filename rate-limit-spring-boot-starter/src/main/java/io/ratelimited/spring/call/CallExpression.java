@@ -2,9 +2,8 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.spring.CurrentRequest;
 import java.lang.reflect.Method;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.List;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -12,7 +11,6 @@ import java.util.TreeSet;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
-import org.springframework.context.expression.BeanFactoryResolver;
 import org.springframework.core.NativeDetector;
 import org.springframework.core.NestedExceptionUtils;
 import org.springframework.expression.ParseException;
@@ -28,6 +26,7 @@ import org.springframework.expression.spel.ast.MethodReference;
 import org.springframework.expression.spel.ast.Projection;
 import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
+import org.springframework.expression.spel.ast.StringLiteral;
 import org.springframework.expression.spel.ast.VariableReference;
 import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
@@ -47,8 +46,7 @@ public final class CallExpression {
 
     private static final Pattern PATH = Pattern.compile("#(\\w+)(?:\\.(\\w+(?:\\.\\w+)*))?");
     private static final Set<String> SELF = Set.of("root", "this");
-    /** The variables of a charge, which follow the parameters. */
-    private static final List<String> OF_RESULT = List.of("result", "error", "count");
+    private static final int NONE = -1;
 
     private static final Set<String> WORDS =
             Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
@@ -69,13 +67,19 @@ public final class CallExpression {
     private final ConfigurableBeanFactory beans;
     /** Positions of the arguments by the names they have in the expression. */
     private final Map<String, Integer> parameters;
-    /** The parameter that the expression starts from, or -1. */
+    /** The parameter that the expression starts from, or {@link #NONE}. */
     private final int parameter;
     /** The path that is read from the parameter; null for the parameter itself. Without a parameter, the whole expression. */
     private final @Nullable SpelExpression expression;
     /** Whether arguments have to be looked up by name. */
-    private final boolean readsParameters;
-    /** Knows beans, types and accessors; nothing of a call. */
+    private boolean readsVariables;
+    /** Whether the root is read. */
+    private boolean readsRoot;
+    /** Names of request headers that are written in the expression. */
+    private final Set<String> headers = new HashSet<>();
+
+    private final BeanVariables beanVariables;
+    /** Knows types and accessors; nothing of a call. */
     private final StandardEvaluationContext shared;
 
     /**
@@ -106,12 +110,14 @@ public final class CallExpression {
         this.parameters = Map.copyOf(parameters);
         this.beans = beans;
         SpelExpression whole = parse(this.text);
-        this.readsParameters = check(whole.getAST(), true);
+        check(whole.getAST(), true);
+        this.beanVariables = new BeanVariables(this.text, whole.getAST(), beans);
+        this.readsVariables |= !beanVariables.isEmpty();
         var path = PATH.matcher(this.text);
         boolean plain = path.matches() && !SELF.contains(path.group(1));
-        this.parameter = plain ? parameters.getOrDefault(path.group(1), -1) : -1;
+        this.parameter = plain ? parameters.getOrDefault(path.group(1), NONE) : NONE;
         String rest = plain ? path.group(2) : null;
-        this.expression = parameter < 0 ? whole : rest == null ? null : parse(rest);
+        this.expression = parameter == NONE ? parse(beanVariables.text()) : rest == null ? null : parse(rest);
         this.shared = expression == null ? UNUSED : context(beans);
     }
 
@@ -126,9 +132,7 @@ public final class CallExpression {
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
         Map<String, Integer> variables = new HashMap<>(parameters);
-        for (int i = 0; i < OF_RESULT.size(); i++) {
-            variables.put(OF_RESULT.get(i), method.getParameterCount() + i);
-        }
+        variables.putAll(CallResult.VARIABLES);
         return new CallExpression(attribute, text, method, variables, beans);
     }
 
@@ -139,7 +143,6 @@ public final class CallExpression {
 
     private static StandardEvaluationContext context(ConfigurableBeanFactory beans) {
         StandardEvaluationContext context = new StandardEvaluationContext();
-        context.setBeanResolver(new BeanFactoryResolver(beans));
         context.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
         return context;
     }
@@ -156,55 +159,62 @@ public final class CallExpression {
     }
 
     /**
-     * Checks the words of an expression.
+     * Checks the words of an expression, and notes what it reads.
      *
      * @param onRoot whether a bare word is read from the root, not from what stands before it
-     * @return whether it reads parameters
      */
-    private boolean check(SpelNode node, boolean onRoot) {
-        boolean reads = false;
-        if (node instanceof VariableReference) {
-            String variable = node.toStringAST().substring(1);
-            if (!SELF.contains(variable)) {
-                requireParameter(variable);
-                reads = true;
-            }
-        } else if (node instanceof FunctionReference) {
-            throw new IllegalArgumentException(
-                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
-        } else if (node instanceof BeanReference) {
-            String bean = node.toStringAST().replace("'", "");
-            if (!beans.containsBean(bean.startsWith("@") ? bean.substring(1) : bean)) {
-                throw new IllegalArgumentException("names the unknown bean " + bean + " in \"" + text + "\"");
-            }
-        } else if (onRoot && node instanceof PropertyOrFieldReference word) {
-            requireWord(word.getName(), words.contains(word.getName()));
-        } else if (onRoot && node instanceof MethodReference call) {
-            requireWord(call.getName() + "()", hasMethod(call.getName()));
-        }
-        boolean compound = node instanceof CompoundExpression;
+    private void check(SpelNode node, boolean onRoot) {
         boolean elsewhere = node instanceof InlineMap
                 || node instanceof Indexer
                 || node instanceof Projection
                 || node instanceof Selection;
+        readsRoot |= onRoot && elsewhere;
+        if (node instanceof VariableReference) {
+            String variable = node.toStringAST().substring(1);
+            if (SELF.contains(variable)) {
+                readsRoot = true;
+            } else {
+                requireParameter(variable);
+                readsVariables = true;
+            }
+        } else if (node instanceof FunctionReference) {
+            throw new IllegalArgumentException(
+                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
+        } else if (node instanceof BeanReference reference) {
+            if (!beans.containsBean(BeanVariables.name(reference))) {
+                throw new IllegalArgumentException(
+                        "names the unknown bean " + reference.toStringAST().replace("'", "") + " in \"" + text + "\"");
+            }
+        } else if (onRoot && node instanceof PropertyOrFieldReference word) {
+            requireWord(word.getName(), words.contains(word.getName()));
+            readsRoot = true;
+        } else if (onRoot && node instanceof MethodReference call) {
+            requireWord(call.getName() + "()", hasMethod(call.getName()));
+            readsRoot = true;
+            if (call.getName().equals("header")
+                    && call.getChildCount() == 1
+                    && call.getChild(0) instanceof StringLiteral name) {
+                headers.add(String.valueOf(name.getLiteralValue().getValue()));
+            }
+        }
+        boolean compound = node instanceof CompoundExpression;
         for (int i = 0; i < node.getChildCount(); i++) {
             SpelNode child = node.getChild(i);
             boolean afterDot = compound && i > 0;
             if (afterDot && child instanceof MethodReference) {
                 for (int j = 0; j < child.getChildCount(); j++) {
-                    reads |= check(child.getChild(j), onRoot);
+                    check(child.getChild(j), onRoot);
                 }
             } else {
-                reads |= check(child, onRoot && !elsewhere && !afterDot);
+                check(child, onRoot && !elsewhere && !afterDot);
             }
         }
-        return reads;
     }
 
     private void requireParameter(String variable) {
         if (!parameters.containsKey(variable)) {
-            boolean nameless =
-                    parameters.keySet().stream().allMatch(name -> name.matches("[ap]\\d+") || OF_RESULT.contains(name));
+            boolean nameless = parameters.keySet().stream()
+                    .allMatch(name -> name.matches("[ap]\\d+") || CallResult.VARIABLES.containsKey(name));
             throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
                     + "\"; there are " + names()
                     + (nameless && method.getParameterCount() > 0 ? " (compile with -parameters to use names)" : ""));
@@ -244,7 +254,7 @@ public final class CallExpression {
 
     /** The parameter that is the whole expression, or -1. */
     public int plainParameter() {
-        return expression == null ? parameter : -1;
+        return expression == null ? parameter : NONE;
     }
 
     /**
@@ -255,7 +265,7 @@ public final class CallExpression {
     @Nullable
     Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
         try {
-            return value(target, args, args, request);
+            return value(target, args, null, request);
         } catch (RuntimeException ex) {
             throw failure(ex, "; the call was not made");
         }
@@ -269,13 +279,8 @@ public final class CallExpression {
     @Nullable
     Object valueAtEnd(
             @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request, CallResult result) {
-        int count = method.getParameterCount();
-        @Nullable Object[] variables = Arrays.copyOf(args, count + OF_RESULT.size(), Object[].class);
-        variables[count] = result.value();
-        variables[count + 1] = result.error();
-        variables[count + 2] = result.count();
         try {
-            return value(target, args, variables, request);
+            return value(target, args, result, request);
         } catch (RuntimeException ex) {
             throw failure(ex, "");
         }
@@ -284,16 +289,23 @@ public final class CallExpression {
     private @Nullable Object value(
             @Nullable Object target,
             @Nullable Object[] args,
-            @Nullable Object[] variables,
+            @Nullable CallResult result,
             @Nullable CurrentRequest request) {
         if (expression == null) {
-            return variables[parameter];
+            return CallResult.variable(parameter, args, result);
         }
-        if (parameter >= 0) {
-            return expression.getValue(shared, variables[parameter]);
+        if (parameter != NONE) {
+            return expression.getValue(shared, CallResult.variable(parameter, args, result));
         }
-        CallRoot root = new CallRoot(method, target, args, request);
-        return expression.getValue(readsParameters ? new ArgumentContext(shared, parameters, variables) : shared, root);
+        CallRoot root = readsRoot ? new CallRoot(method, target, args, request) : null;
+        return expression.getValue(
+                readsVariables ? new ArgumentContext(shared, parameters, beanVariables, args, result) : shared, root);
+    }
+
+    /** The request as a charge needs it when the call has ended; null if it needs none. */
+    @Nullable
+    CurrentRequest captured(@Nullable CurrentRequest request) {
+        return readsRoot && request != null ? new CapturedRequest(request, this, headers) : null;
     }
 
     private IllegalStateException failure(RuntimeException cause, String consequence) {

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -12,6 +13,17 @@ import org.jspecify.annotations.Nullable;
  * @param count elements of a stream, else 1, or 0 after an error
  */
 public record CallResult(@Nullable Object value, @Nullable Throwable error, long count) {
+
+    /** Positions of the variables of a result, beside those of the arguments. */
+    static final Map<String, Integer> VARIABLES = Map.of("result", -2, "error", -3, "count", -4);
+
+    /** The variable at a position: an argument, or one of the {@link #VARIABLES}. */
+    static @Nullable Object variable(int position, @Nullable Object[] args, @Nullable CallResult result) {
+        if (position >= 0 || result == null) {
+            return args[position];
+        }
+        return position == -2 ? result.value : position == -3 ? result.error : (Object) result.count;
+    }
 
     /** The result of a call that is not a stream. */
     public static CallResult of(@Nullable Object value, @Nullable Throwable error) {

@@ -20,7 +20,7 @@ final class Charge {
      * @param expression the charge of a limit
      * @param target the called object
      * @param args the arguments of the call
-     * @param current the web request of the call
+     * @param current the web request of the call, of which only what is read now is known when the call has ended
      */
     Charge(
             CallExpression expression,
@@ -30,7 +30,7 @@ final class Charge {
         this.expression = expression;
         this.target = target;
         this.args = args;
-        this.current = current;
+        this.current = expression.captured(current);
     }
 
     /**

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
@@ -77,9 +78,9 @@ public final class LimitEnforcer {
      * @throws RateLimitExceededException when it is refused
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
-    public Admission enter(List<LimitRequest> requests, @Nullable CurrentRequest current) {
+    public Admission enter(LimitRequest[] requests, @Nullable CurrentRequest current) {
         Admission admission = new Admission(this, requests, current);
-        if (!admission.enforced().isEmpty()) {
+        if (admission.enforced().length > 0) {
             enter(admission);
         }
         if (admission.hasShadows()) {
@@ -115,7 +116,7 @@ public final class LimitEnforcer {
 
     private static CancellationException interrupted(Admission admission, InterruptedException cause) {
         CancellationException exception = new CancellationException("interrupted while waiting for rate limit '"
-                + admission.enforced().get(0).limit().name() + "'");
+                + admission.enforced()[0].limit().name() + "'");
         exception.initCause(cause);
         return exception;
     }
@@ -140,10 +141,10 @@ public final class LimitEnforcer {
      * {@link #enter} without blocking. The future fails with the exception. Cancelling it gives the permits back, even
      * after the call was admitted.
      */
-    public CompletableFuture<Admission> enterAsync(List<LimitRequest> requests, @Nullable CurrentRequest current) {
+    public CompletableFuture<Admission> enterAsync(LimitRequest[] requests, @Nullable CurrentRequest current) {
         Admission admission = new Admission(this, requests, current);
         CompletableFuture<Admission> entered = new CompletableFuture<>();
-        if (admission.enforced().isEmpty()) {
+        if (admission.enforced().length == 0) {
             letIn(admission, entered);
             return entered;
         }
@@ -200,11 +201,13 @@ public final class LimitEnforcer {
 
     /** Asks the shadow limits without blocking, then completes the future. */
     private static void letIn(Admission admission, CompletableFuture<Admission> entered) {
-        admission.reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(admitted -> {
-            if (!entered.complete(admitted)) {
-                admitted.cancel();
-            }
-        });
+        admission
+                .reserveShadows(claim -> AllOf.reserveAsync(new Claim[] {claim}))
+                .thenAccept(admitted -> {
+                    if (!entered.complete(admitted)) {
+                        admitted.cancel();
+                    }
+                });
     }
 
     /** Reports the refusal of a call outside a web request, and makes its exception. */
@@ -215,7 +218,7 @@ public final class LimitEnforcer {
 
     /** {@link #enterAsync} with another result. */
     public <T> CompletableFuture<T> enterAsync(
-            List<LimitRequest> requests, @Nullable CurrentRequest current, Function<Admission, ? extends T> result) {
+            LimitRequest[] requests, @Nullable CurrentRequest current, Function<Admission, ? extends T> result) {
         CompletableFuture<Admission> entered = enterAsync(requests, current);
         CompletableFuture<T> mapped = new CompletableFuture<>();
         entered.whenComplete((admission, refusal) -> {
@@ -246,9 +249,11 @@ public final class LimitEnforcer {
 
     /** Reports what a call has cost to the observers. */
     void settled(LimitRequest request, long charged) {
-        observe(
-                request.limit(),
-                observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
+        if (!observers.isEmpty()) {
+            observe(
+                    request.limit(),
+                    observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
+        }
     }
 
     /** Reports that a call stays charged with what it reserved: to the log once a minute and limit, and to the observers. */

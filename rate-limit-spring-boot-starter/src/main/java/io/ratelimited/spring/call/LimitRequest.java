@@ -25,10 +25,19 @@ public record LimitRequest(
         long permits,
         boolean denied,
         @Nullable String once,
-        @Nullable Charge charge) {
+        @Nullable Charge charge)
+        implements Claim {
 
-    /** The budget as it is now. */
-    public Decision peek() {
+    /** The requests of a call that no limit applies to. */
+    public static final LimitRequest[] NONE = {};
+
+    @Override
+    public long maxWaitNanos() {
+        return limit.maxWaitNanos();
+    }
+
+    /** The budget as it is now, for a call that does not wait. */
+    public Decision peekAtOnce() {
         return limiter.peek(key, permits, 0);
     }
 
@@ -37,12 +46,8 @@ public record LimitRequest(
         return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
     }
 
-    Claim claim() {
-        return new Claim(limiter, key, permits, limit.maxWaitNanos());
-    }
-
     /** The claim of a caller that must not wait. */
-    Claim claimAtOnce() {
-        return new Claim(limiter, key, permits, 0);
+    Claim atOnce() {
+        return Claim.of(limiter, key, permits, 0);
     }
 }

@@ -49,6 +49,7 @@ public final class LimitUse {
     private final @Nullable CallExpression tier;
     private final @Nullable CallExpression charge;
     private final @Nullable String once;
+    private final LimitRequest plainRequest;
     private final Supplier<Decision> plainDecision;
 
     private LimitUse(
@@ -68,7 +69,8 @@ public final class LimitUse {
         this.tier = tier;
         this.charge = charge;
         this.once = once;
-        this.plainDecision = () -> limit.limiter().peek(null, fixedPermits, 0);
+        this.plainRequest = new LimitRequest(limit, limit.limiter(), null, fixedPermits, false, once, null);
+        this.plainDecision = plainRequest::peekAtOnce;
     }
 
     /**
@@ -112,6 +114,16 @@ public final class LimitUse {
     /** Whether the limit has no expressions. */
     public boolean isPlain() {
         return key == null && permits == null && when == null && tier == null && charge == null;
+    }
+
+    /** Whether every call makes the same request. */
+    public boolean isSameForAll() {
+        return isPlain() && once == null;
+    }
+
+    /** The request of a call to a limit without expressions; made once. */
+    public LimitRequest plainRequest() {
+        return plainRequest;
     }
 
     /** Whether what a call has cost is known only when it has ended. */

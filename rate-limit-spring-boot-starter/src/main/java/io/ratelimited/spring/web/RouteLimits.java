@@ -83,7 +83,7 @@ public final class RouteLimits {
         return enforcer.enterAsync(limitRequests(matching, request), request);
     }
 
-    private static List<LimitRequest> limitRequests(List<Route> matching, CurrentRequest request) {
+    private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {
         List<LimitRequest> limitRequests = new ArrayList<>();
         for (Route route : matching) {
             for (LimitUse limit : route.limits) {
@@ -93,7 +93,7 @@ public final class RouteLimits {
                 }
             }
         }
-        return limitRequests;
+        return limitRequests.toArray(LimitRequest.NONE);
     }
 
     /** Some requests, and the limits on them. Immutable, but for where it stands. */

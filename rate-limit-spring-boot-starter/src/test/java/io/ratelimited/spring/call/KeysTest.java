@@ -20,6 +20,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -28,7 +29,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.config.ObjectFactoryCreatingFactoryBean;
 import org.springframework.beans.factory.support.DefaultListableBeanFactory;
+import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** Whose budget a call uses, how much of it, and what becomes of a call for which that cannot be told. */
@@ -255,6 +258,61 @@ class KeysTest {
             }
             refused(() -> bean.typed("user 0"));
         });
+    }
+
+    /** Counts how many there are. */
+    public static final class Numbered {
+
+        private final int number;
+
+        Numbered(int number) {
+            this.number = number;
+        }
+
+        public int plus(int more) {
+            return number + more;
+        }
+
+        @Override
+        public String toString() {
+            return "number " + number;
+        }
+    }
+
+    /** Often enough for the expression to be compiled, which must change nothing. */
+    @Test
+    void ofTheBeansThatAnExpressionNamesOnlySingletonsAreKept() throws Exception {
+        DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+        AtomicInteger made = new AtomicInteger();
+        for (String scope : List.of("singleton", "prototype")) {
+            RootBeanDefinition bean =
+                    new RootBeanDefinition(Numbered.class, () -> new Numbered(made.getAndIncrement()));
+            bean.setScope(scope);
+            beans.registerBeanDefinition(scope, bean);
+        }
+        CallExpression expression = new CallExpression(
+                "key",
+                "'@singleton' + @singleton.plus(#key) + @ 'prototype'.plus( #key ) + @singleton",
+                Keyed.class.getMethod("plain", Object.class),
+                Map.of("key", 0),
+                beans);
+        for (int i = 1; i <= 1_000; i++) {
+            assertThat(expression.value(null, new Object[] {1000}, null))
+                    .isEqualTo("@singleton1000" + (1000 + i) + "number 0");
+        }
+        assertThat(made).hasValue(1_001);
+    }
+
+    @Test
+    void aFactoryOfABeanIsNamedWithAnAmpersand() throws Exception {
+        DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+        ObjectFactoryCreatingFactoryBean factory = new ObjectFactoryCreatingFactoryBean();
+        factory.setTargetBeanName("target");
+        factory.setBeanFactory(beans);
+        beans.registerSingleton("made", factory);
+        CallExpression expression = new CallExpression(
+                "key", "&made.singleton", Keyed.class.getMethod("plain", Object.class), Map.of(), beans);
+        assertThat(expression.value(null, new Object[] {1}, null)).isEqualTo(true);
     }
 
     @Test

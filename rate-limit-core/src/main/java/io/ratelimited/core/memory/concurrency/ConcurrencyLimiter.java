@@ -3,9 +3,9 @@ package io.ratelimited.core.memory.concurrency;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.TwoStepRateLimiter;
 import io.ratelimited.core.WaitingRoom;
 import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * Decides for calls in flight. A key has a cell only while it has a call in flight or waiting, so there are never more
  * cells than calls and nothing has to be evicted. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
-public final class ConcurrencyLimiter implements RateLimiter {
+public final class ConcurrencyLimiter implements TwoStepRateLimiter {
 
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
@@ -68,6 +68,20 @@ public final class ConcurrencyLimiter implements RateLimiter {
                 return call;
             }
         }
+    }
+
+    @Override
+    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        ConcurrencyCell cell = cell(key);
+        int outcome = cell.peek(permits, maxWaitNanos);
+        return new ConcurrencyReservation(
+                cell, permits, outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
+    }
+
+    @Override
+    public Reservation take(Reservation asked, long maxWaitNanos) {
+        ConcurrencyReservation call = (ConcurrencyReservation) asked;
+        return reserve(call.cell().key(), call.permits(), maxWaitNanos);
     }
 
     @Override

@@ -64,7 +64,13 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable String header(String name) {
-        return request.getHeader(name);
+        String value = request.getHeader(name);
+        // Asked afterwards: so the header was read while the request was this one.
+        if (state.over) {
+            throw new IllegalStateException(
+                    "the request has ended, and its header '" + name + "' is not known any more");
+        }
+        return value;
     }
 
     @Override
@@ -165,6 +171,8 @@ final class ServletCurrentRequest implements CurrentRequest {
         private List<Runnable> atEnd = List.of();
         private boolean followed;
         private boolean ended;
+        /** Whether the server may use the request object for another request: what waited for its end has run. */
+        private volatile boolean over;
 
         private static RequestState of(HttpServletRequest request) {
             if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
@@ -189,6 +197,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         private synchronized void begin() {
             followed = true;
             ended = false;
+            over = false;
         }
 
         private synchronized boolean isFollowed() {
@@ -214,7 +223,11 @@ final class ServletCurrentRequest implements CurrentRequest {
                 actions = atEnd;
                 atEnd = List.of();
             }
-            actions.forEach(Runnable::run);
+            try {
+                actions.forEach(Runnable::run);
+            } finally {
+                over = true;
+            }
         }
     }
 }

@@ -1,0 +1,26 @@
+package io.ratelimited.core;
+
+import org.jspecify.annotations.Nullable;
+
+/**
+ * A limiter that asks and takes in two steps, so that {@link AllOf} looks up the key and reads the clock once for both.
+ */
+public interface TwoStepRateLimiter extends RateLimiter {
+
+    /**
+     * The first step: decides as {@link #reserve} would, and takes nothing.
+     *
+     * @param earlier from the first step of another limit on the same call, whose reading of the clock may serve again; null
+     *     if there is none
+     * @return the refusal, or what {@link #take} needs; anything else may only be done with it when it is refused
+     */
+    Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
+
+    /**
+     * The second step.
+     *
+     * @param asked from the first step with the same arguments, not refused
+     * @return as {@link #reserve}; refused when another caller came between
+     */
+    Reservation take(Reservation asked, long maxWaitNanos);
+}
