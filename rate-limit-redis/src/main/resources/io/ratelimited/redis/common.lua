@@ -17,6 +17,7 @@
 -- call may go as soon as there is no debt; debt in permits, for which nothing is left.
 -- s.lazy: a refusal leaves the state as it was found, since what was spent leaves it no later than the refusal says. Where
 -- nodes with different windows take turns, it would else be spent anew at each turn and never leave.
+-- Not if the clock has stepped back: what is not written with the new time would stay until the clock has caught up.
 -- s.changed asks for the state to be saved even if the call is refused: after the clock has stepped back, which a
 -- failover can make it do, and which must not freeze a key until the clock has caught up.
 

@@ -144,7 +144,8 @@ function sliding_log.leave(key, meta)
   sl_read(s, redis.call('LINDEX', key, 0))
   local ahead = sl_ahead(s)
   if ahead == 0 then
-    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0, period = s.period }
+    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
+      period = not s.changed and s.period }
   end
   return { left = 0, of = 1, permit = 1, credit = false, debt = ahead }
 end

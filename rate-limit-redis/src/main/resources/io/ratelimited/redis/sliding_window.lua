@@ -187,7 +187,7 @@ function sliding_window.leave(key, meta)
   local here = floor(now / s.slot)
   if s.head <= here then
     return { left = sliding_window.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
-      period = s.slot * s.slots }
+      period = not s.changed and s.slot * s.slots }
   end
   -- Slots between now and those that are remembered held the permits of a window each time at the most.
   local debt = ceil(max(0, s.head - here - s.slots) / s.slots) * s.permits
