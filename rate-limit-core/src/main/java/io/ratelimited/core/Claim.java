@@ -20,6 +20,7 @@ public interface Claim {
 
     /** A claim of these values. */
     static Claim of(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) {
+        record Stated(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) implements Claim {}
         return new Stated(limiter, key, permits, maxWaitNanos);
     }
 
@@ -32,7 +33,4 @@ public interface Claim {
     default Decision peek() {
         return limiter().peek(key(), permits(), maxWaitNanos());
     }
-
-    /** Made by {@link #of}. */
-    record Stated(RateLimiter limiter, @Nullable Object key, long permits, long maxWaitNanos) implements Claim {}
 }

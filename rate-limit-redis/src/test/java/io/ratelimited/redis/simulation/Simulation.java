@@ -49,7 +49,7 @@ final class Simulation {
         }
         plan.steps().forEach(step -> world.at(step.at(), () -> happen(step)));
         snapshots();
-        long quiet = plan.steps().stream().mapToLong(Step::end).max().orElse(0);
+        long quiet = plan.steps().stream().mapToLong(this::end).max().orElse(0);
         world.runUntil(quiet + RECOVERY);
         recovered();
         rested();
@@ -72,6 +72,19 @@ final class Simulation {
         world.failures().forEach(failure -> violations.add("a task died: " + failure));
         log.failures().forEach(failure -> violations.add("a task failed: " + failure));
         return new Outcome(plan, violations, calls().size() + last.size(), commands(), worst);
+    }
+
+    /** When the calls of a step have ended. Those that a pause holds up begin when it is over, and run for as long. */
+    private long end(Step step) {
+        long end = step.end();
+        if (plan.limit().algorithm() == Algorithm.CONCURRENCY && !step.kind().isFault()) {
+            for (Step pause : plan.steps()) {
+                if (pause.kind() == Kind.PAUSE && pause.end() > step.at()) {
+                    end = Math.max(end, pause.end() + step.end() - step.at());
+                }
+            }
+        }
+        return end;
     }
 
     List<Call> calls() {

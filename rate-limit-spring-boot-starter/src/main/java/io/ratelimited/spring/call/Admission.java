@@ -110,7 +110,7 @@ public final class Admission {
 
     void admitted(Reservation taken, long waitedNanos) {
         reservation = taken;
-        if (current == null && enforcer.isUnobserved()) {
+        if (current == null && waitedNanos == 0 && enforcer.isUnobserved()) {
             return;
         }
         for (int i = 0; i < enforced.length; i++) {

@@ -1,5 +1,5 @@
 /**
- * What limits mean to clients, in the OpenAPI document that springdoc writes. Start reading at {@link
+ * Internal. What limits mean to clients, in the OpenAPI document that springdoc writes. Start reading at {@link
  * io.ratelimited.spring.openapi.LimitedOperations}. Nothing here is loaded without springdoc.
  */
 @NullMarked
