@@ -12,6 +12,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
@@ -366,6 +367,7 @@ class ScriptModelTest {
         private final long seed;
         private final Limit limit;
         private final RateLimiter model;
+        private final RedisBackend backend;
         private final RateLimiter redis;
         private final List<Reservation[]> taken = new ArrayList<>();
 
@@ -376,10 +378,20 @@ class ScriptModelTest {
             ticker.advance(Duration.ofDays(random.nextInt(300)));
             this.model = new InMemoryRateLimiter(limit, ticker, 10);
             servers.server().ask(commands -> commands.flushall());
-            this.redis = servers.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
+            this.backend = servers.backend(ticker);
+            this.redis = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
         }
 
+        /** Closed afterwards: a heartbeat of this schedule, at another time, would say when the cluster of the next one began. */
         private void go(int steps) {
+            try {
+                decide(steps);
+            } finally {
+                backend.close();
+            }
+        }
+
+        private void decide(int steps) {
             long period = limit.rate().period().toNanos() / 1000;
             for (int step = 0; step < steps; step++) {
                 String where = limit.name() + " seed " + seed + " step " + step;
