@@ -117,7 +117,7 @@ public final class PublicApi {
 
     static List<String> linesOf(Class<?> type) {
         List<String> members = new ArrayList<>();
-        for (Class<?> of = type; of == type || of != null && !isVisible(of); of = of.getSuperclass()) {
+        for (Class<?> of = type; of == type || (of != null && !isVisible(of)); of = of.getSuperclass()) {
             Stream.of(of.getDeclaredFields())
                     .filter(field -> isVisible(field, type))
                     .map(PublicApi::line)

@@ -25,7 +25,7 @@ public final class Fields extends LuaTable {
     private int find(LuaString name) {
         int mask = names.length - 1;
         int at = name.hashCode() & mask;
-        for (LuaString next = names[at]; next != null && next != name && !next.raweq(name); next = names[at]) {
+        for (LuaString next = names[at]; next != null && !next.raweq(name); next = names[at]) {
             at = (at + 1) & mask;
         }
         return at;

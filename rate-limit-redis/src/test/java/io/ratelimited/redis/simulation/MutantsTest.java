@@ -69,7 +69,7 @@ class MutantsTest {
         for (String entry : Pattern.compile("\n\n").splitAsStream(list).toList()) {
             List<String> lines = entry.strip().lines().toList();
             if (!lines.get(0).startsWith("#")) {
-                String[] place = lines.get(1).split(" ");
+                String[] place = lines.get(1).split(" ", -1);
                 all.add(new Mutant(
                         lines.get(0),
                         Path.of(place[0]),

@@ -10,7 +10,6 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
@@ -136,14 +135,16 @@ final class Simulations {
 
     /** A way to draw a plan by its seed. */
     enum Plans {
-        SMALL(Plan::small),
-        SETTLING(Plan::settling),
-        WIDE(WidePlan::of);
+        SMALL,
+        SETTLING,
+        WIDE;
 
-        private final LongFunction<Plan> plan;
-
-        Plans(LongFunction<Plan> plan) {
-            this.plan = plan;
+        Plan plan(long seed) {
+            return switch (this) {
+                case SMALL -> Plan.small(seed);
+                case SETTLING -> Plan.settling(seed);
+                case WIDE -> WidePlan.of(seed);
+            };
         }
     }
 
@@ -160,7 +161,7 @@ final class Simulations {
         return regressions
                 + run(LongStream.iterate(first, seed -> seed + 1)
                         .takeWhile(seed -> processorSeconds() < end)
-                        .mapToObj(Plans.valueOf(plans).plan));
+                        .mapToObj(Plans.valueOf(plans)::plan));
     }
 
     private static double processorSeconds() {

@@ -74,7 +74,7 @@ class ReflectionTest {
                 properties(redis).applyTo(context.getEnvironment());
                 initializer().initialize(context);
                 context.refresh();
-                System.out.println("refused " + (EveryKindApplication.callEverything(context)));
+                System.out.println("refused " + EveryKindApplication.callEverything(context));
             }
         });
     }
@@ -84,6 +84,7 @@ class ReflectionTest {
         try {
             return (ApplicationContextInitializer<GenericApplicationContext>)
                     Class.forName(EveryKindApplication.class.getName() + "__ApplicationContextInitializer")
+                            .asSubclass(ApplicationContextInitializer.class)
                             .getDeclaredConstructor()
                             .newInstance();
         } catch (ReflectiveOperationException ex) {
