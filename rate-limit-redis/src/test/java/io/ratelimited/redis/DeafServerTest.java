@@ -7,7 +7,9 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -35,6 +37,30 @@ class DeafServerTest {
         leaveUnanswered(far);
         until(() -> far.backend().health().state() == RedisHealth.State.UP, "back", Duration.ofSeconds(10));
         far.awaitRedis();
+    }
+
+    /** What runs keeps its place, though an attempt to connect hung for longer than a place is kept without news (30 s). */
+    @Test
+    @Tag("proof")
+    void callsInFlightKeepTheirPlacesWhileAnAttemptIsNeverAnswered() throws InterruptedException {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        RedisBackend near = REDIS.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
+        Limit limit = Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(2).build();
+        RateLimiter limiter = far.limiter(limit);
+        for (int i = 0; i < 2; i++) {
+            Reservation running = limiter.reserve("k", 1, 0);
+            assertThat(running.decision().source()).isEqualTo(Source.REDIS);
+            assertThat(running.isRefused()).isFalse();
+        }
+        leaveUnanswered(far);
+        RateLimiter other = near.limiter(limit, RedisLimitOptions.DEFAULTS);
+        long end = System.nanoTime() + Duration.ofSeconds(35).toNanos();
+        int givenAway = 0;
+        while (System.nanoTime() - end < 0) {
+            givenAway += other.reserve("k", 1, 0).isRefused() ? 0 : 1;
+            Thread.sleep(100);
+        }
+        assertThat(givenAway).isZero();
     }
 
     @Test

@@ -420,9 +420,11 @@ final class Judge {
                 .mapToLong(call -> call.settledAt - call.sentAt)
                 .max()
                 .orElse(0);
-        // A bucket that starts empty was empty when the first of the nodes began.
+        // A bucket that starts empty was empty when the first of the nodes began. A server that has lost that time is
+        // given a
+        // new one by the next heartbeat.
         boolean begins = limit.algorithm() == Algorithm.SMOOTH_BURSTY
-                && calls.get(0).node.isNew();
+                && (calls.get(0).node.isNew() || plan.has(Kind.RESTART_EMPTY) || plan.has(Kind.FAILOVER));
         // A redirection within a cluster takes longer than a call that ends at once.
         boolean again = limit.algorithm() == Algorithm.CONCURRENCY && plan.servers() > 1;
         // A node that was given the time before the clock stepped may begin its windows by that.

@@ -73,7 +73,7 @@ class MutantsTest {
                 all.add(new Mutant(
                         lines.get(0),
                         Path.of(place[0]),
-                        place.length == 1 ? "SMALL" : place[1],
+                        place.length == 1 ? "TINY" : place[1],
                         lines.get(2).substring(2),
                         lines.get(3).substring(2)));
             }

@@ -95,6 +95,35 @@ record Plan(
         return of(seed, overTime, SETTLED_CALLS, Kind.FLOOD_SETTLED);
     }
 
+    /**
+     * A tiny set-up: one or two nodes, one limit of a few permits, two to five calls in 0.3 s, and up to two faults. So many
+     * can be run that few steps meet in every order.
+     */
+    static Plan tiny(long seed) {
+        SplittableRandom random = new SplittableRandom(seed);
+        Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
+        int nodes = 1 + random.nextInt(2);
+        List<Step> steps = new ArrayList<>();
+        for (int calls = 2 + random.nextInt(4); calls > 0; calls--) {
+            steps.add(call(algorithm, CALLS, nodes, 100 * MILLI + random.nextLong(300 * MILLI), random));
+        }
+        for (int faults = random.nextInt(3); faults > 0; faults--) {
+            steps.add(fault(nodes, 100 * MILLI + random.nextLong(300 * MILLI), random));
+        }
+        steps.sort(Comparator.comparingLong(Step::at));
+        return new Plan(
+                seed,
+                nodes,
+                1,
+                limit(algorithm, 2, random),
+                limit(algorithm, 2, random),
+                ON_FAILURE.get(random.nextInt(ON_FAILURE.size())),
+                0,
+                nodes,
+                400_000,
+                List.copyOf(steps));
+    }
+
     private static Plan of(long seed, List<Algorithm> algorithms, List<Kind> kinds, Kind flood) {
         SplittableRandom random = new SplittableRandom(seed);
         boolean hot = random.nextInt(10) == 0;
@@ -142,14 +171,19 @@ record Plan(
     }
 
     static Limit limit(Algorithm algorithm, SplittableRandom random) {
+        return limit(algorithm, 5, random);
+    }
+
+    /** @param size of the limit: so many places, or twice as many permits, at most */
+    private static Limit limit(Algorithm algorithm, int size, SplittableRandom random) {
         Limit.Builder limit = Limit.of("limit", algorithm);
-        long permits = 2L + random.nextInt(10);
+        long permits = 2L + random.nextInt(2 * size);
         switch (algorithm) {
-            case CONCURRENCY -> limit.maxConcurrent(1 + random.nextInt(5));
+            case CONCURRENCY -> limit.maxConcurrent(1 + random.nextInt(size));
             case WARM_UP -> limit.rate(10 * permits + "/s").warmup(Duration.ofMillis(100 + random.nextInt(400)));
             case TOKEN_BUCKET, GCRA, LEAKY_BUCKET, SMOOTH_BURSTY ->
                 limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "100ms" : "500ms"))
-                        .burst(1 + random.nextInt(9));
+                        .burst(1 + random.nextInt(2 * size - 1));
             default -> limit.rate(permits + "/" + (random.nextInt(3) > 0 ? "200ms" : "800ms"));
         }
         return limit.build();

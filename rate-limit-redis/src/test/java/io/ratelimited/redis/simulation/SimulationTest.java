@@ -49,13 +49,21 @@ class SimulationTest {
         assertThat(part).isGreaterThanOrEqualTo(overshoot > 0 ? 0.98 : 0.99);
     }
 
+    /** {@code -Dsimulation.tiny} chooses how many. */
+    @Test
+    @Tag("proof")
+    void aHundredThousandTinySchedulesKeepEveryPromise() {
+        int count = Integer.getInteger("simulation.tiny", 100_000);
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, count).mapToObj(Plan::tiny)));
+    }
+
     /** {@code -Dsimulation.schedules}, {@code -Dsimulation.settling} and {@code -Dsimulation.first} choose others. */
     @Test
     @Tag("proof")
     void manySchedulesKeepEveryPromise() {
         long first = Long.getLong("simulation.first", 151);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 40_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 20_000))
                         .mapToObj(Plan::small)));
         System.out.println(
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 10_000))

@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
@@ -18,6 +19,7 @@ import java.util.stream.Stream;
 final class Simulations {
 
     private static final Lua LUA = Lua.shared();
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private final Map<Kind, Long> happened = new EnumMap<>(Kind.class);
     private long schedules;
@@ -135,15 +137,19 @@ final class Simulations {
 
     /** A way to draw a plan by its seed. */
     enum Plans {
+        TINY,
         SMALL,
         SETTLING,
-        WIDE;
+        WIDE,
+        LASTING;
 
         Plan plan(long seed) {
             return switch (this) {
+                case TINY -> Plan.tiny(seed);
                 case SMALL -> Plan.small(seed);
                 case SETTLING -> Plan.settling(seed);
                 case WIDE -> WidePlan.of(seed);
+                case LASTING -> WidePlan.lasting(seed);
             };
         }
     }
@@ -159,13 +165,14 @@ final class Simulations {
         }
         double end = processorSeconds() + seconds;
         return regressions
+                + "\n"
                 + run(LongStream.iterate(first, seed -> seed + 1)
                         .takeWhile(seed -> processorSeconds() < end)
                         .mapToObj(Plans.valueOf(plans)::plan));
     }
 
     private static double processorSeconds() {
-        return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
+        return THREADS.getCurrentThreadCpuTime() / 1e9;
     }
 
     /** Arguments: one of {@link Plans}, the first seed, and seconds of processor time. */

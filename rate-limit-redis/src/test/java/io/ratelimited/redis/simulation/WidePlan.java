@@ -54,6 +54,11 @@ final class WidePlan {
         };
     }
 
+    /** One in forty of them: outages that last for longer than a call may wait. */
+    static Plan lasting(long seed) {
+        return lasting(seed, new SplittableRandom(~seed));
+    }
+
     private static Plan usual(long seed, SplittableRandom random) {
         Algorithm algorithm = Plan.ALGORITHMS.get(random.nextInt(Plan.ALGORITHMS.size()));
         int nodes = 1 + random.nextInt(3);

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
@@ -57,8 +58,7 @@ final class CapturedRequest implements CurrentRequest {
     }
 
     @Override
-    public void decided(
-            NamedLimit limit, Limit applied, Outcome outcome, Supplier<io.ratelimited.core.Decision> decision) {
+    public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
         live.decided(limit, applied, outcome, decision);
     }
 }
