@@ -6,16 +6,14 @@
 -- slack    by how much the time may be behind that of the last call and yet be right: clocks of nodes differ
 -- padding  milliseconds that a key outlives its expiry, which it must not reach by one node's clock before another's
 
-if redis.replicate_commands then redis.replicate_commands() end
-
 local now, slack, padding = tonumber(ARGV[1]), 1000000, 1000
 if not now then
   slack, padding = 0, 0
   if ARGV[1] == '' then
-    local answered, time = pcall(redis.call, 'TIME')
-    if not answered then
+    local time = redis.pcall('TIME')
+    if time.err then
       -- Redis 6.2 answers in two lines, and the second would be read as another reply.
-      local why = string.gsub(tostring(type(time) == 'table' and time.err or time), '%c+', ' ')
+      local why = string.gsub(time.err, '%c+', ' ')
       return redis.error_reply('NOTIME ' .. why)
     end
     now = time[1] * 1000000 + time[2]

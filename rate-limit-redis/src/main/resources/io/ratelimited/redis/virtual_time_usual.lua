@@ -3,19 +3,19 @@
 -- before the first. The same may be asked about several keys, each decided by itself. Whatever else is asked about one key goes
 -- on below, where it is explained; of several keys, such a one is left as it was, to be asked about alone.
 --
--- Every microsecond counts here: text becomes a number by adding 0, and the expiry is text, as SET would write it slower.
+-- Every microsecond counts here: numbers come packed, because each argument is work for the server, and the expiry is text, as
+-- SET would write it slower.
 --
 -- KEYS   one or several
--- ARGV   as in decide.lua, for one limit and equal calls
+-- ARGV   four, which usual_arguments.lua explains
 -- reply  now; V and its part before the first, epoch, how many are admitted: none behind the first who is not. For several keys
 --        such a reply for each, or -1 for one that is left
 
-local longest = #ARGV == 20 and ARGV[2] == 'take' and ARGV[3] == '1' and ARGV[12] == '1' and tonumber(ARGV[20])
-if longest then
+if #ARGV == 4 then
   local ceil, floor, format, sub = math.ceil, math.floor, string.format, string.sub
   local pack, unpack, pcall = struct.pack, struct.unpack, redis.pcall
-  local meta, one, depth, depth_part = ARGV[5] .. ' ', ARGV[7] + 0, ARGV[8] + 0, ARGV[9] + 0
-  local calls, a, b = ARGV[16] + 0, ARGV[18] + 0, ARGV[19] + 0
+  local meta, one, depth, depth_part = ARGV[2] .. ' ', unpack('>I7I7I7', ARGV[3])
+  local calls, longest, a, b = unpack('>I7I7I7I7', ARGV[4])
   local low, low_part, at = now - depth, 0, #meta + 1
   if depth_part > 0 then
     low, low_part = low - 1, one - depth_part

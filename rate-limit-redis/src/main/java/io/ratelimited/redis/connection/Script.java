@@ -19,13 +19,15 @@ import java.util.List;
  */
 public record Script(String text, String digest) {
 
-    public static final Script VIRTUAL_TIME = of("virtual_time_usual", "common", "virtual_time", "decide");
+    public static final Script VIRTUAL_TIME =
+            of("virtual_time_usual", "usual_arguments", "common", "virtual_time", "decide");
     public static final Script WARM_UP = of("common", "warm_up", "decide");
     public static final Script FIXED_WINDOW = of("common", "fixed_window", "decide");
     public static final Script SLIDING_WINDOW = of("common", "sliding_window", "decide");
     public static final Script SLIDING_LOG = of("common", "sliding_log", "decide");
     public static final Script CONCURRENCY = of("common", "concurrency", "decide");
     public static final Script ALL = of(
+            "usual_arguments",
             "common",
             "virtual_time",
             "warm_up",

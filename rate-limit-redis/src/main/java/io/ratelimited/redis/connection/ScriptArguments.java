@@ -13,16 +13,35 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ScriptArguments {
 
+    /** Each character is a byte. */
     private final StringBuilder text = new StringBuilder(256);
+
     private int count;
     private @Nullable String question;
 
     public ScriptArguments add(String argument) {
+        int bytes = ByteBufUtil.utf8Bytes(argument);
         text.append('$')
-                .append(ByteBufUtil.utf8Bytes(argument))
+                .append(bytes)
                 .append("\r\n")
-                .append(argument)
+                .append(
+                        bytes == argument.length()
+                                ? argument
+                                : new String(argument.getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1))
                 .append("\r\n");
+        count++;
+        return this;
+    }
+
+    /** One argument of several numbers, as big-endian integers of seven bytes: from 0 to 2⁵⁶ − 1. */
+    public ScriptArguments addPacked(long... numbers) {
+        text.append('$').append(7 * numbers.length).append("\r\n");
+        for (long number : numbers) {
+            for (int shift = 48; shift >= 0; shift -= 8) {
+                text.append((char) (number >>> shift & 0xFF));
+            }
+        }
+        text.append("\r\n");
         count++;
         return this;
     }
@@ -59,7 +78,7 @@ public final class ScriptArguments {
     }
 
     byte[] bytes() {
-        return text.toString().getBytes(StandardCharsets.UTF_8);
+        return text.toString().getBytes(StandardCharsets.ISO_8859_1);
     }
 
     /**

@@ -43,11 +43,15 @@ final class LimitScripts {
         for (int i = 0; i < calls.size() && equal; i++) {
             equal = first.asksAs(calls.get(i));
         }
+        if (equal && operation.equals("take") && current.isUsual()) {
+            return current.usual(context.connection().time(), calls.size(), first)
+                    .ofAnyKey();
+        }
         ScriptArguments args = begin(operation, current, calls.size());
         for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
             current.addCost(args, call.permits()).add(call.waitArgument());
         }
-        return equal && operation.equals("take") && current.isUsual() ? args.ofAnyKey() : args;
+        return args;
     }
 
     /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */
