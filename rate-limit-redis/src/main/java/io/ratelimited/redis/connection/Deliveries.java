@@ -44,12 +44,18 @@ final class Deliveries {
      * A command to deliver.
      *
      * @param arguments made when the command is sent; null when there is nothing to send any more
+     * @param delivered runs when Redis has replied
      */
     record Delivery(
-            DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments, int tries) {
+            DeliveryKind kind,
+            Script script,
+            String key,
+            Supplier<@Nullable ScriptArguments> arguments,
+            Runnable delivered,
+            int tries) {
 
         private Delivery again(Script by, int retries) {
-            return new Delivery(kind, by, key, arguments, retries);
+            return new Delivery(kind, by, key, arguments, delivered, retries);
         }
     }
 
@@ -164,6 +170,8 @@ final class Deliveries {
                     }
                     if (!delivery.script.equals(Script.ALL) && Script.isForeign(reply)) {
                         deliver(delivery.again(Script.ALL, delivery.tries));
+                    } else {
+                        delivery.delivered.run();
                     }
                     if (hasRoomForMore()) {
                         deliverKept();

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
-    private static final long AFTER_A_FREEZE_MILLIS = 1_000;
+    private static final long AFTER_AN_OUTAGE_MILLIS = 1_000;
 
     private enum Phase {
         /** Not admitted yet: asking, or in the {@link ConcurrencyQueue}. */
@@ -206,18 +206,26 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void giveBack() {
         if (sent) {
             String ended = id;
-            deliverEnd(ended);
-            if (doubtful) {
-                // After a freeze a server may run an old command of one connection after a new one of another.
-                limiter.connection().later(AFTER_A_FREEZE_MILLIS, () -> deliverEnd(ended));
-            }
+            // After an outage a server may run an old command of one connection after a new one of another: a second
+            // after the
+            // end has come to it, all that is old has.
+            deliverEnd(ended, doubtful ? () -> endAgain(ended) : () -> {});
         }
     }
 
-    private void deliverEnd(String attempt) {
+    private void endAgain(String attempt) {
+        limiter.connection().later(AFTER_AN_OUTAGE_MILLIS, () -> deliverEnd(attempt, () -> {}));
+    }
+
+    private void deliverEnd(String attempt, Runnable delivered) {
         ScriptParameters parameters = limiter.parameters();
         limiter.connection()
-                .deliver(DeliveryKind.END, parameters.script(), key, () -> arguments("cancel", parameters, attempt));
+                .deliver(
+                        DeliveryKind.END,
+                        parameters.script(),
+                        key,
+                        () -> arguments("cancel", parameters, attempt),
+                        delivered);
     }
 
     @Override
