@@ -1,4 +1,4 @@
--- Beginning of every deciding script: constants, and the frame that the algorithms fill in.
+-- Constants, and the frame that the algorithms fill in. The file of each is the body of a function that returns its family.
 --
 -- All numbers are integers below 2^53, which a Lua number holds exactly; they are written with %.0f because tostring()
 -- keeps 14 digits only.
@@ -31,8 +31,6 @@ local UNKNOWN = -9007199254740990
 
 -- The largest count of permits: no later call can tell it from more.
 local MOST = 4503599627370496
-
-local families = {}
 
 -- Whether the clock has stepped back behind the time at which a state was written. By as little as the clocks of two nodes
 -- may differ it has not: then the call is decided at that time, as if it had come right after. decide.lua begins anew.

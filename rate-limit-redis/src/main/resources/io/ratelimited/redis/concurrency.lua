@@ -71,5 +71,4 @@ function concurrency.save(s)
   end
 end
 
-families.c = concurrency
-
+return concurrency

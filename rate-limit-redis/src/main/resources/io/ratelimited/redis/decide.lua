@@ -1,4 +1,4 @@
--- End of every script: decides calls in order, each under all limits or under none, and writes each state once.
+-- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
 -- KEYS   one a limit; all of one caller, and so in one hash slot
 -- ARGV   1  the time, as time.lua says
@@ -8,7 +8,26 @@
 --        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark); once if all
 --        calls are equal. Among calls to take, one whose wait is "r<mark>" gives permits back, under a single limit
 -- reply  for each call and limit to take or peek: outcome, remaining, reset, mark; times in microseconds; an outcome is the
---        wait, or minus the retry-after. A single -1 says that an algorithm which is not in this script stored the state.
+--        wait, or minus the retry-after
+
+local makers = {
+  t = virtual_time,
+  g = virtual_time,
+  s = virtual_time,
+  l = virtual_time,
+  w = warm_up,
+  f = fixed_window,
+  r = sliding_window,
+  q = sliding_log,
+  c = concurrency
+}
+local families = {}
+
+-- Making the functions of a family costs more than a call of one of them, and most calls need one family.
+local function family_of(letter)
+  if not families[letter] and makers[letter] then families[letter] = makers[letter]() end
+  return families[letter]
+end
 
 local op = ARGV[2]
 local limits = {}
@@ -16,25 +35,23 @@ local at
 
 local function open(i)
   local key, meta, p = KEYS[i], ARGV[at + 1], at + 3
-  local family = families[ARGV[at]]
+  local family = family_of(ARGV[at])
   at = p + tonumber(ARGV[at + 2])
   local s = family.open(key, meta, p)
   if not s and (op == 'take' or op == 'peek' or op == 'charge') then
     local stored = meta_of(key)
-    if stored == '' then
-      -- Calls in flight cannot be counted as permits over time.
+    local before = family_of(sub(stored, 1, 1))
+    if not before then
+      -- Calls in flight, and whatever is not known here, cannot be counted as permits over time.
       if op ~= 'peek' then redis.call('DEL', key) end
       s = family.resume(key, meta, p, { left = FAR, of = FAR, permit = 1, credit = false, debt = 0 })
     else
-      local before = families[sub(stored, 1, 1)]
-      if not before then return false end
       s = family.resume(key, meta, p, before.leave(key, stored))
     end
     s.replace = true
     s.changed = op == 'take' and not s.lazy
   end
   limits[i] = { family = family, state = s }
-  return true
 end
 
 -- All limits at one time, the latest that any of them was written at.
@@ -42,7 +59,7 @@ repeat
   local before = now
   at = 4
   for i = 1, tonumber(ARGV[3]) do
-    if not open(i) then return { -1 } end
+    open(i)
   end
 until now == before
 

@@ -156,5 +156,4 @@ function fixed_window.resume(key, meta, p, handed)
   return s
 end
 
-families.f = fixed_window
-
+return fixed_window

@@ -165,5 +165,4 @@ function sliding_log.resume(key, meta, p, handed)
   return s
 end
 
-families.q = sliding_log
-
+return sliding_log

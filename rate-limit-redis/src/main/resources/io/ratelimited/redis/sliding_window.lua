@@ -213,5 +213,4 @@ function sliding_window.resume(key, meta, p, handed)
   return s
 end
 
-families.r = sliding_window
-
+return sliding_window

@@ -314,8 +314,4 @@ function virtual_time.resume(key, meta, p, handed)
   return s
 end
 
-families.t = virtual_time
-families.g = virtual_time
-families.s = virtual_time
-families.l = virtual_time
-
+return virtual_time

@@ -156,5 +156,4 @@ function warm_up.resume(key, meta, p, handed)
   return s
 end
 
-families.w = warm_up
-
+return warm_up

@@ -48,14 +48,13 @@ final class Deliveries {
      */
     record Delivery(
             DeliveryKind kind,
-            Script script,
             String key,
             Supplier<@Nullable ScriptArguments> arguments,
             Runnable delivered,
             int tries) {
 
-        private Delivery again(Script by, int retries) {
-            return new Delivery(kind, by, key, arguments, delivered, retries);
+        private Delivery again() {
+            return new Delivery(kind, key, arguments, delivered, tries + 1);
         }
     }
 
@@ -159,20 +158,16 @@ final class Deliveries {
             return;
         }
         String[] on = {delivery.key};
-        sender.send(server, delivery.key, (link, asking) -> link.eval(delivery.script, on, args, asking))
+        sender.send(server, delivery.key, (link, asking) -> link.eval(Script.DECIDE, on, args, asking))
                 .whenComplete((reply, failure) -> {
                     end();
                     if (failure != null) {
                         if (isWantedAfter(delivery, Replies.cause(failure))) {
-                            keep(delivery.again(delivery.script, delivery.tries + 1));
+                            keep(delivery.again());
                         }
                         return;
                     }
-                    if (!delivery.script.equals(Script.ALL) && Script.isForeign(reply)) {
-                        deliver(delivery.again(Script.ALL, delivery.tries));
-                    } else {
-                        delivery.delivered.run();
-                    }
+                    delivery.delivered.run();
                     if (hasRoomForMore()) {
                         deliverKept();
                     }

@@ -198,27 +198,23 @@ public final class GuardedConnection implements AutoCloseable {
     }
 
     /**
-     * Runs a script that nobody waits for, now or as the first thing after an outage.
+     * Runs the script with arguments that nobody waits for, now or as the first thing after an outage.
      *
      * @param arguments makes the arguments when the script is sent; null when there is nothing to send any more
      */
-    public void deliver(DeliveryKind kind, Script script, String key, Supplier<@Nullable ScriptArguments> arguments) {
-        deliver(kind, script, key, arguments, () -> {});
+    public void deliver(DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments) {
+        deliver(kind, key, arguments, () -> {});
     }
 
     /**
-     * Runs a script in the same way, and a task when Redis has replied.
+     * Runs it in the same way, and a task when Redis has replied.
      *
      * @param delivered runs on the thread of the connection: it must not block
      */
     public void deliver(
-            DeliveryKind kind,
-            Script script,
-            String key,
-            Supplier<@Nullable ScriptArguments> arguments,
-            Runnable delivered) {
+            DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments, Runnable delivered) {
         if (!closed) {
-            deliveries.deliver(new Delivery(kind, script, key, arguments, delivered, 0));
+            deliveries.deliver(new Delivery(kind, key, arguments, delivered, 0));
         }
     }
 

@@ -7,53 +7,38 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
-import java.util.List;
 
 /**
- * A Lua script, assembled from the files in {@code io/ratelimited/redis}: the time, constants, one or all of the algorithms, and the
- * decision. A script with one algorithm is short to run; the one with all serves several limits at once and budgets
- * that another algorithm has stored.
+ * A Lua script, assembled from the files in {@code io/ratelimited/redis}.
  *
  * @param text the source
  * @param digest its SHA-1, by which Redis knows it
  */
 public record Script(String text, String digest) {
 
-    public static final Script VIRTUAL_TIME =
-            of("virtual_time_usual", "usual_arguments", "common", "virtual_time", "decide");
-    public static final Script WARM_UP = of("common", "warm_up", "decide");
-    public static final Script FIXED_WINDOW = of("common", "fixed_window", "decide");
-    public static final Script SLIDING_WINDOW = of("common", "sliding_window", "decide");
-    public static final Script SLIDING_LOG = of("common", "sliding_log", "decide");
-    public static final Script CONCURRENCY = of("common", "concurrency", "decide");
-    public static final Script ALL = of(
-            "usual_arguments",
-            "common",
-            "virtual_time",
-            "warm_up",
-            "fixed_window",
-            "sliding_window",
-            "sliding_log",
-            "concurrency",
-            "decide");
-    public static final Script HEARTBEAT = of("heartbeat");
-    public static final Script PROBE = of("probe");
+    /** Decides, for every algorithm and several limits. The functions of an algorithm are made in a call that needs them. */
+    public static final Script DECIDE = new Script(read("time")
+            + read("virtual_time_usual")
+            + read("usual_arguments")
+            + read("common")
+            + function("virtual_time")
+            + function("warm_up")
+            + function("fixed_window")
+            + function("sliding_window")
+            + function("sliding_log")
+            + function("concurrency")
+            + read("decide"));
+
+    public static final Script HEARTBEAT = new Script(read("time") + read("heartbeat"));
+    public static final Script PROBE = new Script(read("time") + read("probe"));
 
     private Script(String text) {
         this(text, sha1(text));
     }
 
-    /** Whether the state was stored by an algorithm that the script has not, so that nothing was done. */
-    public static boolean isForeign(List<Object> reply) {
-        return reply.size() == 1 && reply.get(0).equals(-1L);
-    }
-
-    private static Script of(String... files) {
-        StringBuilder text = new StringBuilder(read("time"));
-        for (String file : files) {
-            text.append(read(file));
-        }
-        return new Script(text.toString());
+    /** A file as the body of a function. */
+    private static String function(String name) {
+        return "local function " + name + "()\n" + read(name) + "end\n";
     }
 
     /** The file without its comments and indentation: Redis keeps what it is sent. */

@@ -54,13 +54,7 @@ final class LimitScripts {
         return args;
     }
 
-    /** Runs a deciding script, and if another algorithm stored the budget, the script that knows all of them. */
-    CompletableFuture<List<Object>> eval(ScriptParameters current, String key, ScriptArguments args) {
-        String[] keys = {key};
-        return context.connection()
-                .eval(current.script(), keys, args)
-                .thenCompose(reply -> Script.isForeign(reply)
-                        ? context.connection().eval(Script.ALL, keys, args)
-                        : CompletableFuture.completedFuture(reply));
+    CompletableFuture<List<Object>> eval(String key, ScriptArguments args) {
+        return context.connection().eval(Script.DECIDE, new String[] {key}, args);
     }
 }

@@ -112,7 +112,7 @@ final class MultiLimitCall {
         args.add(1).add(calls);
         long sentAt = context.ticker().nanos();
         String[] names = parts.stream().map(Part::name).toArray(String[]::new);
-        return context.connection().eval(Script.ALL, names, args).thenApply(reply -> decided(used, reply, sentAt));
+        return context.connection().eval(Script.DECIDE, names, args).thenApply(reply -> decided(used, reply, sentAt));
     }
 
     private static RedisRateLimiter rate(Part part) {

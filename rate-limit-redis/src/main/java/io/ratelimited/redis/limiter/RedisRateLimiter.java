@@ -124,15 +124,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /** Refused for good; Redis is asked only for what is left. */
     void never(PermitRequest call, String name, ScriptParameters current) {
         PermitRequest one = new PermitRequest(1, 0);
-        scripts()
-                .eval(current, name, scripts().arguments("peek", current, List.of(one)))
-                .whenComplete((reply, failure) -> {
-                    if (failure != null) {
-                        call.completeExceptionally(failure);
-                    } else {
-                        call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
-                    }
-                });
+        scripts().eval(name, scripts().arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
+            if (failure != null) {
+                call.completeExceptionally(failure);
+            } else {
+                call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
+            }
+        });
     }
 
     /**
@@ -147,7 +145,6 @@ public final class RedisRateLimiter extends RemoteLimiter {
         connection()
                 .deliver(
                         DeliveryKind.CHARGE,
-                        current.script(),
                         name,
                         () -> current.addCost(scripts().begin("charge", current, 1), permits)
                                 .add(0));
@@ -168,7 +165,6 @@ public final class RedisRateLimiter extends RemoteLimiter {
         connection()
                 .deliver(
                         DeliveryKind.GIVE_BACK,
-                        then.script(),
                         name,
                         () -> then.addCost(scripts().begin("cancel", then, 1), permits)
                                 .add(mark));

@@ -158,7 +158,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         }
         boolean never = current.isNever(permits);
         PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWait));
-        return scripts.eval(current, name(caller), scripts.arguments("peek", current, List.of(request)))
+        return scripts.eval(name(caller), scripts.arguments("peek", current, List.of(request)))
                 .thenApply(reply -> {
                     ScriptReply decided = ScriptReply.of(reply, 0, current);
                     return (never ? decided.outcome(ScriptReply.NEVER) : decided).decision();

@@ -5,7 +5,6 @@ import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.math.BigInteger;
 import java.time.Duration;
@@ -41,7 +40,6 @@ final class ScriptParameters {
     static final Duration NODE_LEASE = Duration.ofSeconds(30);
 
     private final Limit limit;
-    private final Script script;
     private final String letter;
     private final String meta;
     private final List<String> parameters = new ArrayList<>();
@@ -91,51 +89,45 @@ final class ScriptParameters {
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
         String size = rate.permits() + "/" + brief(rate.period().toNanos());
-        script = switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
-                letter = limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
-                meta = letter + size + burst();
-                virtualTime();
-                yield Script.VIRTUAL_TIME;
-            }
-            case WARM_UP -> {
-                letter = "w";
-                meta = letter + size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
-                warmUp();
-                yield Script.WARM_UP;
-            }
-            case FIXED_WINDOW -> {
-                letter = "f";
-                meta = letter + size + "/" + limit.zone();
-                add(rate.permits());
-                add(micros(rate.period()));
-                yield Script.FIXED_WINDOW;
-            }
-            case SLIDING_WINDOW -> {
-                letter = "r";
-                long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
-                meta = letter + rate.permits() + "/" + slot + "/" + (limit.slots() + 1);
-                add(rate.permits());
-                add(slot);
-                add(limit.slots() + 1);
-                yield Script.SLIDING_WINDOW;
-            }
-            case SLIDING_LOG -> {
-                letter = "q";
-                meta = letter + rate.permits() + "/" + micros(rate.period());
-                add(rate.permits());
-                add(micros(rate.period()));
-                yield Script.SLIDING_LOG;
-            }
-            case CONCURRENCY -> {
-                letter = "c";
-                meta = letter;
-                add(limit.maxConcurrent());
-                Duration lease = limit.lease();
-                add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
-                yield Script.CONCURRENCY;
-            }
+        letter = switch (limit.algorithm()) {
+            case SLIDING_WINDOW -> "r";
+            case SLIDING_LOG -> "q";
+            default -> limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
         };
+        meta = letter
+                + switch (limit.algorithm()) {
+                    case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
+                        virtualTime();
+                        yield size + burst();
+                    }
+                    case WARM_UP -> {
+                        warmUp();
+                        yield size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
+                    }
+                    case FIXED_WINDOW -> {
+                        add(rate.permits());
+                        add(micros(rate.period()));
+                        yield size + "/" + limit.zone();
+                    }
+                    case SLIDING_WINDOW -> {
+                        long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
+                        add(rate.permits());
+                        add(slot);
+                        add(limit.slots() + 1);
+                        yield rate.permits() + "/" + slot + "/" + (limit.slots() + 1);
+                    }
+                    case SLIDING_LOG -> {
+                        add(rate.permits());
+                        add(micros(rate.period()));
+                        yield rate.permits() + "/" + micros(rate.period());
+                    }
+                    case CONCURRENCY -> {
+                        add(limit.maxConcurrent());
+                        Duration lease = limit.lease();
+                        add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
+                        yield "";
+                    }
+                };
         offsets = limit.algorithm().followsCalendar() ? new ZoneOffsets(limit, ticker) : null;
         always = offsets == null && !limit.algorithm().startsEmpty() ? arguments(-1) : null;
     }
@@ -220,10 +212,6 @@ final class ScriptParameters {
 
     Limit limit() {
         return limit;
-    }
-
-    Script script() {
-        return script;
     }
 
     /** Whether {@code virtual_time_usual.lua} takes permits, but for what it cannot foresee. */

@@ -37,7 +37,7 @@ class DeliveriesTest {
 
     private void deliverMany() {
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, "one:1/" + i, ScriptArguments::new);
         }
     }
 
@@ -76,12 +76,12 @@ class DeliveriesTest {
     void aCommandWhoseArgumentsCannotBeMadeHoldsUpNoOther() {
         outage();
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/broken", DeliveriesTest::broken);
+            connection.deliver(DeliveryKind.CHARGE, "one:1/broken", DeliveriesTest::broken);
         }
         deliverMany();
         recovery();
         assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
-        connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/broken", DeliveriesTest::broken);
+        connection.deliver(DeliveryKind.CHARGE, "one:1/broken", DeliveriesTest::broken);
         assertThat(one.keys).isEqualTo(all());
     }
 
@@ -89,7 +89,7 @@ class DeliveriesTest {
     void whatNeedNotBeSentAnyMoreHoldsUpNoOther() {
         outage();
         for (int i = 0; i < MANY; i++) {
-            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/ended", () -> null);
+            connection.deliver(DeliveryKind.END, "one:1/ended", () -> null);
         }
         deliverMany();
         recovery();
@@ -119,26 +119,17 @@ class DeliveriesTest {
     }
 
     @Test
-    void whatAnotherAlgorithmHasStoredIsChargedByTheScriptThatKnowsAll() {
-        connection.deliver(DeliveryKind.CHARGE, Script.FIXED_WINDOW, "one:1/a", ScriptArguments::new);
-        one.asked.remove().complete(List.of(-1L));
-        one.answer();
-        assertThat(one.scripts).containsExactly(Script.FIXED_WINDOW, Script.ALL);
-        assertThat(one.asked).isEmpty();
-    }
-
-    @Test
     void whatCostsMostIsDroppedLast() {
         List<String> warnings = new CopyOnWriteArrayList<>();
         Logger logger = Logger.getLogger("io.ratelimited.redis.RedisBackend");
         logger.setFilter(line -> !warnings.add(line.getMessage()));
         try {
             outage();
-            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "one:1/end", ScriptArguments::new);
-            connection.deliver(DeliveryKind.GIVE_BACK, Script.CONCURRENCY, "one:1/back", ScriptArguments::new);
-            connection.deliver(DeliveryKind.CHARGE, Script.CONCURRENCY, "one:1/charge", ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, "one:1/end", ScriptArguments::new);
+            connection.deliver(DeliveryKind.GIVE_BACK, "one:1/back", ScriptArguments::new);
+            connection.deliver(DeliveryKind.CHARGE, "one:1/charge", ScriptArguments::new);
             for (int i = 0; i < Deliveries.MOST; i++) {
-                connection.deliver(DeliveryKind.REGISTRATION, Script.CONCURRENCY, "one:1/" + i, ScriptArguments::new);
+                connection.deliver(DeliveryKind.REGISTRATION, "one:1/" + i, ScriptArguments::new);
             }
             recovery();
             answerAll();
@@ -167,7 +158,7 @@ class DeliveriesTest {
         deliverMany();
         int before = servers.lookUps;
         for (int i = 0; i < 10; i++) {
-            connection.deliver(DeliveryKind.END, Script.CONCURRENCY, "two:2/" + i, ScriptArguments::new);
+            connection.deliver(DeliveryKind.END, "two:2/" + i, ScriptArguments::new);
             two.answer();
         }
         assertThat(servers.lookUps - before).isLessThan(MANY);

@@ -212,7 +212,7 @@ class LettuceLinkTest {
         String[] keys = {"rl:{1}:full", "rl:{2}:full"};
         REDIS.server().ask(commands -> commands.configSet("maxmemory", "1"));
         try {
-            assertThat(link.eval(Script.VIRTUAL_TIME, keys, take, false)
+            assertThat(link.eval(Script.DECIDE, keys, take, false)
                             .toCompletableFuture()
                             .join())
                     .isEqualTo(List.of(-1L, -1L));
@@ -238,7 +238,7 @@ class LettuceLinkTest {
     }
 
     private CompletableFuture<List<Object>> ask(String key, ScriptArguments args) {
-        return link.eval(Script.VIRTUAL_TIME, new String[] {key}, args, false).toCompletableFuture();
+        return link.eval(Script.DECIDE, new String[] {key}, args, false).toCompletableFuture();
     }
 
     /** So many calls for one permit each. */

@@ -285,7 +285,7 @@ class ScriptModelTest {
         }
 
         private List<Object> eval(ScriptArguments args, String... keys) {
-            return link.eval(Script.VIRTUAL_TIME, keys, args, false)
+            return link.eval(Script.DECIDE, keys, args, false)
                     .toCompletableFuture()
                     .join();
         }
@@ -337,7 +337,7 @@ class ScriptModelTest {
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
             ScriptParameters parameters = scripts.parameters();
-            List<Object> reply = scripts.eval(parameters, key, scripts.arguments("take", parameters, calls))
+            List<Object> reply = scripts.eval(key, scripts.arguments("take", parameters, calls))
                     .join();
             ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
             assertThat(verdicts)

@@ -20,16 +20,7 @@ final class Server {
     private static final Map<String, Script> BY_DIGEST = new HashMap<>();
 
     static {
-        List.of(
-                        Script.VIRTUAL_TIME,
-                        Script.WARM_UP,
-                        Script.FIXED_WINDOW,
-                        Script.SLIDING_WINDOW,
-                        Script.SLIDING_LOG,
-                        Script.CONCURRENCY,
-                        Script.ALL,
-                        Script.HEARTBEAT,
-                        Script.PROBE)
+        List.of(Script.DECIDE, Script.HEARTBEAT, Script.PROBE)
                 .forEach(script -> BY_DIGEST.put(script.digest(), script));
     }
 
