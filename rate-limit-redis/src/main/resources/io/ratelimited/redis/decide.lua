@@ -10,20 +10,10 @@
 -- reply  for each call and limit to take or peek: outcome, remaining, reset, mark; times in microseconds; an outcome is the
 --        wait, or minus the retry-after
 
-local makers = {
-  t = virtual_time,
-  g = virtual_time,
-  s = virtual_time,
-  l = virtual_time,
-  w = warm_up,
-  f = fixed_window,
-  r = sliding_window,
-  q = sliding_log,
-  c = concurrency
-}
 local families = {}
 
--- Making the functions of a family costs more than a call of one of them, and most calls need one family.
+-- The family of a letter, by the function that Script.java has for it. Making the functions of a family costs more than a
+-- call of one of them, and most calls need one family.
 local function family_of(letter)
   if not families[letter] and makers[letter] then families[letter] = makers[letter]() end
   return families[letter]

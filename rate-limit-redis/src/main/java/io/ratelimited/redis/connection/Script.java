@@ -21,12 +21,13 @@ public record Script(String text, String digest) {
             + read("virtual_time_usual")
             + read("usual_arguments")
             + read("common")
-            + function("virtual_time")
-            + function("warm_up")
-            + function("fixed_window")
-            + function("sliding_window")
-            + function("sliding_log")
-            + function("concurrency")
+            + makers(
+                    "tgsl", "virtual_time",
+                    "w", "warm_up",
+                    "f", "fixed_window",
+                    "r", "sliding_window",
+                    "q", "sliding_log",
+                    "c", "concurrency")
             + read("decide"));
 
     public static final Script HEARTBEAT = new Script(read("time") + read("heartbeat"));
@@ -36,9 +37,16 @@ public record Script(String text, String digest) {
         this(text, sha1(text));
     }
 
-    /** A file as the body of a function. */
-    private static String function(String name) {
-        return "local function " + name + "()\n" + read(name) + "end\n";
+    /** The files of families as the bodies of functions, by the letters of their algorithms. */
+    private static String makers(String... lettersAndFiles) {
+        StringBuilder functions = new StringBuilder();
+        StringBuilder makers = new StringBuilder("local makers = {\n");
+        for (int i = 0; i < lettersAndFiles.length; i += 2) {
+            String file = lettersAndFiles[i + 1];
+            functions.append("local function " + file + "()\n" + read(file) + "end\n");
+            lettersAndFiles[i].chars().forEach(letter -> makers.append((char) letter + " = " + file + ",\n"));
+        }
+        return functions.append(makers).append("}\n").toString();
     }
 
     /** The file without its comments and indentation: Redis keeps what it is sent. */
