@@ -13,8 +13,11 @@ import io.lettuce.core.codec.ByteArrayCodec;
 import io.lettuce.core.codec.RedisCodec;
 import io.lettuce.core.codec.StringCodec;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
@@ -57,7 +60,7 @@ import org.redisson.config.Config;
 /**
  * Decisions a second on a Redis of its own on the loopback interface, beside a script that does nothing: the floor. The
  * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample};
- * those with Async in their names keep 64 calls under way from one thread, and print their latencies themselves.
+ * those with Async in their names keep {@code calls} under way from one thread, and print their latencies themselves.
  */
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
@@ -89,6 +92,11 @@ public class RedisBenchmark {
     private String[][] gatewayKeys = {};
     private RedisBackend backend;
     private RateLimiter ours;
+    private RateLimiter other;
+    private long begun;
+    /** Processor time of the server. */
+    private long busy;
+
     private BucketProxy[] bucket4j = {};
     private AsyncBucketProxy[] bucket4jAsync = {};
     private RedissonClient redissonClient;
@@ -107,6 +115,11 @@ public class RedisBenchmark {
                 client, RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(PATIENCE));
         Limit limit = Peers.limit(Algorithm.TOKEN_BUCKET, exhausted ? "1/d" : "1000000000/s");
         ours = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+        other = backend.limiter(
+                Limit.of("other", Algorithm.TOKEN_BUCKET)
+                        .rate(exhausted ? "1/d" : "1000000000/s")
+                        .build(),
+                RedisLimitOptions.DEFAULTS);
         ProxyManager<String> buckets = Bucket4jLettuce.casBasedBuilder(
                         client.connect(RedisCodec.of(StringCodec.UTF8, ByteArrayCodec.INSTANCE)))
                 .build();
@@ -190,6 +203,24 @@ public class RedisBenchmark {
         server.destroyForcibly();
     }
 
+    /** Begins to count the server's processor time. */
+    @Setup(Level.Iteration)
+    public void beginIteration() {
+        begun = System.nanoTime();
+        busy = serverTime();
+    }
+
+    /** Prints how busy the server was. */
+    @TearDown(Level.Iteration)
+    public void endIteration() {
+        System.out.printf(
+                "[server %.2f of a core] ", (double) (serverTime() - busy) / Math.max(1, System.nanoTime() - begun));
+    }
+
+    private long serverTime() {
+        return server.info().totalCpuDuration().orElse(Duration.ZERO).toNanos();
+    }
+
     private int next() {
         return keys == 1 ? 0 : ThreadLocalRandom.current().nextInt(keys);
     }
@@ -198,23 +229,25 @@ public class RedisBenchmark {
     @State(Scope.Thread)
     public static class UnderWay {
 
-        private static final int MOST = 64;
+        /** The most at the same time. */
+        @Param("64")
+        public int calls;
 
-        private final Semaphore free = new Semaphore(MOST);
+        private final Semaphore free = new Semaphore(0);
         private final AtomicInteger count = new AtomicInteger();
         private final long[] nanos = new long[1 << 20];
 
         /** Forgets what the warm-up took. */
         @Setup(Level.Iteration)
         public void start() {
+            free.release(calls);
             count.set(0);
         }
 
         /** Waits for the last, and says how long they took. */
         @TearDown(Level.Iteration)
         public void end() throws InterruptedException {
-            free.acquire(MOST);
-            free.release(MOST);
+            free.acquire(calls);
             long[] sorted = Arrays.copyOf(nanos, Math.min(nanos.length, count.get()));
             Arrays.sort(sorted);
             if (sorted.length > 0) {
@@ -284,6 +317,13 @@ public class RedisBenchmark {
     @Benchmark
     public boolean tokenBucket() {
         return ours.tryAcquire(names[next()], 1);
+    }
+
+    /** Two limits on one call. */
+    @Benchmark
+    public Reservation twoLimits() {
+        String key = names[next()];
+        return AllOf.reserve(List.of(Claim.of(ours, key, 1, 0), Claim.of(other, key, 1, 0)));
     }
 
     @Benchmark
