@@ -139,16 +139,18 @@ public final class LimitedMethods {
             ConfiguredLimit limit = declared.limit();
             LimitProperties use = registry.ofUse(limit.name(), declared.properties);
             Expressions expressions = new Expressions(limit, declared, specific);
-            expressions.require(
-                    charged.add(limit.name() + "\n" + use.key()),
-                    "the method has the limit twice, with the same key",
-                    "Remove one of the two, or give it another name or key.");
+            if (!charged.add(limit.name() + "\n" + use.key())) {
+                throw expressions.invalid(
+                        "the method has the limit twice, with the same key",
+                        "Remove one of the two, or give it another name or key.");
+            }
             limits.add(expressions.limitUse(use));
             if (use.fallback() != null) {
-                expressions.require(
-                        fallbackName == null || fallbackName.equals(use.fallback()),
-                        "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
-                        "Name one fallback; it is called whichever limit refuses.");
+                if (fallbackName != null && !fallbackName.equals(use.fallback())) {
+                    throw expressions.invalid(
+                            "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                            "Name one fallback; it is called whichever limit refuses.");
+                }
                 fallbackName = use.fallback();
                 fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declared.place);
             }
@@ -243,15 +245,17 @@ public final class LimitedMethods {
             CallExpression key = expression("key", use.key());
             if (key != null && key.plainParameter() >= 0) {
                 Class<?> type = method.getParameterTypes()[key.plainParameter()];
-                require(
-                        !LimitUse.isNeverKey(type),
-                        key + " must be something with an equals of its own, not a " + type.getName(),
-                        "Use what identifies it, such as its id.");
+                if (LimitUse.isNeverKey(type)) {
+                    throw invalid(
+                            key + " must be something with an equals of its own, not a " + type.getName(),
+                            "Use what identifies it, such as its id.");
+                }
             }
-            require(
-                    use.charge() == null || !limit.countsInFlight(),
-                    "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
-                    "Remove it, or use an algorithm that counts over time.");
+            if (use.charge() != null && limit.countsInFlight()) {
+                throw invalid(
+                        "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
+                        "Remove it, or use an algorithm that counts over time.");
+            }
             return LimitUse.of(limit, key, use, place, this::expression, once ? limit.name() + "\n" + use.key() : null);
         }
 
@@ -269,10 +273,8 @@ public final class LimitedMethods {
             }
         }
 
-        void require(boolean condition, String problem, String remedy) {
-            if (!condition) {
-                throw new InvalidRateLimitException(limit.name(), place, problem, remedy);
-            }
+        InvalidRateLimitException invalid(String problem, String remedy) {
+            return new InvalidRateLimitException(limit.name(), place, problem, remedy);
         }
     }
 }

@@ -117,7 +117,7 @@ public final class CallExpression {
         boolean plain = path.matches() && !SELF.contains(path.group(1));
         this.parameter = plain ? parameters.getOrDefault(path.group(1), NONE) : NONE;
         String rest = plain ? path.group(2) : null;
-        if (parameter != NONE && rest == null) {
+        if (parameter != NONE && rest == null) { // needs nothing of SpEL
             this.parameters = Map.of();
             this.headers = Set.of();
             this.beanVariables = BeanVariables.NONE;

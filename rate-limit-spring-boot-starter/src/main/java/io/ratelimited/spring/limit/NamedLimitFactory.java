@@ -47,10 +47,9 @@ final class NamedLimitFactory {
             RateLimitProperties properties,
             Set<String> known) {
         LimitProperties own = properties.limit(name);
-        String ownPlace = LimitSettings.property(name);
-        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(ownPlace)
+        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(LimitSettings.property(name))
                 ? declaredAt
-                : declaredAt + " with " + ownPlace;
+                : declaredAt + " with " + LimitSettings.property(name);
         LimitProperties merged = LimitMerge.merged(properties, name, declared);
         requireDefined(name, place, merged, properties, known);
         LimitSettings.Places places = attribute -> {
@@ -66,7 +65,9 @@ final class NamedLimitFactory {
         LimiterFactory factory = factory(name, places, merged);
         LimitSettings.checkBackend(name, own, factory);
         LimitProperties all = LimitSettings.suitedTo(merged, factory);
-        LimitSettings.checkMaxWait(name, LimitSettings.property(name, "maxWait"), own, all);
+        if (own.maxWait() != null) {
+            LimitSettings.checkMaxWait(name, LimitSettings.property(name, "maxWait"), own, all);
+        }
         LimitSettings.checkMaxWait(
                 name,
                 declaredAt,
