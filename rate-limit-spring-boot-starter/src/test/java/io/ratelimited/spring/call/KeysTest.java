@@ -337,6 +337,19 @@ class KeysTest {
         assertThat(allocated).isLessThan(100_000);
     }
 
+    /** SpEL cannot parse these. */
+    @Test
+    void aParameterMayHaveTheNameOfAnOperator() throws Exception {
+        CallExpression expression = new CallExpression(
+                "key",
+                "search",
+                "#mod",
+                Keyed.class.getMethod("plain", Object.class),
+                Map.of("mod", 0),
+                new DefaultListableBeanFactory());
+        assertThat(expression.value(null, new Object[] {"ann"}, null)).isEqualTo("ann");
+    }
+
     static Stream<String> theShortWayReadsWhatTheLongOneReads() {
         return Stream.of("#user", "#user.name", "#user.friend", "#user.friend.name", "#a0.name", "#p0.name.length");
     }
