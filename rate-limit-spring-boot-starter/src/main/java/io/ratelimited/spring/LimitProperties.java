@@ -107,9 +107,13 @@ public record LimitProperties(
             unknown.removeAll(ACCESSORS.keySet());
             throw new IllegalArgumentException("a limit has no property " + unknown);
         }
+        Object[] arguments = new Object[ACCESSORS.size()];
+        int i = 0;
+        for (String name : ACCESSORS.keySet()) {
+            arguments[i++] = values.get(name);
+        }
         try {
-            return CONSTRUCTOR.newInstance(
-                    ACCESSORS.keySet().stream().map(values::get).toArray());
+            return CONSTRUCTOR.newInstance(arguments);
         } catch (ReflectiveOperationException ex) {
             throw new IllegalStateException(ex);
         }

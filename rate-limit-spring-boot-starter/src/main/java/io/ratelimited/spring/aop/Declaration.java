@@ -12,8 +12,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
+import java.util.StringJoiner;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -43,6 +46,22 @@ public record Declaration(
         @Override
         protected List<MergedAnnotation<RateLimited>> computeValue(Class<?> type) {
             return nearest(MergedAnnotations.from(type, SearchStrategy.TYPE_HIERARCHY));
+        }
+    };
+
+    /** Found once: the JVM makes the components anew each time that it is asked for them. */
+    private static final RecordComponent[] PROPERTIES = LimitProperties.class.getRecordComponents();
+
+    /** Names that several methods of a class have. */
+    private static final ClassValue<Set<String>> OVERLOADED = new ClassValue<>() {
+        @Override
+        protected Set<String> computeValue(Class<?> type) {
+            Set<String> names = new HashSet<>();
+            return Stream.of(ReflectionUtils.getUniqueDeclaredMethods(type))
+                    .filter(method -> !method.isBridge() && !method.isSynthetic())
+                    .map(Method::getName)
+                    .filter(name -> !names.add(name))
+                    .collect(Collectors.toUnmodifiableSet());
         }
     };
 
@@ -104,7 +123,7 @@ public record Declaration(
         } catch (AnnotationConfigurationException ex) {
             throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation.");
         }
-        if (all.isEmpty()) {
+        if (all.size() < 2) {
             return all;
         }
         int nearest = all.get(0).getAggregateIndex();
@@ -162,18 +181,16 @@ public record Declaration(
     }
 
     private String methodName() {
-        boolean overloaded = Stream.of(ReflectionUtils.getUniqueDeclaredMethods(owner))
-                        .filter(other -> !other.isBridge() && !other.isSynthetic())
-                        .filter(other -> other.getName().equals(method.getName()))
-                        .count()
-                > 1;
-        return overloaded ? method.getName() + parameterTypes() : method.getName();
+        String name = method.getName();
+        return OVERLOADED.get(owner).contains(name) ? name + parameterTypes() : name;
     }
 
     private String parameterTypes() {
-        return Stream.of(method.getParameterTypes())
-                .map(Class::getSimpleName)
-                .collect(Collectors.joining(",", "(", ")"));
+        StringJoiner types = new StringJoiner(",", "(", ")");
+        for (Class<?> type : method.getParameterTypes()) {
+            types.add(type.getSimpleName());
+        }
+        return types.toString();
     }
 
     /** Whether a web request is charged once, however many handler methods it comes through: by forwards, for one. */
@@ -195,7 +212,7 @@ public record Declaration(
     /** The properties that the annotation sets, with placeholders resolved: each attribute is a property of its name. */
     public LimitProperties properties(StringValueResolver placeholders) {
         Map<String, Object> values = new HashMap<>();
-        for (RecordComponent property : LimitProperties.class.getRecordComponents()) {
+        for (RecordComponent property : PROPERTIES) {
             Object attribute = annotation.getValue(property.getName()).orElse(null);
             Object value = attribute == null ? null : value(property, attribute, placeholders);
             if (value != null) {

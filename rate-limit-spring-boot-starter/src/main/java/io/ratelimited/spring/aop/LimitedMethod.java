@@ -14,6 +14,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 
@@ -25,7 +26,10 @@ public final class LimitedMethod {
 
     private final Method method;
     private final List<LimitUse> limits;
+    /** The only limit, if it has no expressions. */
     private final @Nullable LimitUse only;
+    /** Describes its budget; made once, so that reporting a decision allocates nothing. */
+    private final @Nullable Supplier<Decision> budget;
     /** The requests of every call, if they are the same; null if they depend on the call. */
     private final LimitRequest @Nullable [] plain;
 
@@ -49,7 +53,8 @@ public final class LimitedMethod {
             boolean behindProxies) {
         this.method = method;
         this.limits = List.copyOf(limits);
-        this.only = limits.size() == 1 ? limits.get(0) : null;
+        this.only = limits.size() == 1 && limits.get(0).isPlain() ? limits.get(0) : null;
+        this.budget = only == null ? null : only.plainRequest()::peekAtOnce;
         this.plain = limits.stream().allMatch(LimitUse::isSameForAll)
                 ? limits.stream().map(LimitUse::plainRequest).toArray(LimitRequest[]::new)
                 : null;
@@ -95,14 +100,14 @@ public final class LimitedMethod {
         }
         LimitUse limit = only;
         if (limit == null
+                || budget == null
                 || kind != Kind.BLOCKING
-                || !limit.isPlain()
                 || currentRequest() != null
                 || !limit.limit().mayTry()
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
-        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, limit.plainDecision());
+        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, budget);
         return true;
     }
 
@@ -146,7 +151,7 @@ public final class LimitedMethod {
         if (request.denied() || request.charge() != null || !request.limit().mayTry()) {
             return false;
         }
-        boolean tried = kind == Kind.BLOCKING && only != null && only.isPlain();
+        boolean tried = kind == Kind.BLOCKING && only != null;
         if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
             if (!enforcer.isUnobserved()) {
                 enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peekAtOnce);

@@ -25,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
+import org.springframework.core.MethodClassKey;
 import org.springframework.core.ParameterNameDiscoverer;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.StringValueResolver;
@@ -44,6 +45,8 @@ public final class LimitedMethods {
     private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
     /** Places of the limits that have a default name, by that name. */
     private final Map<String, String> nameless = new ConcurrentHashMap<>();
+    /** What {@link #declareAll} has found on the methods that are not resolved yet. */
+    private final Map<MethodClassKey, List<Declared>> unresolved = new ConcurrentHashMap<>();
 
     private boolean declared;
 
@@ -94,19 +97,19 @@ public final class LimitedMethods {
         declared = true;
         for (Class<?> type : Set.copyOf(BeanTypes.of(beanFactory).values())) {
             for (Method method : BeanTypes.methods(type)) {
-                for (Declaration declaration : Declaration.of(method, type)) {
-                    LimitProperties properties = declaration.properties(placeholders);
-                    if (LimitMerge.isDefinition(properties)) {
-                        register(declaration, properties);
-                    }
-                }
+                List<Declared> limits = declared(method, type);
+                limits.forEach(Declared::define);
+                unresolved.put(new MethodClassKey(method, type), limits);
             }
         }
     }
 
-    private ConfiguredLimit register(Declaration declaration, LimitProperties properties) {
+    private List<Declared> declared(Method method, Class<?> targetClass) {
+        return Declaration.of(method, targetClass).stream().map(Declared::new).toList();
+    }
+
+    private ConfiguredLimit register(Declaration declaration, String place, LimitProperties properties) {
         String name = declaration.name(placeholders);
-        String place = declaration.place();
         if (declaration.isNameless(placeholders)) {
             String other = nameless.putIfAbsent(name, place);
             if (other != null && !other.equals(place)) {
@@ -121,7 +124,8 @@ public final class LimitedMethods {
     }
 
     private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
-        List<Declaration> declarations = Declaration.of(method, targetClass);
+        List<Declared> known = unresolved.remove(new MethodClassKey(method, targetClass));
+        List<Declared> declarations = known == null ? declared(method, targetClass) : known;
         if (declarations.isEmpty()) {
             return null;
         }
@@ -131,23 +135,24 @@ public final class LimitedMethods {
         Set<String> charged = new HashSet<>();
         String fallbackName = null;
         Method fallback = null;
-        for (Declaration declaration : declarations) {
-            LimitProperties properties = declaration.properties(placeholders);
-            ConfiguredLimit limit = register(declaration, properties);
-            LimitProperties use = registry.merged(limit.name(), properties);
-            Expressions expressions = new Expressions(limit, declaration, specific);
-            expressions.require(
-                    charged.add(limit.name() + "\n" + use.key()),
-                    "the method has the limit twice, with the same key",
-                    "Remove one of the two, or give it another name or key.");
+        for (Declared declared : declarations) {
+            ConfiguredLimit limit = declared.limit();
+            LimitProperties use = registry.ofUse(limit.name(), declared.properties);
+            Expressions expressions = new Expressions(limit, declared, specific);
+            if (!charged.add(limit.name() + "\n" + use.key())) {
+                throw expressions.invalid(
+                        "the method has the limit twice, with the same key",
+                        "Remove one of the two, or give it another name or key.");
+            }
             limits.add(expressions.limitUse(use));
             if (use.fallback() != null) {
-                expressions.require(
-                        fallbackName == null || fallbackName.equals(use.fallback()),
-                        "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
-                        "Name one fallback; it is called whichever limit refuses.");
+                if (fallbackName != null && !fallbackName.equals(use.fallback())) {
+                    throw expressions.invalid(
+                            "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                            "Name one fallback; it is called whichever limit refuses.");
+                }
                 fallbackName = use.fallback();
-                fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declaration.place());
+                fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declared.place);
             }
         }
         LimitedMethod.Kind kind = CallKinds.of(specific);
@@ -164,33 +169,68 @@ public final class LimitedMethods {
                 specific, limits, fallback, enforcer, proxy ? new ProxiedCalls(kind) : kind, requests, behindProxies);
     }
 
+    /** An annotation on a method, what it sets, and its limit. */
+    private final class Declared {
+
+        private final Declaration declaration;
+        private final String place;
+        private final LimitProperties properties;
+        private @Nullable ConfiguredLimit limit;
+
+        Declared(Declaration declaration) {
+            this.declaration = declaration;
+            this.place = declaration.place();
+            this.properties = declaration.properties(placeholders);
+        }
+
+        /** Makes the limit if the annotation defines it, not only uses it. */
+        void define() {
+            if (LimitMerge.isDefinition(properties)) {
+                limit();
+            }
+        }
+
+        ConfiguredLimit limit() {
+            ConfiguredLimit made = limit == null ? register(declaration, place, properties) : limit;
+            limit = made;
+            return made;
+        }
+    }
+
     /** Makes and checks the expressions of one limit on one method. */
     private final class Expressions {
 
         private final ConfiguredLimit limit;
+        private final @Nullable Method annotated;
         private final String place;
         private final Method method;
         private final boolean once;
-        private final Map<String, Integer> parameters = new HashMap<>();
 
-        Expressions(ConfiguredLimit limit, Declaration declaration, Method method) {
+        Expressions(ConfiguredLimit limit, Declared declared, Method method) {
+            Declaration declaration = declared.declaration;
             this.limit = limit;
-            this.place = declaration.place();
+            this.annotated = declaration.annotatedMethod();
+            this.place = declared.place;
             this.method = method;
             // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
             this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
+        }
+
+        /** Positions of the arguments by the names that expressions may use. */
+        private Map<String, Integer> parameters() {
+            Map<String, Integer> parameters = new HashMap<>();
             for (int i = 0; i < method.getParameterCount(); i++) {
                 parameters.put("a" + i, i);
                 parameters.put("p" + i, i);
             }
-            Method annotated = declaration.annotatedMethod();
             if (annotated != null && annotated.getParameterCount() == method.getParameterCount()) {
-                addNames(annotated);
+                addNames(parameters, annotated);
             }
-            addNames(method);
+            addNames(parameters, method);
+            return parameters;
         }
 
-        private void addNames(Method named) {
+        private void addNames(Map<String, Integer> parameters, Method named) {
             @Nullable String[] found = names.getParameterNames(named);
             for (int i = 0; found != null && i < found.length; i++) {
                 String parameter = found[i];
@@ -205,15 +245,17 @@ public final class LimitedMethods {
             CallExpression key = expression("key", use.key());
             if (key != null && key.plainParameter() >= 0) {
                 Class<?> type = method.getParameterTypes()[key.plainParameter()];
-                require(
-                        !LimitUse.isNeverKey(type),
-                        key + " must be something with an equals of its own, not a " + type.getName(),
-                        "Use what identifies it, such as its id.");
+                if (LimitUse.isNeverKey(type)) {
+                    throw invalid(
+                            key + " must be something with an equals of its own, not a " + type.getName(),
+                            "Use what identifies it, such as its id.");
+                }
             }
-            require(
-                    use.charge() == null || !limit.countsInFlight(),
-                    "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
-                    "Remove it, or use an algorithm that counts over time.");
+            if (use.charge() != null && limit.countsInFlight()) {
+                throw invalid(
+                        "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
+                        "Remove it, or use an algorithm that counts over time.");
+            }
             return LimitUse.of(limit, key, use, place, this::expression, once ? limit.name() + "\n" + use.key() : null);
         }
 
@@ -221,21 +263,18 @@ public final class LimitedMethods {
             if (text == null) {
                 return null;
             }
-            String label = attribute + " of rate limit '" + limit.name() + "'";
             try {
                 return attribute.equals("charge")
-                        ? CallExpression.ofResult(label, text, method, parameters, beanFactory)
-                        : new CallExpression(label, text, method, parameters, beanFactory);
+                        ? CallExpression.ofResult(attribute, limit.name(), text, method, parameters(), beanFactory)
+                        : new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
                         limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);
             }
         }
 
-        void require(boolean condition, String problem, String remedy) {
-            if (!condition) {
-                throw new InvalidRateLimitException(limit.name(), place, problem, remedy);
-            }
+        InvalidRateLimitException invalid(String problem, String remedy) {
+            return new InvalidRateLimitException(limit.name(), place, problem, remedy);
         }
     }
 }

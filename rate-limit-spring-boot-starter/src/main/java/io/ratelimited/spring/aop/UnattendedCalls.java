@@ -14,6 +14,8 @@ import org.springframework.aop.interceptor.AsyncExecutionInterceptor;
 import org.springframework.context.event.ApplicationListenerMethodAdapter;
 import org.springframework.context.event.EventListener;
 import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.scheduling.annotation.Async;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.scheduling.annotation.Schedules;
@@ -48,11 +50,12 @@ final class UnattendedCalls {
 
     /** Those of a method; null if Spring makes no calls of it that nobody waits for. */
     static @Nullable UnattendedCalls of(Method method, Ticker ticker) {
-        boolean possible = AnnotatedElementUtils.hasAnnotation(method, Scheduled.class)
-                || AnnotatedElementUtils.hasAnnotation(method, Schedules.class)
-                || AnnotatedElementUtils.hasAnnotation(method, EventListener.class)
+        MergedAnnotations annotations = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
+        boolean possible = annotations.isPresent(Scheduled.class)
+                || annotations.isPresent(Schedules.class)
+                || annotations.isPresent(EventListener.class)
                 || (method.getReturnType() == void.class
-                        && (AnnotatedElementUtils.hasAnnotation(method, Async.class)
+                        && (annotations.isPresent(Async.class)
                                 || AnnotatedElementUtils.hasAnnotation(method.getDeclaringClass(), Async.class)));
         return possible ? new UnattendedCalls(method, ticker) : null;
     }

@@ -138,7 +138,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             try {
                 RateLimitProperties properties =
                         Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
-                LimitProperties use = LimitMerge.merged(
+                LimitProperties use = LimitMerge.ofUse(
                         properties,
                         limit.name(environment::resolvePlaceholders),
                         limit.properties(environment::resolvePlaceholders));

@@ -17,8 +17,15 @@ final class BeanVariables {
 
     private static final String PREFIX = "bean$";
 
+    /** Of an expression that is a parameter: an application may have a thousand of them. */
+    static final BeanVariables NONE = new BeanVariables();
+
     private final Map<String, NamedBean> beans = new HashMap<>();
     private final String text;
+
+    private BeanVariables() {
+        this.text = "";
+    }
 
     /**
      * Finds the beans of an expression.

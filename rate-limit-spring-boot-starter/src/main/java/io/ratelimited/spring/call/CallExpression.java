@@ -61,6 +61,7 @@ public final class CallExpression {
             Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
 
     private final String attribute;
+    private final String limit;
     private final String text;
     private final Method method;
     private final Set<String> words;
@@ -76,49 +77,62 @@ public final class CallExpression {
     /** Whether the root is read. */
     private boolean readsRoot;
     /** Names of request headers that are written in the expression. */
-    private final Set<String> headers = new HashSet<>();
+    private final Set<String> headers;
 
     private final BeanVariables beanVariables;
     /** Knows types and accessors; nothing of a call. */
     private final StandardEvaluationContext shared;
 
     /**
-     * @param attribute which one, of which limit, for messages
+     * @param attribute which one, for messages
+     * @param limit the name of the limit, for messages
      * @param parameters positions of the arguments by name
      * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
      */
     public CallExpression(
             String attribute,
+            String limit,
             String text,
             Method method,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
-        this(attribute, text, method, parameters, WORDS, beans);
+        this(attribute, limit, text, method, parameters, WORDS, beans);
     }
 
     private CallExpression(
             String attribute,
+            String limit,
             String text,
             Method method,
             Map<String, Integer> parameters,
             Set<String> words,
             ConfigurableBeanFactory beans) {
         this.attribute = attribute;
+        this.limit = limit;
         this.text = text.strip();
         this.method = method;
         this.words = words;
-        this.parameters = Map.copyOf(parameters);
         this.beans = beans;
-        SpelExpression whole = parse(this.text);
-        check(whole.getAST(), true);
-        this.beanVariables = new BeanVariables(this.text, whole.getAST(), beans);
-        this.readsVariables |= !beanVariables.isEmpty();
         var path = PATH.matcher(this.text);
         boolean plain = path.matches() && !SELF.contains(path.group(1));
         this.parameter = plain ? parameters.getOrDefault(path.group(1), NONE) : NONE;
         String rest = plain ? path.group(2) : null;
-        this.expression = parameter == NONE ? parse(beanVariables.text()) : rest == null ? null : parse(rest);
-        this.shared = expression == null ? UNUSED : context(beans);
+        if (parameter != NONE && rest == null) { // needs nothing of SpEL
+            this.parameters = Map.of();
+            this.headers = Set.of();
+            this.beanVariables = BeanVariables.NONE;
+            this.expression = null;
+            this.shared = UNUSED;
+            return;
+        }
+        this.parameters = Map.copyOf(parameters);
+        this.headers = new HashSet<>();
+        SpelExpression whole = parse(this.text);
+        check(whole.getAST(), true);
+        this.beanVariables = new BeanVariables(this.text, whole.getAST(), beans);
+        this.readsVariables |= !beanVariables.isEmpty();
+        this.expression = parse(rest == null || parameter == NONE ? beanVariables.text() : rest);
+        this.shared = context(beans);
     }
 
     /**
@@ -127,18 +141,19 @@ public final class CallExpression {
      */
     public static CallExpression ofResult(
             String attribute,
+            String limit,
             String text,
             Method method,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
         Map<String, Integer> variables = new HashMap<>(parameters);
         variables.putAll(CallResult.VARIABLES);
-        return new CallExpression(attribute, text, method, variables, beans);
+        return new CallExpression(attribute, limit, text, method, variables, beans);
     }
 
     /** An expression of a limit on requests. */
-    public static CallExpression ofRequest(String attribute, String text, ConfigurableBeanFactory beans) {
-        return new CallExpression(attribute, text, REQUEST, Map.of(), WORDS_OF_REQUEST, beans);
+    public static CallExpression ofRequest(String attribute, String limit, String text, ConfigurableBeanFactory beans) {
+        return new CallExpression(attribute, limit, text, REQUEST, Map.of(), WORDS_OF_REQUEST, beans);
     }
 
     private static StandardEvaluationContext context(ConfigurableBeanFactory beans) {
@@ -316,6 +331,6 @@ public final class CallExpression {
     /** The attribute, its limit, and the text. */
     @Override
     public String toString() {
-        return attribute + " \"" + text + "\"";
+        return attribute + " of rate limit '" + limit + "' \"" + text + "\"";
     }
 }

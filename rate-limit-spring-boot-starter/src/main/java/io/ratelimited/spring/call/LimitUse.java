@@ -1,6 +1,5 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
@@ -16,7 +15,6 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.BiFunction;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ObjectUtils;
@@ -49,8 +47,6 @@ public final class LimitUse {
     private final @Nullable CallExpression tier;
     private final @Nullable CallExpression charge;
     private final @Nullable String once;
-    private final LimitRequest plainRequest;
-    private final Supplier<Decision> plainDecision;
 
     private LimitUse(
             ConfiguredLimit limit,
@@ -69,8 +65,6 @@ public final class LimitUse {
         this.tier = tier;
         this.charge = charge;
         this.once = once;
-        this.plainRequest = new LimitRequest(limit, limit.limiter(), null, fixedPermits, false, once, null);
-        this.plainDecision = plainRequest::peekAtOnce;
     }
 
     /**
@@ -88,13 +82,13 @@ public final class LimitUse {
             String place,
             BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
             @Nullable String once) {
-        String permits = properties.permits() == null ? "1" : properties.permits();
-        boolean fixed = ConfiguredLimit.isFixed(permits);
+        String permits = properties.permits();
+        boolean fixed = permits == null || ConfiguredLimit.isFixed(permits);
         return new LimitUse(
                 limit,
                 key,
                 fixed ? null : expressions.apply("permits", permits),
-                fixed ? limit.fixedPermits(permits, place) : 1,
+                permits != null && fixed ? limit.fixedPermits(permits, place) : 1,
                 expressions.apply("when", properties.when()),
                 expressions.apply("tier", properties.tier()),
                 expressions.apply("charge", properties.charge()),
@@ -121,9 +115,9 @@ public final class LimitUse {
         return isPlain() && once == null;
     }
 
-    /** The request of a call to a limit without expressions; made once. */
+    /** The request of every call to a limit without expressions. */
     public LimitRequest plainRequest() {
-        return plainRequest;
+        return new LimitRequest(limit, limit.limiter(), null, fixedPermits, false, once, null);
     }
 
     /** Whether what a call has cost is known only when it has ended. */
@@ -133,11 +127,6 @@ public final class LimitUse {
 
     public long fixedPermits() {
         return fixedPermits;
-    }
-
-    /** Describes the budget of a plain limit; made once, so that reporting a decision allocates nothing. */
-    public Supplier<Decision> plainDecision() {
-        return plainDecision;
     }
 
     /**

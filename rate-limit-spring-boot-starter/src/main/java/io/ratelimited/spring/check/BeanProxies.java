@@ -55,6 +55,9 @@ final class BeanProxies {
         if (AopUtils.isAopProxy(object)) {
             return List.of(); // an opaque proxy, whose advice is not to be seen
         }
+        if (limited.contains(object.getClass()) && !Proxy.isProxyClass(object.getClass())) {
+            return List.of(); // the usual bean: its proxy knows the limits of all its methods
+        }
         return methods(object).stream()
                 .filter(method -> limited.stream().noneMatch(type -> isLimited(method, type)))
                 .toList();

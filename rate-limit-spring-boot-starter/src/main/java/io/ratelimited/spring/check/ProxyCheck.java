@@ -85,6 +85,10 @@ final class ProxyCheck {
         } else if (Modifier.isFinal(modifiers)) {
             flaw = "final";
         }
+        boolean makesBean = AnnotatedElementUtils.hasAnnotation(method, Bean.class);
+        if (flaw == null && !makesBean) {
+            return;
+        }
         Declaration declaration = Declaration.of(method, type).get(0);
         String limit = limited(method).limits().get(0).limit().name();
         if (flaw != null) {
@@ -97,7 +101,7 @@ final class ProxyCheck {
                             + (declaration.ofClass() ? "exempt it with @RateLimitExempt, " : "")
                             + "or weave (rate-limit.aspect.mode: woven).");
         }
-        if (!declaration.ofClass() && AnnotatedElementUtils.hasAnnotation(method, Bean.class)) {
+        if (!declaration.ofClass()) {
             throw new InvalidRateLimitException(
                     limit,
                     declaration.place(),

@@ -36,16 +36,22 @@ public final class LimitMerge {
 
     private LimitMerge() {}
 
+    /** The properties of a limit, where the application sets its backend for all limits. */
+    static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
+        Map<String, Object> values = ofUse(properties, name, declared).values();
+        values.putIfAbsent("backend", properties.backend());
+        values.putIfAbsent("onFailure", properties.redis().onFailure());
+        return LimitProperties.of(values);
+    }
+
     /**
-     * The properties of a limit or a use of it: properties win over the declaration, and the defaults come last. If the
+     * The properties of a use of a limit: properties win over the declaration, and the defaults come last. If the
      * properties choose another algorithm than the declaration, what has no meaning for it is left out.
      *
      * @param declared what the annotation states
      */
-    public static LimitProperties merged(RateLimitProperties properties, String name, LimitProperties declared) {
-        LimitProperties backend = LimitProperties.of(Map.of(
-                "backend", properties.backend(), "onFailure", properties.redis().onFailure()));
-        return over(merged(properties.limit(name), properties.orDefaults(), declared), backend);
+    public static LimitProperties ofUse(RateLimitProperties properties, String name, LimitProperties declared) {
+        return merged(properties.limit(name), properties.orDefaults(), declared);
     }
 
     static LimitProperties merged(LimitProperties own, LimitProperties defaults, LimitProperties declared) {
@@ -77,6 +83,9 @@ public final class LimitMerge {
 
     /** The properties without those that have no meaning for an algorithm. */
     static LimitProperties suitedTo(LimitProperties properties, Algorithm algorithm) {
+        if (properties.equals(LimitProperties.NONE)) {
+            return properties;
+        }
         Set<String> foreign = Stream.of(Attribute.values())
                 .filter(attribute -> !algorithm.uses(attribute))
                 .map(Attribute::label)
@@ -94,7 +103,7 @@ public final class LimitMerge {
 
     /** Whether any property defines the limit, not only how it is used. */
     public static boolean isDefinition(LimitProperties properties) {
-        return !definition(properties).equals(LimitProperties.NONE);
+        return !OF_A_USE.containsAll(properties.values().keySet());
     }
 
     /** The first property of a tier that only the limit as a whole can have, as text; null if there is none. */

@@ -71,7 +71,7 @@ public final class LimitRegistry {
     synchronized List<String> refresh(RateLimitProperties changed) {
         List<LimitUpdate> updates = new ArrayList<>();
         for (ConfiguredLimit limit : all()) {
-            LimitProperties old = merged(limit.name(), limit.definition());
+            LimitProperties old = LimitMerge.merged(properties, limit.name(), limit.definition());
             LimitProperties next = LimitMerge.merged(changed, limit.name(), limit.definition());
             if (!next.equals(old)) {
                 updates.add(LimitUpdate.between(limit, old, next));
@@ -113,9 +113,9 @@ public final class LimitRegistry {
                 + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
     }
 
-    /** The properties of a limit or a use of it, from properties, declaration and defaults. */
-    public LimitProperties merged(String name, LimitProperties declared) {
-        return LimitMerge.merged(properties, name, declared);
+    /** The properties of a use of a limit, from properties, declaration and defaults. */
+    public LimitProperties ofUse(String name, LimitProperties declared) {
+        return LimitMerge.ofUse(properties, name, declared);
     }
 
     /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
@@ -131,11 +131,11 @@ public final class LimitRegistry {
      * @throws InvalidRateLimitException when it is invalid, or is declared differently elsewhere
      */
     public ConfiguredLimit register(String name, String place, LimitProperties declared) {
-        ConfiguredLimit limit =
-                limits.computeIfAbsent(name, n -> factory.create(n, place, declared, properties, limits.keySet()));
-        prepare(word -> false);
         LimitProperties definition = LimitMerge.definition(declared);
-        if (!definition.equals(LimitProperties.NONE) && !definition.equals(limit.definition())) {
+        ConfiguredLimit limit = limits.computeIfAbsent(
+                name, n -> factory.create(n, place, declared, definition, properties, limits.keySet()));
+        prepare(word -> false);
+        if (!definition.equals(limit.definition()) && !definition.equals(LimitProperties.NONE)) {
             throw new InvalidRateLimitException(
                     name,
                     place,

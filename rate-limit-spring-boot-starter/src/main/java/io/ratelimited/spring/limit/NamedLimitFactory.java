@@ -35,6 +35,7 @@ final class NamedLimitFactory {
      *
      * @param declaredAt where it is declared
      * @param declared the properties that are set there
+     * @param definition those of them that define the limit
      * @param known the names of other limits, to guess from
      * @throws InvalidRateLimitException when it is invalid
      */
@@ -42,13 +43,13 @@ final class NamedLimitFactory {
             String name,
             String declaredAt,
             LimitProperties declared,
+            LimitProperties definition,
             RateLimitProperties properties,
             Set<String> known) {
         LimitProperties own = properties.limit(name);
-        String ownPlace = LimitSettings.property(name);
-        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(ownPlace)
+        String place = own.equals(LimitProperties.NONE) || declaredAt.equals(LimitSettings.property(name))
                 ? declaredAt
-                : declaredAt + " with " + ownPlace;
+                : declaredAt + " with " + LimitSettings.property(name);
         LimitProperties merged = LimitMerge.merged(properties, name, declared);
         requireDefined(name, place, merged, properties, known);
         LimitSettings.Places places = attribute -> {
@@ -61,17 +62,19 @@ final class NamedLimitFactory {
                     : "rate-limit.defaults." + DataObjectPropertyName.toDashedForm(attribute);
         };
         LimitSettings.check(name, places, merged);
-        LimiterFactory factory = factory(name, places.of("backend"), merged);
+        LimiterFactory factory = factory(name, places, merged);
         LimitSettings.checkBackend(name, own, factory);
         LimitProperties all = LimitSettings.suitedTo(merged, factory);
-        LimitSettings.checkMaxWait(name, LimitSettings.property(name, "maxWait"), own, all);
+        if (own.maxWait() != null) {
+            LimitSettings.checkMaxWait(name, LimitSettings.property(name, "maxWait"), own, all);
+        }
         LimitSettings.checkMaxWait(
                 name,
                 declaredAt,
                 declared,
                 all,
                 LimitMerge.merged(LimitProperties.NONE, properties.orDefaults(), declared));
-        RateLimiter limiter = limiter(factory, places.of("backend"), LimitSettings.limit(name, places, all), "", all);
+        RateLimiter limiter = limiter(factory, places, LimitSettings.limit(name, places, all), "", all);
         Map<String, RateLimiter> tiers = new TreeMap<>();
         if (all.tiers() != null) {
             all.tiers().forEach((tier, stated) -> {
@@ -84,7 +87,12 @@ final class NamedLimitFactory {
                 LimitSettings.check(name, ofTierPlaces, ofTier);
                 tiers.put(
                         tier,
-                        limiter(factory, tierPlace, LimitSettings.limit(name, ofTierPlaces, ofTier), tier, ofTier));
+                        limiter(
+                                factory,
+                                attribute -> tierPlace,
+                                LimitSettings.limit(name, ofTierPlaces, ofTier),
+                                tier,
+                                ofTier));
             });
         }
         if (LimitSettings.algorithm(declared) != LimitSettings.algorithm(all)
@@ -93,7 +101,7 @@ final class NamedLimitFactory {
                     + LimitSettings.algorithm(declared) + " alone is ignored, since the properties make it "
                     + LimitSettings.algorithm(all));
         }
-        return new ConfiguredLimit(name, place, LimitMerge.definition(declared), all, limiter, tiers);
+        return new ConfiguredLimit(name, place, definition, all, limiter, tiers);
     }
 
     private static void requireDefined(
@@ -115,22 +123,27 @@ final class NamedLimitFactory {
                         + (missing.equals("rate") ? "rate" : "max-concurrent") + ", or correct the name.");
     }
 
-    private LimiterFactory factory(String name, String place, LimitProperties all) {
+    private LimiterFactory factory(String name, LimitSettings.Places places, LimitProperties all) {
         String backend = String.valueOf(all.backend());
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
-            throw new InvalidRateLimitException(name, place, "backend " + missing(backend), remedy(backend));
+            throw new InvalidRateLimitException(
+                    name, places.of("backend"), "backend " + missing(backend), remedy(backend));
         }
         return factory;
     }
 
     private static RateLimiter limiter(
-            LimiterFactory factory, String place, Limit limit, String tier, LimitProperties all) {
+            LimiterFactory factory, LimitSettings.Places places, Limit limit, String tier, LimitProperties all) {
         try {
             return factory.create(limit, tier, all);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
-                    limit.name(), place, String.valueOf(ex.getMessage()), "Correct it, or choose another backend.", ex);
+                    limit.name(),
+                    places.of("backend"),
+                    String.valueOf(ex.getMessage()),
+                    "Correct it, or choose another backend.",
+                    ex);
         }
     }
 

@@ -67,7 +67,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
     private LimitUse limit(String route, String place, String name, @Nullable String key) {
         String property = LimitSettings.property(name);
         ConfiguredLimit limit = named(name, place, property);
-        LimitProperties use = registry.merged(name, LimitProperties.NONE);
+        LimitProperties use = registry.ofUse(name, LimitProperties.NONE);
         return LimitUse.of(
                 limit,
                 expression("key", key == null ? use.key() : key, limit, key == null ? property : route + ".key"),
@@ -97,7 +97,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
             return null;
         }
         try {
-            return CallExpression.ofRequest(attribute + " of rate limit '" + limit.name() + "'", text, beans);
+            return CallExpression.ofRequest(attribute, limit.name(), text, beans);
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     limit.name(),

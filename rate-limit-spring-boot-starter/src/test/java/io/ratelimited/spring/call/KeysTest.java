@@ -292,6 +292,7 @@ class KeysTest {
         }
         CallExpression expression = new CallExpression(
                 "key",
+                "search",
                 "'@singleton' + @singleton.plus(#key) + @ 'prototype'.plus( #key ) + @singleton",
                 Keyed.class.getMethod("plain", Object.class),
                 Map.of("key", 0),
@@ -311,7 +312,7 @@ class KeysTest {
         factory.setBeanFactory(beans);
         beans.registerSingleton("made", factory);
         CallExpression expression = new CallExpression(
-                "key", "&made.singleton", Keyed.class.getMethod("plain", Object.class), Map.of(), beans);
+                "key", "search", "&made.singleton", Keyed.class.getMethod("plain", Object.class), Map.of(), beans);
         assertThat(expression.value(null, new Object[] {1}, null)).isEqualTo(true);
     }
 
@@ -319,6 +320,7 @@ class KeysTest {
     void aParameterIsReadWithoutAllocatingAnything() throws Exception {
         CallExpression expression = new CallExpression(
                 "key",
+                "search",
                 "#key",
                 Keyed.class.getMethod("plain", Object.class),
                 Map.of("key", 0),
@@ -335,6 +337,19 @@ class KeysTest {
         assertThat(allocated).isLessThan(100_000);
     }
 
+    /** SpEL cannot parse these. */
+    @Test
+    void aParameterMayHaveTheNameOfAnOperator() throws Exception {
+        CallExpression expression = new CallExpression(
+                "key",
+                "search",
+                "#mod",
+                Keyed.class.getMethod("plain", Object.class),
+                Map.of("mod", 0),
+                new DefaultListableBeanFactory());
+        assertThat(expression.value(null, new Object[] {"ann"}, null)).isEqualTo("ann");
+    }
+
     static Stream<String> theShortWayReadsWhatTheLongOneReads() {
         return Stream.of("#user", "#user.name", "#user.friend", "#user.friend.name", "#a0.name", "#p0.name.length");
     }
@@ -347,8 +362,9 @@ class KeysTest {
             ConfigurableListableBeanFactory beans =
                     context.getSourceApplicationContext().getBeanFactory();
             Map<String, Integer> names = Map.of("user", 0, "a0", 0, "p0", 0);
-            CallExpression shortWay = new CallExpression("key", path, method, names, beans);
-            CallExpression longWay = new CallExpression("key", "true ? " + path + " : 0", method, names, beans);
+            CallExpression shortWay = new CallExpression("key", "search", path, method, names, beans);
+            CallExpression longWay =
+                    new CallExpression("key", "search", "true ? " + path + " : 0", method, names, beans);
             User[] users = {null, new User(null, null), new User("ann", new User("bob", null))};
             for (User user : users) {
                 assertThat(outcome(shortWay, user)).isEqualTo(outcome(longWay, user));
