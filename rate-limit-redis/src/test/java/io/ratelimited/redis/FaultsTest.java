@@ -246,8 +246,8 @@ class FaultsTest {
     @EnumSource
     void decidesAsTheLimitSaysWhileRedisIsAway(OnFailure onFailure) {
         RateLimiter limiter = away().limiter(
-                Limit.of("failure", Algorithm.SLIDING_LOG).rate("10/m").build(),
-                RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+                        Limit.of("failure", Algorithm.SLIDING_LOG).rate("10/m").build(),
+                        RedisLimitOptions.DEFAULTS.onFailure(onFailure));
         if (onFailure == OnFailure.THROW) {
             assertThatThrownBy(() -> limiter.reserve("k", 1, 0)).isInstanceOf(RedisUnavailableException.class);
             assertThatThrownBy(() -> limiter.tryAcquire("k", 1)).isInstanceOf(RedisUnavailableException.class);

@@ -128,8 +128,8 @@ class ChargingPageTest {
         assertThat(running.left("tokens", "acme")).isZero();
         assertThatExceptionOfType(RateLimitExceededException.class)
                 .isThrownBy(() -> running.call("Assistant", "ask", "acme", "uses 1", 10_000))
-                .satisfies(refusal ->
-                        assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(24)));
+                .satisfies(
+                        refusal -> assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(24)));
         running.server.ticker().advance(Duration.ofSeconds(24));
         running.call("Assistant", "ask", "acme", "uses 10000", 10_000);
         assertThat(running.left("tokens", "acme")).isZero();
@@ -138,9 +138,7 @@ class ChargingPageTest {
     @Test
     void aChatIsChargedByItsLastEvent() throws Exception {
         Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
-        assertThat(running.server
-                        .get("/chat?tenant=acme&question=uses%20777")
-                        .body())
+        assertThat(running.server.get("/chat?tenant=acme&question=uses%20777").body())
                 .contains("data:Good", "data:bye");
         assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
     }
