@@ -20,6 +20,8 @@ import java.util.function.UnaryOperator;
 import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
@@ -41,6 +43,8 @@ class FaultsTest {
 
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
+
+    private static @Nullable RedisBackend away;
 
     private static Limit limit(String name) {
         return Limit.of(name, Algorithm.TOKEN_BUCKET).rate("1000/s").burst(100).build();
@@ -207,8 +211,27 @@ class FaultsTest {
         assertThat(near.health().errors() + near.health().timeouts()).isZero();
     }
 
+    /** Started once: a start without Redis waits for it for two seconds. */
+    private static RedisBackend away() {
+        if (away == null) {
+            away = connectNowhere(RedisBackendOptions.DEFAULTS.expectedNodes(2));
+        }
+        return away;
+    }
+
+    @AfterAll
+    static void closeAway() {
+        if (away != null) {
+            away.close();
+        }
+    }
+
     /** A backend whose Redis cannot be reached. */
     private static RedisBackend unreachable(RedisBackendOptions options) {
+        return REDIS.closeLater(connectNowhere(options));
+    }
+
+    private static RedisBackend connectNowhere(RedisBackendOptions options) {
         RedisConnector refusing = (RedisConnector) java.lang.reflect.Proxy.newProxyInstance(
                 FaultsTest.class.getClassLoader(), new Class<?>[] {RedisConnector.class}, (proxy, method, args) -> {
                     if (method.getName().equals("close")) {
@@ -216,16 +239,15 @@ class FaultsTest {
                     }
                     throw new IllegalStateException("refused");
                 });
-        return REDIS.closeLater(RedisBackend.of(refusing, options, UnaryOperator.identity()));
+        return RedisBackend.of(refusing, options, UnaryOperator.identity());
     }
 
     @ParameterizedTest
     @EnumSource
     void decidesAsTheLimitSaysWhileRedisIsAway(OnFailure onFailure) {
-        RedisBackend backend = unreachable(RedisBackendOptions.DEFAULTS.expectedNodes(2));
-        RateLimiter limiter = backend.limiter(
-                Limit.of("failure", Algorithm.SLIDING_LOG).rate("10/m").build(),
-                RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+        RateLimiter limiter = away().limiter(
+                        Limit.of("failure", Algorithm.SLIDING_LOG).rate("10/m").build(),
+                        RedisLimitOptions.DEFAULTS.onFailure(onFailure));
         if (onFailure == OnFailure.THROW) {
             assertThatThrownBy(() -> limiter.reserve("k", 1, 0)).isInstanceOf(RedisUnavailableException.class);
             assertThatThrownBy(() -> limiter.tryAcquire("k", 1)).isInstanceOf(RedisUnavailableException.class);

@@ -156,7 +156,7 @@ class ScriptModelTest {
     @ParameterizedTest
     @MethodSource("awkwardLimits")
     void callsDecidedTogetherAreDecidedAsOneAfterAnother(Limit limit) {
-        decidedTogether(limit, 15);
+        decidedTogether(limit, 8);
     }
 
     @ParameterizedTest

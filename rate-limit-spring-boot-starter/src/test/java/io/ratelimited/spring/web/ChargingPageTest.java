@@ -29,6 +29,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,8 +53,17 @@ class ChargingPageTest {
     /** Each section is compiled once. */
     private static final Map<String, Map<String, Class<?>>> COMPILED = new HashMap<>();
 
+    /** By section and kind. What a test has spent is back in the next. */
+    private static final Map<String, Running> STARTED = new HashMap<>();
+
     @TempDir
     private static Path directory;
+
+    @AfterAll
+    static void stop() {
+        STARTED.values().forEach(Running::close);
+        STARTED.clear();
+    }
 
     @Test
     void everySectionWithCodeIsRunHere() throws Exception {
@@ -65,104 +75,94 @@ class ChargingPageTest {
 
     @Test
     void whatAQueryDidNotUseComesBackAndWhatItUsedBeyondIsTaken() throws Exception {
-        try (Running running = start("The attribute", Kind.TOMCAT, "Queries")) {
-            running.call("Queries", "run", "acme", "x".repeat(3_000));
-            assertThat(running.left("rows", "acme")).isEqualTo(997_000);
-            running.call("Queries", "run", "acme", "x".repeat(50_000));
-            assertThat(running.left("rows", "acme")).isEqualTo(947_000);
-        }
+        Running running = start("The attribute", Kind.TOMCAT, "Queries");
+        running.call("Queries", "run", "acme", "x".repeat(3_000));
+        assertThat(running.left("rows", "acme")).isEqualTo(997_000);
+        running.call("Queries", "run", "acme", "x".repeat(50_000));
+        assertThat(running.left("rows", "acme")).isEqualTo(947_000);
     }
 
     @Test
     void anImportIsChargedByHand() throws Exception {
-        try (Running running = start("By hand", Kind.TOMCAT, "Imports", "ReactiveImports")) {
-            running.call("Imports", "load", "acme", new String[] {"one", "two", "three"});
-            assertThat(running.left("imports", "acme")).isEqualTo(997);
-            Mono<?> loading = (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.just(297));
-            assertThat(loading.block()).isEqualTo(297);
-            assertThat(running.left("imports", "acme")).isEqualTo(700);
-            Mono<?> failing =
-                    (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.error(new IllegalStateException()));
-            assertThatThrownBy(failing::block).isInstanceOf(IllegalStateException.class);
-            assertThat(running.left("imports", "acme")).isEqualTo(600);
-        }
+        Running running = start("By hand", Kind.TOMCAT, "Imports", "ReactiveImports");
+        running.call("Imports", "load", "acme", new String[] {"one", "two", "three"});
+        assertThat(running.left("imports", "acme")).isEqualTo(997);
+        Mono<?> loading = (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.just(297));
+        assertThat(loading.block()).isEqualTo(297);
+        assertThat(running.left("imports", "acme")).isEqualTo(700);
+        Mono<?> failing =
+                (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.error(new IllegalStateException()));
+        assertThatThrownBy(failing::block).isInstanceOf(IllegalStateException.class);
+        assertThat(running.left("imports", "acme")).isEqualTo(600);
     }
 
     @Test
     void anAnswerCostsTheTokensThatTheModelReports() throws Exception {
-        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
-            running.call("Assistant", "ask", "acme", "uses 1234", 5_000);
-            assertThat(running.left("tokens", "acme")).isEqualTo(98_766);
-            List<?> elements = ((Flux<?>) running.call("Assistant", "stream", "acme", "uses 766", 5_000))
-                    .collectList()
-                    .block();
-            assertThat(elements).hasSize(3).hasOnlyElementsOfType(ChatResponse.class);
-            assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
-        }
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        running.call("Assistant", "ask", "acme", "uses 1234", 5_000);
+        assertThat(running.left("tokens", "acme")).isEqualTo(98_766);
+        List<?> elements = ((Flux<?>) running.call("Assistant", "stream", "acme", "uses 766", 5_000))
+                .collectList()
+                .block();
+        assertThat(elements).hasSize(3).hasOnlyElementsOfType(ChatResponse.class);
+        assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
     }
 
     @Test
     void anAnswerWithoutUsageCostsWhatItReserved() throws Exception {
-        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
-            running.call("Assistant", "ask", "acme", "tells nothing", 1_000);
-            assertThat(running.left("tokens", "acme")).isEqualTo(99_000);
-            assertThatThrownBy(() -> running.call("Assistant", "ask", "acme", "breaks", 1_000))
-                    .hasMessageContaining("500");
-            assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
-            Flux<?> hanging = (Flux<?>) running.call("Assistant", "stream", "acme", "hangs", 1_000);
-            assertThat(hanging.blockFirst()).isInstanceOf(ChatResponse.class);
-            assertThat(running.left("tokens", "acme")).isEqualTo(97_000);
-        }
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        running.call("Assistant", "ask", "acme", "tells nothing", 1_000);
+        assertThat(running.left("tokens", "acme")).isEqualTo(99_000);
+        assertThatThrownBy(() -> running.call("Assistant", "ask", "acme", "breaks", 1_000))
+                .hasMessageContaining("500");
+        assertThat(running.left("tokens", "acme")).isEqualTo(98_000);
+        Flux<?> hanging = (Flux<?>) running.call("Assistant", "stream", "acme", "hangs", 1_000);
+        assertThat(hanging.blockFirst()).isInstanceOf(ChatResponse.class);
+        assertThat(running.left("tokens", "acme")).isEqualTo(97_000);
     }
 
     @Test
     void aTenantInDebtWaitsUntilItIsPaid() throws Exception {
-        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant")) {
-            running.call("Assistant", "ask", "acme", "uses 130000", 10_000);
-            assertThat(running.left("tokens", "acme")).isZero();
-            assertThatExceptionOfType(RateLimitExceededException.class)
-                    .isThrownBy(() -> running.call("Assistant", "ask", "acme", "uses 1", 10_000))
-                    .satisfies(refusal ->
-                            assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(24)));
-            running.server.ticker().advance(Duration.ofSeconds(24));
-            running.call("Assistant", "ask", "acme", "uses 10000", 10_000);
-            assertThat(running.left("tokens", "acme")).isZero();
-        }
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        running.call("Assistant", "ask", "acme", "uses 130000", 10_000);
+        assertThat(running.left("tokens", "acme")).isZero();
+        assertThatExceptionOfType(RateLimitExceededException.class)
+                .isThrownBy(() -> running.call("Assistant", "ask", "acme", "uses 1", 10_000))
+                .satisfies(
+                        refusal -> assertThat(refusal.decision().retryAfter()).isEqualTo(Duration.ofSeconds(24)));
+        running.server.ticker().advance(Duration.ofSeconds(24));
+        running.call("Assistant", "ask", "acme", "uses 10000", 10_000);
+        assertThat(running.left("tokens", "acme")).isZero();
     }
 
     @Test
     void aChatIsChargedByItsLastEvent() throws Exception {
-        try (Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat")) {
-            assertThat(running.server
-                            .get("/chat?tenant=acme&question=uses%20777")
-                            .body())
-                    .contains("data:Good", "data:bye");
-            assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
-        }
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        assertThat(running.server.get("/chat?tenant=acme&question=uses%20777").body())
+                .contains("data:Good", "data:bye");
+        assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
     }
 
     @Test
     void ofTwoHundredGuessesAtOnceFiveAreChecked() throws Exception {
-        try (Running running = start(LOGINS, Kind.TOMCAT, "LoginController")) {
-            List<Integer> answers = PasswordGuessingTest.atOnce(200, i -> running.login("ann", "wrong" + i));
-            assertThat(answers).filteredOn(status -> status == 401).hasSize(5);
-            assertThat(answers).filteredOn(status -> status == 429).hasSize(195);
-            assertThat(running.left("failed-logins-of-address", "127.0.0.1")).isEqualTo(15);
-        }
+        Running running = start(LOGINS, Kind.TOMCAT, "LoginController");
+        List<Integer> answers = PasswordGuessingTest.atOnce(200, i -> running.login("ann", "wrong" + i));
+        assertThat(answers).filteredOn(status -> status == 401).hasSize(5);
+        assertThat(answers).filteredOn(status -> status == 429).hasSize(195);
+        assertThat(running.left("failed-logins-of-address", "127.0.0.1")).isEqualTo(15);
     }
 
     @Test
     void aRightPasswordCostsNothing() throws Exception {
-        try (Running running = start(LOGINS, Kind.TOMCAT, "LoginController")) {
-            for (int i = 0; i < 30; i++) {
-                assertThat(running.login("Ann", "right")).isEqualTo(200);
-            }
-            assertThat(running.left("failed-logins-of-user", "ann")).isEqualTo(5);
-            for (int i = 0; i < 20; i++) {
-                assertThat(running.login("user" + i, "wrong")).isEqualTo(401);
-            }
-            assertThat(running.login("ann", "right")).isEqualTo(429);
+        Running running = start(LOGINS, Kind.TOMCAT, "LoginController");
+        for (int i = 0; i < 30; i++) {
+            assertThat(running.login("Ann", "right")).isEqualTo(200);
         }
+        assertThat(running.left("failed-logins-of-user", "ann")).isEqualTo(5);
+        for (int i = 0; i < 20; i++) {
+            assertThat(running.login("user" + i, "wrong")).isEqualTo(401);
+        }
+        assertThat(running.login("ann", "right")).isEqualTo(429);
     }
 
     @ParameterizedTest
@@ -171,13 +171,12 @@ class ChargingPageTest {
         report(1, 3_000);
         report(2, 2_500_000);
         String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
-        try (Running running = start(DOWNLOADS, kind, controller)) {
-            assertThat(running.server.get("/reports/1?customer=acme").body()).hasSize(3_000);
-            assertThat(running.settled()).isEqualTo(3_000);
-            assertThat(running.server.get("/reports/2?customer=acme").body()).hasSize(2_500_000);
-            assertThat(running.settled()).isEqualTo(2_500_000);
-            assertThat(running.left("download-bytes", "acme")).isEqualTo(7_497_000);
-        }
+        Running running = start(DOWNLOADS, kind, controller);
+        assertThat(running.server.get("/reports/1?customer=acme").body()).hasSize(3_000);
+        assertThat(running.settled()).isEqualTo(3_000);
+        assertThat(running.server.get("/reports/2?customer=acme").body()).hasSize(2_500_000);
+        assertThat(running.settled()).isEqualTo(2_500_000);
+        assertThat(running.left("download-bytes", "acme")).isEqualTo(7_497_000);
     }
 
     @ParameterizedTest
@@ -186,7 +185,8 @@ class ChargingPageTest {
         int size = 60_000_000;
         report(3, size);
         String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
-        try (Running running = start(DOWNLOADS, kind, controller)) {
+        Running running = start(DOWNLOADS, kind, controller);
+        try {
             try (Socket client = running.server.connect()) {
                 client.setSoLinger(true, 0);
                 client.getOutputStream()
@@ -215,7 +215,17 @@ class ChargingPageTest {
                 .resolve("reports/" + id);
     }
 
-    private Running start(String title, Kind kind, String... components) throws Exception {
+    private static Running start(String title, Kind kind, String... components) throws Exception {
+        Running running = STARTED.get(title + kind);
+        if (running == null) {
+            running = startAnew(title, kind, components);
+            STARTED.put(title + kind, running);
+        }
+        running.server.ticker().advance(Duration.ofDays(2));
+        return running;
+    }
+
+    private static Running startAnew(String title, Kind kind, String... components) throws Exception {
         DocPage section = DocPage.section(PAGE, title);
         if (!COMPILED.containsKey(title)) {
             COMPILED.put(title, section.classes(Files.createTempDirectory(directory, "section")));
@@ -228,7 +238,7 @@ class ChargingPageTest {
     }
 
     /** An application of snippets. */
-    private record Running(RunningServer server, Map<String, Class<?>> classes) implements AutoCloseable {
+    private record Running(RunningServer server, Map<String, Class<?>> classes) {
 
         private @Nullable Object call(String component, String method, Object... arguments) {
             return ReflectionTestUtils.invokeMethod(server.context.getBean(classes.get(component)), method, arguments);
@@ -250,8 +260,7 @@ class ChargingPageTest {
             return charged;
         }
 
-        @Override
-        public void close() {
+        private void close() {
             server.close();
         }
     }

@@ -141,27 +141,34 @@ final class Browser implements AutoCloseable {
     /** Starts, waits until so many calls were offered, stops, and waits for the last answer. */
     void run(long calls) {
         start();
-        await(() -> count(0, "offered") >= calls);
+        awaitInPage("document.querySelector('.panel [data-count=offered]').textContent >= " + calls);
         stop();
     }
 
     void start() {
         click("#start");
-        await(() -> find("#start").getText().equals("Stop"));
+        awaitInPage("document.getElementById('start').innerText === 'Stop'");
     }
 
     void stop() {
         click("#start");
-        await(() -> find("#start").getText().equals("Start")
-                && driver.findElements(By.cssSelector(".meters")).stream().allMatch(WebElement::isDisplayed));
+        awaitInPage("document.getElementById('start').innerText === 'Start'"
+                + " && [...document.querySelectorAll('.meters')].every(line => line.checkVisibility())");
+    }
+
+    /** The page itself looks: asking it from here again and again would keep it from its work. */
+    private void awaitInPage(String condition) {
+        scriptAsync("const done = arguments[0]; const look = () => " + condition
+                + " ? done(true) : setTimeout(look, 20); look()");
     }
 
     /** A count of a panel as the page shows it. */
     long count(int panel, String what) {
-        String text = Objects.requireNonNull(panel(panel)
-                .findElement(By.cssSelector("[data-count=" + what + "]"))
-                .getDomProperty("textContent"));
-        return Long.parseLong(text);
+        return Long.parseLong((String) script(
+                "return document.querySelectorAll('.panel')[arguments[0]]"
+                        + ".querySelector('[data-count=' + arguments[1] + ']').textContent",
+                panel,
+                what));
     }
 
     WebElement panel(int number) {

@@ -72,6 +72,7 @@ class LivePageTest extends LivePage {
         browser.choose("period", "h");
         browser.set("rate", 1);
         browser.set("burst", 50);
+        browser.set("calls", 40);
         browser.run(40);
         browser.screenshot("model");
         assertThat(browser.count(0, "reserved")).isEqualTo(10 * browser.count(0, "admitted"));
@@ -113,6 +114,7 @@ class LivePageTest extends LivePage {
         browser.choose("period", "h");
         browser.set("rate", 1);
         browser.set("burst", 1);
+        browser.set("calls", 40);
         browser.run(20);
         assertThat(browser.count(0, "admitted")).isEqualTo(1);
         assertThat(browser.count(0, "shadowed")).isEqualTo(browser.count(0, "offered") - 1);
@@ -124,6 +126,7 @@ class LivePageTest extends LivePage {
         browser.click("#compare");
         browser.choose("second", "sliding-log");
         browser.load("greedy");
+        browser.set("calls", 40);
         browser.run(60);
         assertThat(browser.texts(".panel h2")).containsExactly("Token bucket", "Sliding log");
         assertThat(browser.count(0, "offered")).isEqualTo(browser.count(1, "offered"));
@@ -138,6 +141,7 @@ class LivePageTest extends LivePage {
         browser.choose("period", "h");
         browser.set("rate", 1);
         browser.set("burst", 10);
+        browser.set("calls", 40);
         browser.start();
         browser.await(() -> browser.count(0, "rejected") > 0);
         browser.set("burst", 100);

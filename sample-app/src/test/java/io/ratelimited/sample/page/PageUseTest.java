@@ -170,6 +170,7 @@ class PageUseTest extends LivePage {
         browser.load("greedy");
         browser.choose("policy", "WAIT");
         browser.set("maxWait", 200);
+        browser.set("calls", 40);
         browser.run(30);
         assertThat(browser.violations()).isEmpty();
         assertThat(browser.script("return document.documentElement.scrollWidth <= innerWidth"))
