@@ -96,7 +96,7 @@ record Plan(
     }
 
     /**
-     * A tiny set-up: one or two nodes, one limit of a few permits, two to five calls in 0.3 s, and up to two faults. So many
+     * A tiny set-up: one or two nodes, one limit of a few permits, two to four calls in 0.3 s, and up to two faults. So many
      * can be run that few steps meet in every order.
      */
     static Plan tiny(long seed) {
@@ -104,7 +104,7 @@ record Plan(
         Algorithm algorithm = ALGORITHMS.get(random.nextInt(ALGORITHMS.size()));
         int nodes = 1 + random.nextInt(2);
         List<Step> steps = new ArrayList<>();
-        for (int calls = 2 + random.nextInt(4); calls > 0; calls--) {
+        for (int calls = 2 + random.nextInt(3); calls > 0; calls--) {
             steps.add(call(algorithm, CALLS, nodes, 100 * MILLI + random.nextLong(300 * MILLI), random));
         }
         for (int faults = random.nextInt(3); faults > 0; faults--) {
