@@ -205,9 +205,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void giveBack() {
         if (sent) {
             String ended = id;
-            // After an outage a server may run an old command of one connection after a new one of another: a second
-            // after the
-            // end has come to it, all that is old has.
+            // After an outage a server may run an old command of one connection after a new one of another. A second
+            // after it had the end of the call, nothing old is under way any more.
             deliverEnd(ended, doubtful ? () -> endAgain(ended) : () -> {});
         }
     }
