@@ -103,6 +103,17 @@ class OutageInFlightTest {
         registeredAnew(limit, limiter, running);
     }
 
+    @Test
+    @Tag("proof")
+    void aCallThatRunsThroughAnOutageOfMoreThanThirtySecondsIsRegisteredAnew() {
+        Limit limit = places(4);
+        RateLimiter limiter = far.limiter(limit);
+        List<Reservation> running = takeAll(limiter, 4);
+        far.cut();
+        until(() -> free(limit) == 4, "Redis has forgotten the calls", Duration.ofMinutes(1));
+        registeredAnew(limit, limiter, running);
+    }
+
     private void registeredAnew(Limit limit, RateLimiter limiter, List<Reservation> running) {
         far.healAndSee("places of running calls", () -> free(limit) == 0);
         assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
