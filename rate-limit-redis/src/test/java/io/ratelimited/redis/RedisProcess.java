@@ -22,6 +22,7 @@ import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -39,7 +40,10 @@ public final class RedisProcess implements AutoCloseable {
     /** Below the ports that the system gives to connections; a node of a cluster also opens its port + 10,000. */
     private static final int FIRST_PORT = 10_000;
 
-    private static final int PORTS = 12_000;
+    private static final int PORTS = 5_000;
+    /** Of each port in use, the one behind all of them: held until this process ends, because tests stop servers for a while. */
+    private static final List<ServerSocket> TAKEN = new CopyOnWriteArrayList<>();
+
     private static final Duration PATIENCE = Duration.ofMinutes(1);
     /** One for all tests: each has threads of its own. */
     static final ClientResources RESOURCES = DefaultClientResources.create();
@@ -300,12 +304,22 @@ public final class RedisProcess implements AutoCloseable {
         }
     }
 
+    /** A port that no other process of the tests is given before this one ends. */
     static int freePort() {
         while (true) {
             int port = FIRST_PORT + ThreadLocalRandom.current().nextInt(PORTS);
-            if (isFree(port) && isFree(port + 10_000)) {
+            if (isFree(port) && isFree(port + 10_000) && take(port + PORTS)) {
                 return port;
             }
+        }
+    }
+
+    private static boolean take(int port) {
+        try {
+            TAKEN.add(new ServerSocket(port, 1, InetAddress.getLoopbackAddress()));
+            return true;
+        } catch (IOException ex) {
+            return false;
         }
     }
 
