@@ -52,8 +52,8 @@ class SimulationTest {
     /** {@code -Dsimulation.tiny} chooses how many. */
     @Test
     @Tag("proof")
-    void aHundredThousandTinySchedulesKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.tiny", 100_000);
+    void tinySchedulesKeepEveryPromise() {
+        int count = Integer.getInteger("simulation.tiny", 50_000);
         System.out.println(Simulations.run(LongStream.rangeClosed(1, count).mapToObj(Plan::tiny)));
     }
 
@@ -66,7 +66,7 @@ class SimulationTest {
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 20_000))
                         .mapToObj(Plan::small)));
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 10_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 5_000))
                         .mapToObj(Plan::settling)));
     }
 
