@@ -26,7 +26,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void manyOfThemKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.wide", 5_000);
+        int count = Integer.getInteger("simulation.wide", 3_000);
         System.out.println(Simulations.run(LongStream.range(101, 101 + count).mapToObj(WidePlan::of)));
     }
 
