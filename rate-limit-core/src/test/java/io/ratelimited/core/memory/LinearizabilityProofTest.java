@@ -10,7 +10,7 @@ final class LinearizabilityProofTest extends LinearizabilityTest {
 
     @Override
     int histories() {
-        return 10 * Integer.getInteger("lincheck.scale", 1);
+        return 4 * Integer.getInteger("lincheck.scale", 1);
     }
 
     @ParameterizedTest

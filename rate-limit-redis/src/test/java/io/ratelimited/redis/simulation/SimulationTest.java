@@ -63,7 +63,7 @@ class SimulationTest {
     void manySchedulesKeepEveryPromise() {
         long first = Long.getLong("simulation.first", 151);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 20_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 10_000))
                         .mapToObj(Plan::small)));
         System.out.println(
                 Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 5_000))
