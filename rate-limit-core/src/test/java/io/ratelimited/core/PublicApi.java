@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import java.io.File;
 import java.io.IOException;
 import java.lang.annotation.Retention;
 import java.lang.annotation.Target;
@@ -14,6 +15,8 @@ import java.lang.reflect.Member;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Parameter;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -80,17 +83,28 @@ public final class PublicApi {
     static List<String> lines() throws IOException, ReflectiveOperationException {
         Set<String> internal = internalPackages();
         List<String> lines = new ArrayList<>();
-        for (Path file : filesUnder(CLASSES, ".class")) {
-            String name = nameOf(CLASSES.relativize(file)).replaceAll("\\.class$", "");
-            if (name.endsWith("package-info")) {
-                continue;
-            }
-            Class<?> type = Class.forName(name, false, PublicApi.class.getClassLoader());
-            if (!internal.contains(type.getPackageName()) && isVisible(type)) {
-                lines.addAll(linesOf(type));
+        try (URLClassLoader loader = loaderOfItsOwn()) {
+            for (Path file : filesUnder(CLASSES, ".class")) {
+                String name = nameOf(CLASSES.relativize(file)).replaceAll("\\.class$", "");
+                if (name.endsWith("package-info")) {
+                    continue;
+                }
+                Class<?> type = Class.forName(name, false, loader);
+                if (!internal.contains(type.getPackageName()) && isVisible(type)) {
+                    lines.addAll(linesOf(type));
+                }
             }
         }
         return lines;
+    }
+
+    /** Of classes as they were compiled: a test that has rewritten those of this JVM leaves them without names of parameters. */
+    private static URLClassLoader loaderOfItsOwn() throws IOException {
+        List<URL> urls = new ArrayList<>();
+        for (String entry : System.getProperty("java.class.path").split(File.pathSeparator)) {
+            urls.add(Path.of(entry).toUri().toURL());
+        }
+        return new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader());
     }
 
     /** What has gone, and what has come. */
