@@ -1,27 +1,34 @@
 -- Beginning of the script of virtual_time.lua: the usual calls, in few steps. Callers who want the same, given once, take
 -- permits of one bucket that pays for itself, as it was stored under these parameters. Each decision follows from the state
--- before the first. The same may be asked about several keys, each decided by itself. Whatever else is asked about one key goes
--- on below, where it is explained; of several keys, such a one is left as it was, to be asked about alone.
+-- before the first. The same may be asked about several keys, each decided by itself. Or one call takes permits under several
+-- limits, of all buckets or of none. Whatever else is asked about one key or several limits goes on below, where it is
+-- explained; of several keys under one limit, such a one is left as it was, to be asked about alone.
 --
 -- Every microsecond counts here: numbers come packed, because each argument is work for the server, and the expiry is text, as
 -- SET would write it slower.
 --
--- KEYS   one or several
--- ARGV   four, which usual_arguments.lua explains
+-- KEYS   one or several; one a limit if there are several limits
+-- ARGV   1 + 3 a limit, which usual_arguments.lua explains
 -- reply  now; V and its part before the first, epoch, how many are admitted: none behind the first who is not. For several keys
 --        such a reply for each, or -1 for one that is left
 
-if #ARGV == 4 then
+local usual = #ARGV[3] == 35
+if usual then
   local ceil, floor, format, sub = math.ceil, math.floor, string.format, string.sub
   local pack, unpack, pcall = struct.pack, struct.unpack, redis.pcall
-  local meta, one, depth, depth_part = ARGV[2] .. ' ', unpack('>I7I7I7', ARGV[3])
-  local calls, longest, a, b = unpack('>I7I7I7I7', ARGV[4])
-  local low, low_part, at = now - depth, 0, #meta + 1
-  if depth_part > 0 then
-    low, low_part = low - 1, one - depth_part
-  end
-  local replies = {}
+  local several = #ARGV > 4
+  local meta, one, depth, depth_part, calls, longest, a, b, low, low_part, at
+  local replies, values, expiries, decided, admitted = {}, {}, {}, 0, 0
   for i, key in ipairs(KEYS) do
+    if several or i == 1 then
+      local limit = 3 * i - 1
+      meta, one, depth, depth_part = ARGV[limit] .. ' ', unpack('>I7I7I7', ARGV[limit + 1])
+      calls, longest, a, b = unpack('>I7I7I7I7', ARGV[limit + 2])
+      low, low_part, at = now - depth, 0, #meta + 1
+      if depth_part > 0 then
+        low, low_part = low - 1, one - depth_part
+      end
+    end
     replies[i] = -1
     local value = pcall('GET', key)
     local v, part, epoch, written = nil, 0, now, nil
@@ -62,8 +69,8 @@ if #ARGV == 4 then
           after, after_part, taken = then_v, then_part, call
         end
       end
-      local saved = taken == 0
-      if not saved then
+      local saved = taken == 0 or several
+      if taken > 0 then
         local reset, over = after + depth - now, after_part + depth_part
         if over > one then
           reset = reset + 2
@@ -78,12 +85,31 @@ if #ARGV == 4 then
           -- The parameters have changed, as virtual_time.lua says.
           lives = math.max(lives, redis.call('PTTL', key) - padding + ceil((after - v + 1) / 1000))
         end
-        saved = not pcall('SET', key, value, 'PX', format('%.0f', lives + padding)).err
+        lives = format('%.0f', lives + padding)
+        if several then
+          values[i], expiries[i] = value, lives
+        else
+          saved = not pcall('SET', key, value, 'PX', lives).err
+        end
       end
+      decided, admitted = decided + 1, admitted + taken
       -- What could not be stored is reported below.
       if saved then replies[i] = { now, v, part, epoch, taken } end
     end
   end
-  if #KEYS > 1 then return replies end
-  if replies[1] ~= -1 then return replies[1] end
+  if not several then
+    if #KEYS > 1 then return replies end
+    if replies[1] ~= -1 then return replies[1] end
+  elseif decided == #KEYS then
+    for i, key in ipairs(KEYS) do
+      if admitted < decided then
+        replies[i][5] = 0
+      else
+        -- If the first cannot be stored, that is reported below; below all would be taken again if a later one could not.
+        local set = i == 1 and pcall or redis.call
+        if set('SET', key, values[i], 'PX', expiries[i]).err then decided = 0; break end
+      end
+    end
+    if decided > 0 then return replies end
+  end
 end

@@ -44,8 +44,9 @@ final class LimitScripts {
             equal = first.asksAs(calls.get(i));
         }
         if (equal && operation.equals("take") && current.isUsual()) {
-            return current.usual(context.connection().time(), calls.size(), first)
-                    .ofAnyKey();
+            ScriptArguments args =
+                    new ScriptArguments().add(context.connection().time());
+            return current.appendUsual(args, calls.size(), first).ofAnyKey();
         }
         ScriptArguments args = begin(operation, current, calls.size());
         for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {

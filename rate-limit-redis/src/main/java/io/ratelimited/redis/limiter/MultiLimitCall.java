@@ -34,6 +34,10 @@ final class MultiLimitCall {
         private String name() {
             return limiter.name(caller);
         }
+
+        private PermitRequest request() {
+            return new PermitRequest(permits, maxWait);
+        }
     }
 
     MultiLimitCall(List<Claim> claims, LimiterContext context) {
@@ -92,11 +96,6 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> byOneScript() {
-        ScriptArguments args = new ScriptArguments()
-                .add(context.connection().time())
-                .add("take")
-                .add(parts.size());
-        ScriptArguments calls = new ScriptArguments();
         List<ScriptParameters> used = new ArrayList<>();
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
@@ -106,13 +105,30 @@ final class MultiLimitCall {
                 return CompletableFuture.completedFuture(refused(known.decision(), i));
             }
             used.add(current);
-            current.appendTo(args);
-            current.addCost(calls, part.permits).add(Math.min(ScriptParameters.FAR, part.maxWait / 1000));
         }
-        args.add(1).add(calls);
         long sentAt = context.ticker().nanos();
         String[] names = parts.stream().map(Part::name).toArray(String[]::new);
-        return context.connection().eval(Script.DECIDE, names, args).thenApply(reply -> decided(used, reply, sentAt));
+        return context.connection()
+                .eval(Script.DECIDE, names, arguments(used))
+                .thenApply(reply -> decided(used, reply, sentAt));
+    }
+
+    private ScriptArguments arguments(List<ScriptParameters> used) {
+        ScriptArguments args = new ScriptArguments().add(context.connection().time());
+        if (used.stream().allMatch(ScriptParameters::isUsual)) {
+            for (int i = 0; i < used.size(); i++) {
+                used.get(i).appendUsual(args, 1, parts.get(i).request());
+            }
+            return args;
+        }
+        args.add("take").add(used.size());
+        used.forEach(limit -> limit.appendTo(args));
+        args.add(1);
+        for (int i = 0; i < used.size(); i++) {
+            PermitRequest request = parts.get(i).request();
+            used.get(i).addCost(args, request.permits()).add(request.waitArgument());
+        }
+        return args;
     }
 
     private static RedisRateLimiter rate(Part part) {
@@ -124,14 +140,13 @@ final class MultiLimitCall {
         int refused = -1;
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            ScriptReply decided = ScriptReply.of(reply, 4 * i, used.get(i));
+            ScriptReply decided = ScriptReply.ofLimit(reply, i, part.request(), used.get(i));
             taken.add(rate(part).reservation(part.name(), part.permits, decided));
             if (!decided.admitted() && refused < 0) {
                 refused = i;
             }
             if (decided.hasRetry()) {
-                PermitRequest request = new PermitRequest(part.permits, part.maxWait);
-                rate(part).denials().add(part.name(), request, decided, sentAt, 0);
+                rate(part).denials().add(part.name(), part.request(), decided, sentAt, 0);
             }
         }
         if (refused >= 0) {

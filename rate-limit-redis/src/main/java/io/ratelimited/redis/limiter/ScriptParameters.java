@@ -219,12 +219,10 @@ final class ScriptParameters {
         return limit.algorithm().family() == Family.BUCKET && (depth.micros + 2.0) * one < EXACT;
     }
 
-    /** The arguments of {@code virtual_time_usual.lua}. */
-    ScriptArguments usual(String time, int calls, PermitRequest each) {
+    /** Appends the arguments of {@code virtual_time_usual.lua} for this limit. */
+    ScriptArguments appendUsual(ScriptArguments args, int calls, PermitRequest each) {
         Cost cost = cost(each.permits());
-        return new ScriptArguments()
-                .add(time)
-                .add(meta)
+        return args.add(meta)
                 .addPacked(one, depth.micros, depth.parts, step.longValueExact(), stored)
                 .addPacked(calls, each.maxWaitMicros(), cost.micros, cost.parts, Math.min(MOST, each.permits()));
     }

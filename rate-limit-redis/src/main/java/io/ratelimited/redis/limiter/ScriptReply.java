@@ -39,6 +39,14 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     /** Values of the reply to the usual calls of {@code virtual_time_usual.lua}; others have four a call. */
     private static final int USUAL = 5;
 
+    /** What a script has decided about a call under one of several limits. */
+    @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
+    static ScriptReply ofLimit(List<Object> reply, int limit, PermitRequest call, ScriptParameters parameters) {
+        return reply.get(0) instanceof List
+                ? all((List<Object>) reply.get(limit), List.of(call), parameters)[0]
+                : of(reply, 4 * limit, parameters);
+    }
+
     /** What a script has decided about calls, in their order. */
     static ScriptReply[] all(List<Object> reply, List<PermitRequest> calls, ScriptParameters parameters) {
         ScriptReply[] replies = new ScriptReply[calls.size()];
@@ -79,7 +87,8 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
                 v = next;
                 part = nextPart;
                 mark = new Mark(v, part, epoch);
-            } else {
+            }
+            if (wait > call.maxWaitMicros()) {
                 outcome = wait > ScriptParameters.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);
             }
             boolean ahead = v > now || (v == now && part > 0);

@@ -1,6 +1,7 @@
 package io.ratelimited.redis.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
 import io.lettuce.core.api.sync.RedisCommands;
@@ -16,6 +17,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
+import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisLink;
 import io.ratelimited.redis.connection.Script;
@@ -24,6 +26,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
@@ -32,6 +35,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * On random schedules every script decides what the Java step decides, to the microsecond. Without keys: a cell of Java
@@ -246,6 +250,42 @@ class ScriptModelTest {
         assertThat(keys.decidedTogether).isGreaterThan(200);
     }
 
+    /** Under several limits the short form decides as the long one, and stores the same; also while the clock steps back. */
+    @ParameterizedTest
+    @ValueSource(ints = {2, 3, 7})
+    void severalLimitsAreDecidedInTheShortFormAsInTheLongOne(int count) {
+        ManualTicker ticker = RedisServers.ticker();
+        GuardedConnection connection =
+                RedisServers.context(REDIS.backend(ticker)).connection();
+        List<Limit> usual = new ArrayList<>(usualLimits().toList());
+        KeyPairs keys = new KeyPairs();
+        Random random = new Random(count);
+        for (int round = 0; round < 12; round++) {
+            Collections.shuffle(usual, random);
+            List<ScriptParameters> limits = usual.stream()
+                    .limit(count)
+                    .map(limit -> new ScriptParameters(limit, ticker, () -> 0))
+                    .toList();
+            long period = usual.get(random.nextInt(count)).rate().period().toNanos();
+            for (int step = 0; step < 25; step++) {
+                ticker.advanceNanos((long) (random.nextDouble()
+                        * Math.min(period, Duration.ofDays(10).toNanos())
+                        / 4));
+                if (random.nextInt(15) == 0) {
+                    ticker.setWallClock(Instant.EPOCH.plusNanos(ticker.epochNanos() - period / 8));
+                }
+                if (random.nextInt(15) == 0) {
+                    keys.storeNoBucket(random.nextInt(count));
+                }
+                PermitRequest call = new PermitRequest(1L + random.nextInt(2), random.nextInt(3) * period / 2);
+                keys.ask("round " + round + " step " + step, connection.time(), limits, call);
+            }
+            REDIS.server().ask(commands -> commands.flushall());
+        }
+        assertThat(keys.decidedTogether).as("decided in the short form").isGreaterThan(200);
+        assertThat(keys.admitted).as("admitted").isBetween(15, 250);
+    }
+
     /** Keys that are asked about together, and a twin of each that is asked about alone. */
     private static final class KeyPairs {
 
@@ -259,6 +299,7 @@ class ScriptModelTest {
         private final RedisCommands<String, String> commands =
                 REDIS.closeLater(REDIS.client().connect()).sync();
         private int decidedTogether;
+        private int admitted;
 
         private void ask(String where, ScriptArguments args, List<Integer> asked) {
             if (asked.size() < 2) {
@@ -280,6 +321,35 @@ class ScriptModelTest {
                 assertThat(reply).as(where).isEqualTo(eval(args, twin));
                 assertThat(commands.dump(key)).as(where).isEqualTo(commands.dump(twin));
             }
+        }
+
+        private void ask(String where, String time, List<ScriptParameters> limits, PermitRequest call) {
+            ScriptArguments usual = new ScriptArguments().add(time);
+            ScriptArguments all = new ScriptArguments().add(time).add("take").add(limits.size());
+            for (ScriptParameters limit : limits) {
+                limit.appendUsual(usual, 1, call);
+                limit.appendTo(all);
+            }
+            all.add(1);
+            limits.forEach(limit -> limit.addCost(all, call.permits()).add(call.waitArgument()));
+            String[] together = new String[limits.size()];
+            String[] twins = new String[limits.size()];
+            Arrays.setAll(together, i -> TOGETHER + i);
+            Arrays.setAll(twins, i -> ALONE + i);
+            List<Object> reply = eval(usual, together);
+            List<Object> longReply = eval(all, twins);
+            boolean admits = true;
+            for (int i = 0; i < limits.size(); i++) {
+                ScriptReply decided = ScriptReply.ofLimit(longReply, i, call, limits.get(i));
+                admits = admits && decided.admitted();
+                assertThat(ScriptReply.ofLimit(reply, i, call, limits.get(i)).toString())
+                        .as(where)
+                        .isEqualTo(decided.toString());
+                assertThat(commands.dump(together[i])).as(where).isEqualTo(commands.dump(twins[i]));
+                assertThat(commands.pttl(together[i])).as(where).isCloseTo(commands.pttl(twins[i]), within(1000L));
+            }
+            decidedTogether += reply.get(0) instanceof List ? 1 : 0;
+            admitted += admits ? 1 : 0;
         }
 
         private List<Object> eval(ScriptArguments args, String... keys) {

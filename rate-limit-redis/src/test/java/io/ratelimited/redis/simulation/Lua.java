@@ -13,6 +13,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.regex.Pattern;
 import org.apache.bcel.classfile.ClassParser;
 import org.apache.bcel.classfile.ConstantMethodref;
 import org.apache.bcel.classfile.ConstantNameAndType;
@@ -45,6 +46,7 @@ public final class Lua {
     private static final LuaString OK = LuaString.valueOf("ok");
     private static final LuaString KEYS = LuaString.valueOf("KEYS");
     private static final LuaString ARGV = LuaString.valueOf("ARGV");
+    private static final Pattern ERROR_OF_A_COMMAND = Pattern.compile("^[A-Z]+ ");
 
     /** Compiling the scripts takes a second. */
     private static final Lua SHARED = new Lua();
@@ -112,7 +114,7 @@ public final class Lua {
      * Runs a script.
      *
      * @param commands runs its commands, and throws a {@link RedisError} for each that fails
-     * @return integers as Long, the rest as String
+     * @return integers as Long, tables as List, the rest as String
      */
     public List<Object> run(
             String text, List<LuaString> keys, List<LuaString> args, Function<Varargs, LuaValue> commands) {
@@ -125,10 +127,14 @@ public final class Lua {
             return reply(script.call());
         } catch (LuaError ex) {
             LuaValue cause = ex.getMessageObject();
-            throw new RedisError(
-                    cause instanceof LuaTable table && table.rawget(ERR).isstring()
-                            ? table.rawget(ERR).tojstring()
-                            : "ERR " + ex.getMessage());
+            if (cause instanceof LuaTable table && table.rawget(ERR).isstring()) {
+                throw new RedisError(table.rawget(ERR).tojstring());
+            }
+            if (ERROR_OF_A_COMMAND.matcher(ex.getMessage()).find()) {
+                throw new RedisError("ERR " + ex.getMessage());
+            }
+            // No fault of a server, but of the script: callers would fall back, and nobody would notice.
+            throw new IllegalStateException("a script fails", ex);
         } finally {
             this.commands = before;
         }
@@ -203,6 +209,10 @@ public final class Lua {
         if (table.rawget(OK).isstring()) {
             return List.of(table.rawget(OK).tojstring());
         }
+        return all(table);
+    }
+
+    private static List<Object> all(LuaTable table) {
         List<Object> all = new ArrayList<>();
         for (int i = 1; !table.rawget(i).isnil(); i++) {
             all.add(one(table.rawget(i)));
@@ -211,6 +221,9 @@ public final class Lua {
     }
 
     private static Object one(LuaValue value) {
+        if (value instanceof LuaTable table) {
+            return all(table);
+        }
         return value instanceof LuaString text ? text(text) : (Object) (long) value.checkdouble();
     }
 
