@@ -16,7 +16,9 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.aop.interceptor.PerformanceMonitorInterceptor;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.FactoryBean;
@@ -146,6 +148,23 @@ final class ProxyShapesTest {
             context.getBean(Contacts.class).findByName("Ada");
             context.getBean(Contacts.class).findByName("Ada");
             assertThat(output).containsOnlyOnce("Bean 'contacts' is not limited: nothing stands before");
+        });
+    }
+
+    /** The limit on the interface works, and must not hide that the one on the class behind the proxy does not. */
+    @ParameterizedTest
+    @ValueSource(classes = {TimedByHand.class, TimedBySpring.class})
+    void methodThatOnlyTheClassBehindAHandMadeProxyLimitsIsWarnedOf(Class<?> shape, CapturedOutput output) {
+        runner.withUserConfiguration(shape).run(context -> {
+            assertThat(context).hasNotFailed();
+            Orders orders = context.getBean(Orders.class);
+            orders.find("1");
+            orders.place("1");
+            assertThat(context.getBean(RateLimits.class).peek("find", null).remaining())
+                    .isEqualTo(9);
+            assertThat(output)
+                    .containsOnlyOnce("Bean 'orders' is not limited: nothing stands before public java.lang.String "
+                            + OrderService.class.getName() + ".place(java.lang.String). It was made");
         });
     }
 
@@ -500,6 +519,45 @@ final class ProxyShapesTest {
         @Bean
         Contacts contacts() {
             return (Contacts) new ProxyFactory(new AnnotatedContacts()).getProxy();
+        }
+    }
+
+    interface Orders {
+        @RateLimited(name = "find", rate = "10/s")
+        String find(String order);
+
+        String place(String order);
+    }
+
+    static class OrderService implements Orders {
+        @Override
+        public String find(String order) {
+            return order;
+        }
+
+        @Override
+        @RateLimited(name = "place", rate = "1/s")
+        public String place(String order) {
+            return order;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class TimedByHand {
+        @Bean
+        Orders orders() {
+            Orders service = new OrderService();
+            return jdkProxy(Orders.class, (proxy, method, args) -> method.invoke(service, args));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class TimedBySpring {
+        @Bean
+        Orders orders() {
+            ProxyFactory factory = new ProxyFactory(new OrderService());
+            factory.addAdvice(new PerformanceMonitorInterceptor());
+            return (Orders) factory.getProxy();
         }
     }
 }

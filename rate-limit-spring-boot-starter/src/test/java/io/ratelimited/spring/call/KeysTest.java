@@ -2,6 +2,7 @@ package io.ratelimited.spring.call;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
 import com.sun.management.ThreadMXBean;
@@ -10,6 +11,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import java.lang.management.ManagementFactory;
+import java.lang.reflect.Method;
 import java.nio.CharBuffer;
 import java.security.Principal;
 import java.util.ArrayDeque;
@@ -348,6 +350,27 @@ class KeysTest {
                 Map.of("mod", 0),
                 new DefaultListableBeanFactory());
         assertThat(expression.value(null, new Object[] {"ann"}, null)).isEqualTo("ann");
+    }
+
+    @Test
+    void whereParametersHaveNoNamesTheMessageTellsHowToKeepThem() throws Exception {
+        DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+        Method method = Keyed.class.getMethod("plain", Object.class);
+        Map<String, Integer> nameless = Map.of("a0", 0, "p0", 0);
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> new CallExpression("key", "search", "#user.name", method, nameless, beans))
+                .withMessage("names the unknown parameter #user in \"#user.name\"; there are [#a0]"
+                        + " (compile with -parameters to use names)");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, nameless, beans))
+                .withMessageEndingWith("[#a0, #count, #error, #result] (compile with -parameters to use names)");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, Map.of(), beans))
+                .withMessageEndingWith("there are [#count, #error, #result]");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() ->
+                        new CallExpression("key", "search", "#user", method, Map.of("a0", 0, "p0", 0, "key", 0), beans))
+                .withMessageEndingWith("there are [#a0, #key]");
     }
 
     static Stream<String> theShortWayReadsWhatTheLongOneReads() {

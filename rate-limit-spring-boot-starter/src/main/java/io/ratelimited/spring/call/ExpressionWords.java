@@ -1,0 +1,141 @@
+package io.ratelimited.spring.call;
+
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.stream.Stream;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.expression.spel.SpelNode;
+import org.springframework.expression.spel.ast.BeanReference;
+import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.FunctionReference;
+import org.springframework.expression.spel.ast.Indexer;
+import org.springframework.expression.spel.ast.InlineMap;
+import org.springframework.expression.spel.ast.MethodReference;
+import org.springframework.expression.spel.ast.Projection;
+import org.springframework.expression.spel.ast.PropertyOrFieldReference;
+import org.springframework.expression.spel.ast.Selection;
+import org.springframework.expression.spel.ast.StringLiteral;
+import org.springframework.expression.spel.ast.VariableReference;
+
+/**
+ * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
+ * Needed only while a {@link CallExpression} is made.
+ */
+final class ExpressionWords {
+
+    /** The variables that are the root or a part of it, not a parameter. */
+    static final Set<String> SELF = Set.of("root", "this");
+    /** The names that a call of a method has beside its parameters. */
+    static final Set<String> OF_CALL = Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
+    /** The names that a request has which is no call of a method. */
+    static final Set<String> OF_REQUEST = Set.of("clientIp", "principal", "session");
+
+    private final String text;
+    private final Set<String> names;
+    private final Set<String> parameters;
+    private final ConfigurableBeanFactory beans;
+    private final Set<String> headers = new HashSet<>();
+    private boolean readsVariables;
+    private boolean readsRoot;
+
+    /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
+    ExpressionWords(
+            String text, SpelNode parsed, Set<String> names, Set<String> parameters, ConfigurableBeanFactory beans) {
+        this.text = text;
+        this.names = names;
+        this.parameters = parameters;
+        this.beans = beans;
+        check(parsed, true);
+    }
+
+    boolean readsVariables() {
+        return readsVariables;
+    }
+
+    boolean readsRoot() {
+        return readsRoot;
+    }
+
+    Set<String> headers() {
+        return headers;
+    }
+
+    /** @param onRoot whether a bare word is read from the root, not from what stands before it */
+    private void check(SpelNode node, boolean onRoot) {
+        boolean elsewhere = node instanceof InlineMap
+                || node instanceof Indexer
+                || node instanceof Projection
+                || node instanceof Selection;
+        readsRoot |= onRoot && elsewhere;
+        if (node instanceof VariableReference) {
+            String variable = node.toStringAST().substring(1);
+            if (SELF.contains(variable)) {
+                readsRoot = true;
+            } else {
+                requireParameter(variable);
+                readsVariables = true;
+            }
+        } else if (node instanceof FunctionReference) {
+            throw new IllegalArgumentException(
+                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
+        } else if (node instanceof BeanReference bean && !beans.containsBean(BeanVariables.name(bean))) {
+            throw new IllegalArgumentException(
+                    "names the unknown bean " + bean.toStringAST().replace("'", "") + " in \"" + text + "\"");
+        } else if (onRoot && node instanceof PropertyOrFieldReference word) {
+            requireWord(word.getName(), names.contains(word.getName()));
+            readsRoot = true;
+        } else if (onRoot && node instanceof MethodReference call) {
+            requireWord(
+                    call.getName() + "()",
+                    Stream.of(CallRoot.class.getMethods())
+                            .anyMatch(method -> method.getName().equals(call.getName())));
+            readsRoot = true;
+            if (call.getName().equals("header")
+                    && call.getChildCount() == 1
+                    && call.getChild(0) instanceof StringLiteral name) {
+                headers.add(String.valueOf(name.getLiteralValue().getValue()));
+            }
+        }
+        boolean compound = node instanceof CompoundExpression;
+        for (int i = 0; i < node.getChildCount(); i++) {
+            SpelNode child = node.getChild(i);
+            boolean afterDot = compound && i > 0;
+            if (afterDot && child instanceof MethodReference) {
+                for (int j = 0; j < child.getChildCount(); j++) {
+                    check(child.getChild(j), onRoot);
+                }
+            } else {
+                check(child, onRoot && !elsewhere && !afterDot);
+            }
+        }
+    }
+
+    private void requireParameter(String variable) {
+        if (!parameters.contains(variable)) {
+            boolean nameless = parameters.contains("a0")
+                    && parameters.stream()
+                            .allMatch(name -> name.matches("[ap]\\d+") || CallResult.VARIABLES.containsKey(name));
+            throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
+                    + "\"; there are " + shownParameters()
+                    + (nameless ? " (compile with -parameters to use names)" : ""));
+        }
+    }
+
+    private void requireWord(String word, boolean known) {
+        if (!known) {
+            throw new IllegalArgumentException("has the unknown word " + word + " in \"" + text
+                    + "\"; there are header('…'), " + String.join(", ", new TreeSet<>(names))
+                    + " and the parameters " + shownParameters());
+        }
+    }
+
+    private List<String> shownParameters() {
+        return parameters.stream()
+                .filter(name -> !name.matches("p\\d+"))
+                .map("#"::concat)
+                .sorted()
+                .toList();
+    }
+}
