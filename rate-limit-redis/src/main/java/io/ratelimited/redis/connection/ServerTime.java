@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * The time that scripts are given: none while they may ask the server, otherwise the time of Redis as this node knows it.
  * That is the ticker, set by a plain {@code TIME}: the one of five with the shortest round trip, which is wrong by half of
- * that at the most; anew every 30 seconds, and after an outage. Thread-safe.
+ * that at the most; anew every second, and after an outage. Thread-safe.
  */
 final class ServerTime {
 
@@ -20,7 +20,9 @@ final class ServerTime {
     private static final String REFUSED = "NOTIME";
 
     private static final int SAMPLES = 5;
-    private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(30);
+    /** Until all nodes know that the server's clock has stepped, calls of one node may refill what another has spent. */
+    private static final long AGAIN_NANOS = TimeUnit.SECONDS.toNanos(1);
+
     private static final long AGAIN_AFTER_FAILURE_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final Ticker ticker;

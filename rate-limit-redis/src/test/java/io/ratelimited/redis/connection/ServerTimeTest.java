@@ -20,9 +20,12 @@ class ServerTimeTest {
     private static final long LOST = -1;
 
     private final ManualTicker ticker = RedisServers.ticker();
-    private final Threads threads = Threads.real();
+    private final ManualTicker clock = RedisServers.ticker();
+    private final Threads threads = new Threads(clock, Runnable::run, Runnable::run);
     /** Round trips to come, in milliseconds. The way there takes all of it, which is the worst for the estimate. */
     private final Deque<Long> trips = new ArrayDeque<>();
+    /** Microseconds by which the server's clock has stepped. */
+    private long stepped;
 
     private final ServerTime time =
             new ServerTime(ticker, true, this::answer, threads, new Deadlines(threads, 50_000_000));
@@ -43,7 +46,7 @@ class ServerTimeTest {
 
     /** Microseconds. */
     private long server() {
-        return ticker.epochNanos() / 1000;
+        return ticker.epochNanos() / 1000 + stepped;
     }
 
     /** How far the node is ahead of the server, in microseconds. */
@@ -78,6 +81,19 @@ class ServerTimeTest {
     @Test
     void aLostReplyIsNoReply() {
         ask(LOST, 6L, LOST, 2L, LOST);
+        assertThat(error()).isEqualTo(1000);
+    }
+
+    @Test
+    void aStepOfTheServersClockIsKnownAfterASecond() {
+        ask(2L, 2L, 2L, 2L, 2L);
+        stepped = 3_000_000;
+        trips.addAll(List.of(2L, 2L, 2L, 2L, 2L));
+        clock.advance(Duration.ofMillis(999));
+        time.look();
+        assertThat(error()).isEqualTo(1000 - stepped);
+        clock.advance(Duration.ofMillis(1));
+        time.look();
         assertThat(error()).isEqualTo(1000);
     }
 

@@ -25,6 +25,8 @@ final class Judge {
     private static final long MILLI = 1_000_000;
     /** How much later than its time a deadline is noticed. */
     private static final long TICK = 13 * MILLI;
+    /** Further apart, the time of one node is to another a clock that has stepped: {@code slack} in the scripts. */
+    private static final long SLACK_MILLIS = 1_000;
 
     private final Plan plan;
     private final List<String> violations;
@@ -281,6 +283,13 @@ final class Judge {
         return plan.has(Kind.CHANGE) ? Math.max(first, what.applyAsLong(plan.changed())) : first;
     }
 
+    /** Nodes that give scripts the time learn one after the other that the server's clock has stepped. */
+    private boolean nodesDisagreeOnTheTime() {
+        return plan.has(Kind.TIME_REFUSED)
+                && plan.steps().stream()
+                        .anyMatch(step -> step.kind() == Kind.SERVER_CLOCK && Math.abs(step.amount()) > SLACK_MILLIS);
+    }
+
     private static double perNano(Limit limit) {
         return (double) limit.rate().permits() / limit.rate().period().toNanos();
     }
@@ -309,6 +318,8 @@ final class Judge {
             case LEAKY_BUCKET, WARM_UP -> largest;
             default -> larger(each -> each.rate().permits());
         };
+        // Each call of a node may find the clock stepped by the one before, of another node.
+        int refilled = 1 + bursts + (nodesDisagreeOnTheTime() ? calls.size() : 0);
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
         boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !plan.has(Kind.CHANGE);
         double worst = 0;
@@ -332,10 +343,10 @@ final class Judge {
                 double bound;
                 if (window) {
                     double most = stored * (calendar && !aligned ? 2 : 1);
-                    bound = most * (1 + bursts) + Math.max(localNodes, most * local(localNodes)) + rate * ahead;
+                    bound = most * refilled + Math.max(localNodes, most * local(localNodes)) + rate * ahead;
                 } else {
                     double again = localNodes > 0 ? stored : 0;
-                    bound = stored * (1 + bursts)
+                    bound = stored * refilled
                             + again
                             + localNodes * largest
                             + rate * (1 + local(localNodes)) * (length + ahead + apart + 2_000);
