@@ -39,12 +39,11 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     /** Values of the reply to the usual calls of {@code virtual_time_usual.lua}; others have four a call. */
     private static final int USUAL = 5;
 
-    /** What a script has decided about a call under one of several limits. */
+    /** What a script has decided about a call under one of its limits. */
     @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
     static ScriptReply ofLimit(List<Object> reply, int limit, PermitRequest call, ScriptParameters parameters) {
-        return reply.get(0) instanceof List
-                ? all((List<Object>) reply.get(limit), List.of(call), parameters)[0]
-                : of(reply, 4 * limit, parameters);
+        List<Object> own = reply.get(0) instanceof List ? (List<Object>) reply.get(limit) : reply;
+        return own.size() == USUAL ? all(own, List.of(call), parameters)[0] : of(own, 4 * limit, parameters);
     }
 
     /** What a script has decided about calls, in their order. */
