@@ -101,7 +101,7 @@ public final class PublicApi {
     /** Of classes as they were compiled: a test that has rewritten those of this JVM leaves them without names of parameters. */
     private static URLClassLoader loaderOfItsOwn() throws IOException {
         List<URL> urls = new ArrayList<>();
-        for (String entry : System.getProperty("java.class.path").split(File.pathSeparator)) {
+        for (String entry : System.getProperty("java.class.path").split(File.pathSeparator, -1)) {
             urls.add(Path.of(entry).toUri().toURL());
         }
         return new URLClassLoader(urls.toArray(URL[]::new), ClassLoader.getPlatformClassLoader());
