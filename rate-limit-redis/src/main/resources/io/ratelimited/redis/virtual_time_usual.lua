@@ -105,11 +105,9 @@ if usual then
       if admitted < decided then
         replies[i][5] = 0
       else
-        -- If the first cannot be stored, that is reported below; below all would be taken again if a later one could not.
-        local set = i == 1 and pcall or redis.call
-        if set('SET', key, values[i], 'PX', expiries[i]).err then decided = 0; break end
+        redis.call('SET', key, values[i], 'PX', expiries[i])
       end
     end
-    if decided > 0 then return replies end
+    return replies
   end
 end
