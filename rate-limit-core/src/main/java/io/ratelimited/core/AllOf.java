@@ -107,12 +107,14 @@ public final class AllOf implements Reservation {
         return reserveAsync(claims.toArray(Claim[]::new));
     }
 
-    /** {@link #reserve(Claim[])} for callers that must not block. */
+    /** {@link #reserve(Claim[])} for callers that must not block. A caller who cancels the stage's future holds nothing. */
     public static CompletionStage<Reservation> reserveAsync(Claim[] of) {
-        if (of.length == 1) {
-            return of[0].limiter().reserveAsync(of[0].key(), of[0].permits(), of[0].maxWaitNanos());
-        }
-        List<Claim> claims = List.of(of);
+        return of.length == 1
+                ? of[0].limiter().reserveAsync(of[0].key(), of[0].permits(), of[0].maxWaitNanos())
+                : WaitingRoom.orGivenBack(takeAsync(List.of(of)).toCompletableFuture(), Reservation::cancel);
+    }
+
+    private static CompletionStage<Reservation> takeAsync(List<Claim> claims) {
         List<Integer> joint = joint(claims);
         if (isAll(joint, claims)) {
             return joint(claims.get(0)).reserveTogetherAsync(claims).thenApply(AllOf::of);

@@ -34,7 +34,10 @@ public interface RateLimiter {
      */
     Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos);
 
-    /** {@link #reserve} for callers that must not block, for backends whose decision takes a round trip. */
+    /**
+     * {@link #reserve} for callers that must not block, for backends whose decision takes a round trip. A caller who cancels
+     * the stage's future before it is done holds nothing.
+     */
     default CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
         return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
     }

@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import java.util.function.Supplier;
 
@@ -110,6 +111,22 @@ public final class WaitingRoom {
             return turn;
         }
         return seated(turn, alarm.get(), waiter);
+    }
+
+    /** The same result for a caller who may cancel: what comes after that is given back, since nobody else could do it. */
+    public static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
+        if (decided.isDone()) {
+            return decided;
+        }
+        CompletableFuture<T> result = new CompletableFuture<>();
+        decided.whenComplete((decision, failure) -> {
+            if (failure != null) {
+                result.completeExceptionally(failure);
+            } else if (!result.complete(decision)) {
+                giveBack.accept(decision);
+            }
+        });
+        return result;
     }
 
     /** Frees the seat when the future ends, and cancels the waiter with the future. */

@@ -16,6 +16,8 @@ import java.util.function.Predicate;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** P11: several limits take all or nothing. */
 class AllOfTest {
@@ -312,6 +314,31 @@ class AllOfTest {
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
         List<Claim> wrong = List.of(Claim.of(flights, "key", 1, 0), Claim.of(fast, "key", 0, 0));
         assertThat(AllOf.reserveAsync(wrong)).isCompletedExceptionally();
+        assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
+    }
+
+    /** The last to decide is far away, and answers when the caller has gone. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 2})
+    void aCallerWhoCancelsBeforeAllHaveAnsweredHoldsNothing(int place) {
+        CompletableFuture<Reservation> answer = new CompletableFuture<>();
+        RateLimiter far = (RateLimiter) Proxy.newProxyInstance(
+                getClass().getClassLoader(),
+                new Class<?>[] {RateLimiter.class},
+                (proxy, method, arguments) ->
+                        method.getName().equals("reserveAsync") ? answer : method.invoke(slow, arguments));
+        List<RateLimiter> limiters = new ArrayList<>(List.of(flights, fast));
+        limiters.add(place, far);
+        CompletableFuture<Reservation> call = AllOf.reserveAsync(limiters.stream()
+                        .map(limiter -> Claim.of(limiter, "key", 1, 0))
+                        .toList())
+                .toCompletableFuture();
+        assertThat(call.cancel(false)).isTrue();
+        Reservation late = slow.reserve("key", 1, 0);
+        assertThat(late.isRefused()).isFalse();
+        answer.complete(late);
+        assertThat(slow.peek("key", 1, 0).admitted()).isTrue();
+        assertThat(fast.peek("key", 1, 0).admitted()).isTrue();
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
     }
 

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -12,6 +14,7 @@ import io.ratelimited.core.Reservation;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -69,6 +72,32 @@ class OutageInFlightTest {
         running.forEach(Reservation::release);
         far.awaitOutage();
         far.healAndSee("places of ended calls", () -> free(limit) == PLACES);
+    }
+
+    /** Nobody is left who could release what Redis gives then: under one limit, and under two. */
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
+    void aCallerWhoGoesBeforeTheReplyLeavesNoPlaceTaken(int limits) {
+        List<Limit> all = List.of(
+                places(PLACES),
+                Limit.of("others", Algorithm.CONCURRENCY).maxConcurrent(PLACES).build());
+        List<Claim> claims = all.stream()
+                .limit(limits)
+                .map(limit -> Claim.of(far.limiter(limit), "k", 1, 0))
+                .toList();
+        far.awaitRedis();
+        REDIS.server().freeze();
+        long before = far.network().commands();
+        List<CompletableFuture<?>> calls = new ArrayList<>();
+        for (int i = 0; i < PLACES; i++) {
+            calls.add(AllOf.reserveAsync(claims).toCompletableFuture());
+        }
+        until(() -> far.network().commands() >= before + PLACES, "all are sent", FarNode.PATIENCE);
+        calls.forEach(call -> assertThat(call.cancel(false)).isTrue());
+        REDIS.server().thaw();
+        // Redis has answered what this node asked before.
+        far.awaitRedis();
+        all.forEach(limit -> until(() -> free(limit) == PLACES, "places nobody uses", Duration.ofSeconds(2)));
     }
 
     @ParameterizedTest

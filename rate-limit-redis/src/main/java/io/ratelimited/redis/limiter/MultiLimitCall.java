@@ -5,6 +5,7 @@ import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
@@ -53,7 +54,7 @@ final class MultiLimitCall {
     /** The reservations of all claims, or a single refused one. */
     List<Reservation> reserve() {
         try {
-            return context.connection().await(RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack));
+            return context.connection().await(WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack));
         } catch (ExecutionException ex) {
             return withoutRedis(ex);
         }
@@ -61,12 +62,10 @@ final class MultiLimitCall {
 
     /** {@link #reserve} for callers that must not block. */
     CompletableFuture<List<Reservation>> reserveAsync() {
-        CompletableFuture<List<Reservation>> asked = RemoteLimiter.orGivenBack(decide(), MultiLimitCall::giveBack);
+        CompletableFuture<List<Reservation>> asked = WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack);
         context.connection().limitTime(asked);
-        return RemoteLimiter.orGivenBack(
-                asked.handleAsync(
-                        (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers()),
-                MultiLimitCall::giveBack);
+        return asked.handleAsync(
+                (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers());
     }
 
     private static void giveBack(List<Reservation> reservations) {

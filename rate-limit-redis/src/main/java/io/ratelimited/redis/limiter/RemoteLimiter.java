@@ -14,7 +14,6 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
-import java.util.function.Consumer;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -94,7 +93,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
             return asked.join();
         }
         try {
-            return connection().await(orGivenBack(asked, Reservation::cancel));
+            return connection().await(WaitingRoom.orGivenBack(asked, Reservation::cancel));
         } catch (ExecutionException ex) {
             return reserveWithoutRedis(caller, permits, maxWait, ex);
         }
@@ -109,7 +108,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         if (isDecided(asked)) {
             return asked;
         }
-        return orGivenBack(
+        return WaitingRoom.orGivenBack(
                 asked.handleAsync(
                         (reservation, failure) -> reservation != null
                                 ? reservation
@@ -120,22 +119,6 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     private static boolean isDecided(CompletableFuture<?> asked) {
         return asked.isDone() && !asked.isCompletedExceptionally();
-    }
-
-    /**
-     * The same decision, for a caller who may give it up: what is decided after that is given back, because nobody else
-     * could.
-     */
-    static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
-        CompletableFuture<T> result = new CompletableFuture<>();
-        decided.whenComplete((decision, failure) -> {
-            if (failure != null) {
-                result.completeExceptionally(failure);
-            } else if (!result.complete(decision)) {
-                giveBack.accept(decision);
-            }
-        });
-        return result;
     }
 
     @Override

@@ -78,7 +78,8 @@ final class Callers {
                 throw new IllegalStateException("a callback of the application");
             }
         });
-        if (step.kind() == Kind.CALL_CANCELLED || step.kind() == Kind.CALL_TIMED_OUT) {
+        boolean goes = step.kind() == Kind.CALL_OF_TWO && step.at() % 4 == 0;
+        if (goes || step.kind() == Kind.CALL_CANCELLED || step.kind() == Kind.CALL_TIMED_OUT) {
             long after = 1 + step.at() % (3 * MILLI);
             world.at(node, world.now() + after, () -> giveUp(call, asked.toCompletableFuture()));
         }
