@@ -3,10 +3,12 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -161,7 +163,7 @@ public final class Admission {
             if (i == position) {
                 report(request, Outcome.REJECTED, 0, () -> decision);
             } else if (current != null) {
-                current.applies(request.limit(), request.limiter().limit());
+                reportTo(current, request, null, () -> decision);
             }
         }
         return new RateLimitExceededException(decision);
@@ -171,18 +173,28 @@ public final class Admission {
         enforcer.report(request.limit(), outcome, request.key(), waitedNanos, decision);
         if (current != null) {
             reportTo(current, request, outcome, decision);
+        }
+    }
+
+    /**
+     * A failure to report to the request is logged and does not fail the call, nor leave it without an answer.
+     *
+     * @param outcome null for a limit that has not decided, because another one refused the call
+     */
+    private static void reportTo(
+            CurrentRequest current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
+        try {
+            NamedLimit limit = request.limit();
+            Limit applied = request.limiter().limit();
+            if (outcome == null) {
+                current.applies(limit, applied);
+                return;
+            }
             String once = request.once();
             if (once != null && outcome != Outcome.REJECTED) {
                 current.charged(once);
             }
-        }
-    }
-
-    /** A failure to report to the request is logged and does not fail the call. */
-    private static void reportTo(
-            CurrentRequest current, LimitRequest request, Outcome outcome, Supplier<Decision> decision) {
-        try {
-            current.decided(request.limit(), request.limiter().limit(), outcome, decision);
+            current.decided(limit, applied, outcome, decision);
         } catch (RuntimeException | Error ex) {
             LOG.warn(
                     "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request", ex);

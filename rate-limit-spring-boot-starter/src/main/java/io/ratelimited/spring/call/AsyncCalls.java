@@ -98,11 +98,15 @@ public final class AsyncCalls {
         CompletableFuture<T> follow(CompletionStage<T> stage, BiConsumer<? super T, @Nullable Throwable> before) {
             stage.whenComplete((value, thrown) -> {
                 Throwable failure = thrown == null ? null : unwrap(thrown);
-                before.accept(value, failure);
-                if (failure != null) {
-                    completeExceptionally(failure);
-                } else {
-                    complete(value);
+                try {
+                    before.accept(value, failure);
+                } finally {
+                    // Also when a backend fails to end the call: nobody must wait for ever.
+                    if (failure != null) {
+                        completeExceptionally(failure);
+                    } else {
+                        complete(value);
+                    }
                 }
             });
             whenComplete((value, failure) -> {

@@ -3,19 +3,23 @@ package io.ratelimited.spring.call;
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Policy.SHADOW;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimited;
 import java.lang.reflect.Proxy;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -45,6 +49,28 @@ class OnlookersTest {
                         assertThat(calls.mono().toFuture()).isCompletedWithValue("gone");
                     }
                 });
+    }
+
+    /** As the response of an application may, whose header fields cannot be set. */
+    @Test
+    void callsAreAnsweredThoughTheirRequestFailsWhateverItIsTold() {
+        CurrentRequest failing = (CurrentRequest) Proxy.newProxyInstance(
+                CurrentRequest.class.getClassLoader(),
+                new Class<?>[] {CurrentRequest.class},
+                (proxy, method, arguments) -> switch (method.getName()) {
+                    case "isCharged" -> false;
+                    default -> throw new IllegalStateException(method.getName());
+                });
+        runner.withBean(CurrentRequest.Source.class, () -> () -> failing).run(context -> {
+            Calls calls = context.getBean(Calls.class);
+            assertThat(calls.twice()).isCompletedWithValue("gone");
+            assertThat(calls.twice())
+                    .failsWithin(Duration.ofSeconds(10))
+                    .withThrowableThat()
+                    .withCauseInstanceOf(RateLimitExceededException.class);
+            assertThatThrownBy(calls::blockingTwice).isInstanceOf(RateLimitExceededException.class);
+            assertThat(calls.blocking()).isEqualTo("gone");
+        });
     }
 
     @Test
@@ -83,6 +109,23 @@ class OnlookersTest {
         assertThat(outcomes).containsExactly(Outcome.ADMITTED, Outcome.ADMITTED);
     }
 
+    @Test
+    void aCallIsAnsweredThoughItsBackendFailsToEndIt() {
+        Reservation unending = (Reservation) Proxy.newProxyInstance(
+                Reservation.class.getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("release")) {
+                        throw new IllegalStateException("away");
+                    }
+                    return method.getReturnType() == long.class ? (Object) 0L : (Object) false;
+                });
+        withRemote(CompletableFuture.completedFuture(unending), calls -> {
+            CompletableFuture<String> body = new CompletableFuture<>();
+            CompletableFuture<String> call = calls.farAway(body);
+            body.complete("gone");
+            assertThat(call).isCompletedWithValue("gone");
+        });
+    }
+
     private ApplicationContextRunner watched() {
         return runner.withBean(
                 DecisionObserver.class, () -> (limit, outcome, key, waited, decision) -> outcomes.add(outcome));
@@ -110,7 +153,7 @@ class OnlookersTest {
         };
         watched()
                 .withBean(LimiterFactory.class, () -> remote)
-                .withPropertyValues("rate-limit.limits.away.backend=redis")
+                .withPropertyValues("rate-limit.limits.away.backend=redis", "rate-limit.limits.far.backend=redis")
                 .run(context -> test.accept(context.getBean(Calls.class)));
     }
 
@@ -131,6 +174,16 @@ class OnlookersTest {
             return Mono.just("gone");
         }
 
+        @RateLimited(name = "many", rate = "9/h")
+        @RateLimited(name = "one", rate = "1/h")
+        public CompletableFuture<String> twice() {
+            return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited("many")
+        @RateLimited("one")
+        public void blockingTwice() {}
+
         @RateLimited(name = "keyed", rate = "1/h", key = "#user", policy = SHADOW)
         public void keyed(@Nullable String user) {}
 
@@ -142,6 +195,11 @@ class OnlookersTest {
         @RateLimited("away")
         public CompletableFuture<String> shadowedFuture() {
             return CompletableFuture.completedFuture("gone");
+        }
+
+        @RateLimited(name = "far", algorithm = CONCURRENCY, maxConcurrent = 1)
+        public CompletableFuture<String> farAway(CompletableFuture<String> body) {
+            return body;
         }
 
         @RateLimited("away")
