@@ -342,8 +342,11 @@ final class Judge {
                 sum += call.stands();
                 double bound;
                 if (window) {
-                    double most = stored * (calendar && !aligned ? 2 : 1);
-                    bound = most * refilled + Math.max(localNodes, most * local(localNodes)) + rate * ahead;
+                    int windows = calendar && !aligned ? 2 : 1;
+                    double most = stored * windows;
+                    // A node has a permit of each window at least.
+                    double share = Math.max((double) windows * localNodes, most * local(localNodes));
+                    bound = most * refilled + share + rate * ahead;
                 } else {
                     double again = localNodes > 0 ? stored : 0;
                     bound = stored * refilled
