@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The time that scripts are given: none while they may ask the server, otherwise the time of Redis as this node knows it.
- * That is the ticker, set by a plain {@code TIME}: the one of five with the shortest round trip, which is wrong by half of
+ * That is the ticker, set by a plain {@code TIME}: the one of five, or of those before a lost one, with the shortest round trip, which is wrong by half of
  * that at the most; anew every second, and after an outage. Thread-safe.
  */
 final class ServerTime {
@@ -110,24 +110,25 @@ final class ServerTime {
     /** Asks Redis for the time, if this node keeps it. */
     void ask() {
         if (ofNode && !sampling.getAndSet(true)) {
-            sample(SAMPLES, Long.MAX_VALUE, 0, null);
+            sample(SAMPLES, Long.MAX_VALUE, 0);
         }
     }
 
-    private void sample(int left, long shortest, long best, @Nullable Throwable failed) {
+    private void sample(int left, long shortest, long best) {
         if (left == 0) {
-            sampled(shortest == Long.MAX_VALUE ? null : best, failed);
+            sampled(best, null);
             return;
         }
         long sentAt = ticker.nanos();
         time().whenComplete((time, unknown) -> {
             long trip = ticker.nanos() - sentAt;
             if (unknown != null) {
-                sample(left - 1, shortest, best, Replies.cause(unknown));
+                // A server that is silent is not asked again at once.
+                sampled(shortest == Long.MAX_VALUE ? null : best, Replies.cause(unknown));
             } else if (trip < shortest) {
-                sample(left - 1, trip, time - sentAt - trip / 2, failed);
+                sample(left - 1, trip, time - sentAt - trip / 2);
             } else {
-                sample(left - 1, shortest, best, failed);
+                sample(left - 1, shortest, best);
             }
         });
     }

@@ -64,7 +64,7 @@ class ServerTimeTest {
     void isUnknownUntilAServerHasToldIt() {
         assertThat(time.isKnown()).isFalse();
         assertThat(time.word()).isEmpty();
-        ask(LOST, LOST, LOST, LOST, LOST);
+        ask(LOST);
         assertThat(time.isKnown()).isFalse();
         assertThat(time.failure()).hasMessage("lost");
         assertThat(time.firstKnown()).isNotDone();
@@ -79,9 +79,18 @@ class ServerTimeTest {
     }
 
     @Test
-    void aLostReplyIsNoReply() {
-        ask(LOST, 6L, LOST, 2L, LOST);
+    void aServerThatDoesNotReplyIsAskedAgainAfterHalfASecondOnly() {
+        ask(6L, 2L, LOST);
         assertThat(error()).isEqualTo(1000);
+        ask(LOST);
+        assertThat(error()).isEqualTo(1000);
+        trips.addAll(List.of(2L, 4L, 4L, 4L, 4L));
+        clock.advance(Duration.ofMillis(499));
+        time.look();
+        assertThat(trips).hasSize(5);
+        clock.advance(Duration.ofMillis(1));
+        time.look();
+        assertThat(trips).isEmpty();
     }
 
     @Test

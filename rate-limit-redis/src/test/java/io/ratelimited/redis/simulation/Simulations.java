@@ -45,7 +45,7 @@ final class Simulations {
     }
 
     /** Seeds that have shown a defect. */
-    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369, 1_226_041, 1_274_670, 1_596_637, 7_112_601};
+    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369, 1_226_041, 1_274_670, 1_596_637, 7_112_601, 30_322_193};
 
     /** Those of {@link WidePlan}. */
     static final long[] WIDE_REGRESSIONS = {108, 4_840, 127_683};
