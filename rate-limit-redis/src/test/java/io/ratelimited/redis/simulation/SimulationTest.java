@@ -53,7 +53,7 @@ class SimulationTest {
     @Test
     @Tag("proof")
     void tinySchedulesKeepEveryPromise() {
-        int count = Integer.getInteger("simulation.tiny", 50_000);
+        int count = Integer.getInteger("simulation.tiny", 25_000);
         System.out.println(Simulations.run(LongStream.rangeClosed(1, count).mapToObj(Plan::tiny)));
     }
 
@@ -63,10 +63,10 @@ class SimulationTest {
     void manySchedulesKeepEveryPromise() {
         long first = Long.getLong("simulation.first", 151);
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 10_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.schedules", 6_000))
                         .mapToObj(Plan::small)));
         System.out.println(
-                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 5_000))
+                Simulations.run(LongStream.range(first, first + Integer.getInteger("simulation.settling", 3_000))
                         .mapToObj(Plan::settling)));
     }
 
