@@ -19,6 +19,6 @@ public interface JointRateLimiter extends RateLimiter {
      */
     List<Reservation> reserveTogether(List<Claim> claims);
 
-    /** {@link #reserveTogether} for callers that must not block. */
+    /** {@link #reserveTogether} for callers that must not block. {@link AllOf} waits for the stage and does not cancel it. */
     CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims);
 }

@@ -11,8 +11,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The time that scripts are given: none while they may ask the server, otherwise the time of Redis as this node knows it.
- * That is the ticker, set by a plain {@code TIME}: the one of five, or of those before a lost one, with the shortest round trip, which is wrong by half of
- * that at the most; anew every second, and after an outage. Thread-safe.
+ * That is the ticker, set by a plain {@code TIME}: the one of five with the shortest round trip, or of those before a reply
+ * that was lost, which is wrong by half of that trip at the most; anew every second, and after an outage. Thread-safe.
  */
 final class ServerTime {
 

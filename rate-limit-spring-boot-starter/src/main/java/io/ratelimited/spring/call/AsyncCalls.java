@@ -9,6 +9,8 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -16,6 +18,8 @@ import org.jspecify.annotations.Nullable;
  * call that is admitted at once is made as if it had no limit: same thread, same future.
  */
 public final class AsyncCalls {
+
+    private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
 
     private AsyncCalls() {}
 
@@ -100,13 +104,14 @@ public final class AsyncCalls {
                 Throwable failure = thrown == null ? null : unwrap(thrown);
                 try {
                     before.accept(value, failure);
-                } finally {
-                    // Also when a backend fails to end the call: nobody must wait for ever.
-                    if (failure != null) {
-                        completeExceptionally(failure);
-                    } else {
-                        complete(value);
-                    }
+                } catch (RuntimeException | Error ex) {
+                    // The caller must not wait for ever because a backend fails.
+                    LOG.warn("the end of a call could not be reported to its limits", ex);
+                }
+                if (failure != null) {
+                    completeExceptionally(failure);
+                } else {
+                    complete(value);
                 }
             });
             whenComplete((value, failure) -> {

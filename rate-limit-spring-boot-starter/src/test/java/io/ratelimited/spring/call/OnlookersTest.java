@@ -26,10 +26,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import reactor.core.publisher.Mono;
 
 /** Observers and shadows look on: no call fails for them, and none holds a thread. */
+@ExtendWith(OutputCaptureExtension.class)
 class OnlookersTest {
 
     private final List<Outcome> outcomes = new ArrayList<>();
@@ -53,7 +57,7 @@ class OnlookersTest {
 
     /** As the response of an application may, whose header fields cannot be set. */
     @Test
-    void callsAreAnsweredThoughTheirRequestFailsWhateverItIsTold() {
+    void callsAreAnsweredThoughTheirRequestFails() {
         CurrentRequest failing = (CurrentRequest) Proxy.newProxyInstance(
                 CurrentRequest.class.getClassLoader(),
                 new Class<?>[] {CurrentRequest.class},
@@ -110,7 +114,7 @@ class OnlookersTest {
     }
 
     @Test
-    void aCallIsAnsweredThoughItsBackendFailsToEndIt() {
+    void aCallIsAnsweredThoughItsBackendFailsToEndIt(CapturedOutput output) {
         Reservation unending = (Reservation) Proxy.newProxyInstance(
                 Reservation.class.getClassLoader(), new Class<?>[] {Reservation.class}, (proxy, method, arguments) -> {
                     if (method.getName().equals("release")) {
@@ -123,6 +127,7 @@ class OnlookersTest {
             CompletableFuture<String> call = calls.farAway(body);
             body.complete("gone");
             assertThat(call).isCompletedWithValue("gone");
+            assertThat(output).contains("the end of a call could not be reported to its limits");
         });
     }
 
