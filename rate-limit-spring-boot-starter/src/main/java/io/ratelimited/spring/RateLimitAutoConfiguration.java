@@ -1,8 +1,5 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.InMemoryRateLimiter;
-import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
@@ -16,6 +13,7 @@ import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.RouteLimits;
+import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.ObjectProvider;
@@ -48,7 +46,8 @@ public final class RateLimitAutoConfiguration {
 
     @Bean
     LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
-        return new InMemoryLimiterFactory(ticker, properties.memory().maximumKeys());
+        return new InMemoryLimiterFactory(
+                "memory", Set.of(), ticker, properties.memory().maximumKeys());
     }
 
     @Bean
@@ -144,18 +143,5 @@ public final class RateLimitAutoConfiguration {
     @Bean
     ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
         return new ConfigurationRefresh(registry, environment);
-    }
-
-    private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
-
-        @Override
-        public String backend() {
-            return "memory";
-        }
-
-        @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
-            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
-        }
     }
 }

@@ -3,6 +3,7 @@ package io.ratelimited.spring.actuate;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -10,10 +11,12 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
 /** Wires the actuator endpoint {@code ratelimits}, where it is exposed. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @ConditionalOnClass({Endpoint.class, ConditionalOnAvailableEndpoint.class})
+@Conditional(OnEnabledCondition.class)
 @ConditionalOnBean(RateLimits.class)
 @ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
 public final class RateLimitsEndpointAutoConfiguration {

@@ -16,6 +16,7 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -95,7 +96,7 @@ public final class LimitedMethods {
             return;
         }
         declared = true;
-        for (Class<?> type : Set.copyOf(BeanTypes.of(beanFactory).values())) {
+        for (Class<?> type : new LinkedHashSet<>(BeanTypes.of(beanFactory).values())) {
             for (Method method : BeanTypes.methods(type)) {
                 List<Declared> limits = declared(method, type);
                 limits.forEach(Declared::define);

@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
@@ -163,7 +164,7 @@ public final class LimitRegistry {
         if (configured == null) {
             return;
         }
-        Set<String> annotated = Set.copyOf(limits.keySet());
+        Set<String> annotated = new TreeSet<>(limits.keySet());
         for (String name : configured.keySet()) {
             ConfiguredLimit limit = get(name);
             if (annotated.contains(name)) {

@@ -70,8 +70,13 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
 
     @Override
     public void prepare(Predicate<String> reads) {
-        readsPrincipal |= reads.test("principal");
-        readsSession |= reads.test("session");
+        // Never set back, so that limits may be prepared by several threads at once.
+        if (reads.test("principal")) {
+            readsPrincipal = true;
+        }
+        if (reads.test("session")) {
+            readsSession = true;
+        }
         if (!needed) {
             Schedulers.onScheduleHook(hook, ReactiveRequests::withRequest);
             needed = true;
