@@ -119,6 +119,17 @@ public final class LimitRegistry {
         return LimitMerge.ofUse(properties, name, declared);
     }
 
+    /**
+     * The place that sets an attribute of a use of a limit, for messages.
+     *
+     * @param declared what the annotation states
+     * @param place where the annotation stands
+     * @param attribute as the annotation names it
+     */
+    public String place(String name, LimitProperties declared, String place, String attribute) {
+        return LimitMerge.place(properties, name, declared, place, attribute);
+    }
+
     /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
     public boolean isEmpty() {
         return limits.isEmpty();
