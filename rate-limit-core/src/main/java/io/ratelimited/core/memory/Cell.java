@@ -94,13 +94,19 @@ abstract class Cell {
     /** Retires this cell and returns its twin, which continues with its state. */
     abstract Cell retire();
 
-    /** The cell that continues under the parameters that replaced those of this one; itself when nothing replaced them. */
+    /** The cell under the parameters that replaced those of this one; itself when nothing replaced them. */
     final Cell newest() {
         Cell newest = this;
         for (CellParameters.Change change; (change = newest.parameters().change()) != null; ) {
-            newest = change.next().resume(newest.retire().leave(change.leftAt()), change.resumedAt());
+            newest = change.next().follow(newest.retire(), change.at());
         }
         return newest;
+    }
+
+    /** What a cell with other parameters may go on with, of this cell that is retired; null when it has nothing. */
+    @Nullable
+    Cell kept() {
+        return this;
     }
 
     /** A twin with the state of this cell. */
@@ -108,7 +114,4 @@ abstract class Cell {
 
     /** Makes this cell at least as spent as the other one with the same parameters, for every later call. */
     abstract void absorb(Cell other);
-
-    /** What is left at a time, for a cell with other parameters to continue from. */
-    abstract Budget leave(long now);
 }

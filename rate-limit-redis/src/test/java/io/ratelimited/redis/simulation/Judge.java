@@ -312,16 +312,23 @@ final class Judge {
                 ? 0
                 : Math.min(1_000 * MILLI, (long) (limit.rate().period().toNanos() * plan.overshoot()));
         long largest = calls.stream().mapToLong(call -> call.permits).max().orElse(0);
+        boolean otherWindow = plan.has(Kind.CHANGE)
+                && !plan.changed().rate().period().equals(limit.rate().period());
         double stored = switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA -> larger(Limit::burst);
             case SMOOTH_BURSTY -> larger(Limit::burst) + largest;
             case LEAKY_BUCKET, WARM_UP -> largest;
-            default -> larger(each -> each.rate().permits());
+            // Windows of two periods have two budgets.
+            default ->
+                otherWindow
+                        ? (double) limit.rate().permits()
+                                + plan.changed().rate().permits()
+                        : larger(each -> each.rate().permits());
         };
         // Each call of a node may find the clock stepped by the one before, of another node.
         int refilled = 1 + bursts + (nodesDisagreeOnTheTime() ? calls.size() : 0);
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
-        boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !plan.has(Kind.CHANGE);
+        boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !otherWindow;
         double worst = 0;
         List<Call> byEnd = new ArrayList<>(calls);
         byEnd.sort(Comparator.comparingLong(call -> call.wentAt));

@@ -178,7 +178,10 @@ final class Simulation {
     /** The reset of a limiter blocks, which the only thread must not. */
     private void reset(Step step) {
         try {
-            servers.of(name(step)).delete(LuaString.valueOf(name(step)));
+            Server server = servers.of(name(step));
+            server.store().keys().stream()
+                    .filter(key -> key.tojstring().startsWith(name(step) + "~"))
+                    .forEach(server::delete);
         } catch (RedisError ex) {
             // Reported to whoever has asked for it.
         }
@@ -289,7 +292,7 @@ final class Simulation {
     private void left(Store store) {
         List<String> left = store.keys().stream()
                 .map(LuaString::tojstring)
-                .filter(key -> !key.contains("~") && !key.contains("other"))
+                .filter(key -> !key.contains("{~") && !key.contains(":~") && !key.contains("other"))
                 .toList();
         if (!left.isEmpty()) {
             violations.add("keys are left: " + left + " " + store.described());

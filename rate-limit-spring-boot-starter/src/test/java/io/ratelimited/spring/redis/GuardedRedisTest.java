@@ -300,7 +300,8 @@ class GuardedRedisTest {
 
         assertThat(IntStream.range(0, 6).filter(i -> attempt(shop)).count()).isEqualTo(5);
         assertThat(decisions.sources).hasSize(6).containsOnly(Source.REDIS);
-        assertThat(by.<Long>ask(commands -> commands.exists("rl:{ann}:search"))).isEqualTo(1);
+        assertThat(by.<Long>ask(commands -> commands.exists("rl:{ann}:search~t")))
+                .isEqualTo(1);
     }
 
     private static boolean attempt(Shop shop) {

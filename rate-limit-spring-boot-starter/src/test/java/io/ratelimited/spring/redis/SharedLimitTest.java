@@ -164,7 +164,7 @@ class SharedLimitTest {
         };
 
         assertDecidedByRedis(start(settings), start(settings));
-        assertThat(primary.<Long>ask(commands -> commands.exists("rl:{ann}:search")))
+        assertThat(primary.<Long>ask(commands -> commands.exists("rl:{ann}:search~t")))
                 .isEqualTo(1);
     }
 
