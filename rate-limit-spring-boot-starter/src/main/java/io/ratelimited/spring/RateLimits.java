@@ -176,7 +176,7 @@ public final class RateLimits {
     }
 
     /**
-     * Changes a limit while it is in use; what was spent stays spent, as {@link RateLimiter#update} says. As in {@code
+     * Changes a limit while it is in use, as {@link RateLimiter#update} says. As in {@code
      * update("search", limit -> limit.rate("200/s").burst(400))}.
      *
      * @return the new limit
@@ -189,7 +189,7 @@ public final class RateLimits {
     }
 
     /**
-     * Changes a limit while it is in use, its policy and its tiers included; what was spent stays spent.
+     * Changes a limit while it is in use, its policy and its tiers included, as {@link RateLimiter#update} says.
      *
      * @param changes what to change; null is left as it is
      * @return the new limit
