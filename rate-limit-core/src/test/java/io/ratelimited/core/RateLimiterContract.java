@@ -624,6 +624,17 @@ public abstract class RateLimiterContract {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aResetWhileALimitIsClosedForgetsTheBudgetThatItKeeps(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        limiter.update(limit(algorithm).toBuilder().rate("0/s").build());
+        limiter.reset("k");
+        limiter.update(limit(algorithm));
+        assertThat(exhaust(limiter, "k")).hasSize(burst(algorithm));
+    }
+
     @Test
     void refusesAChangeItCannotMake() {
         RateLimiter limiter = limiter(limit(Algorithm.GCRA));

@@ -16,6 +16,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Two nodes with different limits on one key, as in every rolling deployment: they admit no more than the larger limit. */
@@ -140,6 +141,51 @@ class TwoLimitsTest {
             admitted += nodes.get(call % 2).tryAcquire("k", permits) ? permits : 0;
         }
         assertThat(admitted).isBetween(large - permits + 1, large);
+    }
+
+    /** Three nodes whose numbers change all the time, each by itself; the twin is a list of the times of all permits. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void nodesThatDisagreeDecideOverOneCount(Algorithm algorithm) {
+        Random random = new Random(23);
+        List<RateLimiter> nodes = new ArrayList<>();
+        for (int node = 0; node < 3; node++) {
+            nodes.add(REDIS.backend(ticker)
+                    .limiter(limit(algorithm, 20 + node + "/s").build(), RedisLimitOptions.DEFAULTS));
+        }
+        List<Long> spent = new ArrayList<>();
+        for (int step = 0; step < 800; step++) {
+            if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1_000L * random.nextInt(200_000));
+            }
+            RateLimiter node = nodes.get(random.nextInt(3));
+            if (random.nextInt(8) == 0) {
+                node.update(limit(algorithm, 1 + random.nextInt(60) + "/s").build());
+            }
+            long micros = ticker.nanos() / 1_000;
+            long first = switch (algorithm) {
+                case FIXED_WINDOW -> micros - micros % 1_000_000;
+                case SLIDING_WINDOW -> micros - micros % 100_000 - 1_000_000;
+                default -> micros - 999_999;
+            };
+            long counted = spent.stream().filter(time -> time >= first).count();
+            long left = Math.max(0, node.limit().rate().permits() - counted);
+            long permits = 1 + random.nextInt(5);
+            String where = "step " + step + " under " + node.limit();
+            assertThat(node.peek("k", 1, 0).remaining()).as(where).isEqualTo(left);
+            Reservation call = node.reserve("k", permits, 0);
+            assertThat(call.isRefused()).as(where).isEqualTo(permits > left);
+            if (!call.isRefused() && random.nextInt(4) == 0) {
+                permits += random.nextInt(4);
+                call.settle(permits);
+                // Behind the charge, for which nobody waits.
+                node.peek("k", 1, 0);
+            }
+            for (long permit = 0; !call.isRefused() && permit < permits; permit++) {
+                spent.add(micros);
+            }
+        }
+        assertThat(spent).hasSizeGreaterThan(500);
     }
 
     /** Nothing is rewritten for the other number: beside one new entry the log stays as it is. */
