@@ -259,7 +259,7 @@ class RedisWiringTest {
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
                     limiter(context).tryAcquire("cid", 1);
-                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search")))
+                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search~t")))
                             .isEqualTo(1);
                 });
     }
