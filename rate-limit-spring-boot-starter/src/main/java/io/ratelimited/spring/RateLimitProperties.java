@@ -53,12 +53,14 @@ public record RateLimitProperties(
      * @param headers Which rate limit headers responses have.
      * @param status Status of a refused request.
      * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
+     * @param trustedProxies Proxies before the application, for clientIp: how many every request passes, such as 1, or their networks, such as 10.0.0.0/8; without it clientIp is what the server resolved.
      * @param openApi Whether the OpenAPI document of springdoc shows what limits mean to clients.
      */
     public record Http(
             @DefaultValue("standard") Headers headers,
             @DefaultValue("429") int status,
             @DefaultValue("64") int ipv6PrefixLength,
+            @Nullable List<String> trustedProxies,
             @DefaultValue("true") boolean openApi) {}
 
     /**

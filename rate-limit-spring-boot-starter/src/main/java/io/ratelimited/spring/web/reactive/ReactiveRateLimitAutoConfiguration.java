@@ -5,6 +5,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.CatchAllHandlers;
+import io.ratelimited.spring.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.SecuredRoutes;
 import org.springframework.beans.factory.InitializingBean;
@@ -17,6 +18,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.web.reactive.DispatcherHandler;
 
@@ -30,6 +32,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean
     ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties) {
         return new ReactiveRequests(properties.http());
+    }
+
+    @Bean
+    HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
+        return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
     @Bean
@@ -55,6 +62,12 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Lazy(false)
     CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
         return new CatchAllHandlers(context, limits);
+    }
+
+    @Bean
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
     }
 
     @Bean

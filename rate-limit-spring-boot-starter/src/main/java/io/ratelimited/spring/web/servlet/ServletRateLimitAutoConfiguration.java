@@ -4,6 +4,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.CatchAllHandlers;
+import io.ratelimited.spring.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.SecuredRoutes;
 import jakarta.servlet.DispatcherType;
@@ -60,6 +61,12 @@ public final class ServletRateLimitAutoConfiguration {
     @Lazy(false)
     CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
         return new CatchAllHandlers(context, limits);
+    }
+
+    @Bean
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
     }
 
     @Bean
