@@ -5,6 +5,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimitProperties.RouteOrder;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -101,23 +102,34 @@ public final class RouteLimits {
 
         private final String place;
         private final String path;
+        private final List<String> exclude;
         private final Set<String> methods;
         private final List<LimitUse> limits;
-        private final boolean orderStated;
-        private volatile boolean beforeSecurity;
+        private final @Nullable RouteOrder order;
+        private final boolean beforeSecurity;
 
         Route(
                 String place,
                 String path,
+                List<String> exclude,
                 Set<String> methods,
                 List<LimitUse> limits,
-                RateLimitProperties.@Nullable RouteOrder order) {
+                @Nullable RouteOrder order) {
             this.place = place;
             this.path = path;
+            this.exclude = exclude;
             this.methods = methods;
             this.limits = limits;
-            this.orderStated = order != null;
-            this.beforeSecurity = order == RateLimitProperties.RouteOrder.BEFORE_SECURITY;
+            this.order = order;
+            boolean readsPrincipal = limits.stream().anyMatch(limit -> limit.reads("principal"));
+            if (readsPrincipal && order == RouteOrder.BEFORE_SECURITY) {
+                throw new InvalidRateLimitException(
+                        limits.get(0).limit().name(),
+                        place + ".order",
+                        "a route that stands before-security cannot read principal, which is not known there",
+                        "Use another key, such as clientIp, for the route; or leave out its order.");
+            }
+            this.beforeSecurity = order == null ? !readsPrincipal : order == RouteOrder.BEFORE_SECURITY;
         }
 
         /** Where the route is declared, for messages. */
@@ -130,39 +142,24 @@ public final class RouteLimits {
             return limits.stream().map(LimitUse::limit);
         }
 
-        /** Whether the properties set the order of the route. */
-        boolean isOrderStated() {
-            return orderStated;
+        /** Whether the properties say that requests are counted which a filter of Spring Security answers. */
+        boolean isStatedBeforeSecurity() {
+            return order == RouteOrder.BEFORE_SECURITY;
         }
 
-        /** Whether requests are counted before Spring Security sees them. */
+        /** Whether requests are counted before Spring Security sees them: all that need not know who sends them. */
         boolean isBeforeSecurity() {
             return beforeSecurity;
-        }
-
-        /** Whether a limit of the route needs to know who has been authenticated. */
-        boolean readsPrincipal() {
-            return limits.stream().anyMatch(limit -> limit.reads("principal"));
-        }
-
-        /** Counts requests before Spring Security sees them, from now on. */
-        void standBeforeSecurity() {
-            beforeSecurity = true;
-        }
-
-        void requireNoPrincipal() {
-            if (readsPrincipal()) {
-                throw new InvalidRateLimitException(
-                        limits.get(0).limit().name(),
-                        place + ".order",
-                        "a route that stands before-security cannot read principal, which is not known there",
-                        "Use another key, such as clientIp, for the route; or set its order to after-security.");
-            }
         }
 
         /** Path pattern within the application. */
         String path() {
             return path;
+        }
+
+        /** Path patterns of requests that are not meant. */
+        List<String> exclude() {
+            return exclude;
         }
 
         /** Whether a request of this HTTP method is meant. */
@@ -171,15 +168,15 @@ public final class RouteLimits {
         }
 
         /**
-         * The failure to start because of the path.
+         * The failure to start because of a path.
          *
          * @param problem what is wrong with it
          */
-        RuntimeException invalidPath(String problem, Throwable cause) {
+        RuntimeException invalidPath(String property, String pattern, String problem, Throwable cause) {
             return new InvalidRateLimitException(
                     limits.get(0).limit().name(),
-                    place + ".path",
-                    "\"" + path + "\" is not a path pattern: " + problem,
+                    place + "." + property,
+                    "\"" + pattern + "\" is not a path pattern: " + problem,
                     "Correct the pattern, as in /api/** or /users/{id}.",
                     cause);
         }
