@@ -12,9 +12,12 @@ import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -61,6 +64,18 @@ public final class RouteLimits {
         return registry.isEmpty();
     }
 
+    /** The routes of a limit as the endpoint shows them, in the order of the properties. */
+    public List<Map<String, Object>> describe(String limit) {
+        List<Map<String, Object>> described = new ArrayList<>();
+        for (Route route : routes) {
+            Map<String, Object> report = route.describe(limit);
+            if (report != null) {
+                described.add(report);
+            }
+        }
+        return described;
+    }
+
     /** All routes, in the order of the properties. */
     List<Route> routes() {
         return routes;
@@ -105,6 +120,7 @@ public final class RouteLimits {
         private final List<String> exclude;
         private final Set<String> methods;
         private final List<LimitUse> limits;
+        private final Map<String, String> keys;
         private final @Nullable RouteOrder order;
         private final boolean beforeSecurity;
 
@@ -114,12 +130,14 @@ public final class RouteLimits {
                 List<String> exclude,
                 Set<String> methods,
                 List<LimitUse> limits,
+                Map<String, String> keys,
                 @Nullable RouteOrder order) {
             this.place = place;
             this.path = path;
             this.exclude = exclude;
             this.methods = methods;
             this.limits = limits;
+            this.keys = keys;
             this.order = order;
             boolean readsPrincipal = limits.stream().anyMatch(limit -> limit.reads("principal"));
             if (readsPrincipal && order == RouteOrder.BEFORE_SECURITY) {
@@ -135,6 +153,42 @@ public final class RouteLimits {
         /** Where the route is declared, for messages. */
         String place() {
             return place;
+        }
+
+        /** The route as the endpoint shows it under one of its limits; null if it does not have the limit. */
+        @Nullable
+        Map<String, Object> describe(String limit) {
+            if (limits().noneMatch(own -> own.name().equals(limit))) {
+                return null;
+            }
+            Map<String, Object> report = new LinkedHashMap<>();
+            report.put("path", path);
+            if (!exclude.isEmpty()) {
+                report.put("exclude", exclude);
+            }
+            report.put("methods", methods.isEmpty() ? "all" : methods);
+            if (keys.containsKey(limit)) {
+                report.put("key", keys.get(limit));
+            }
+            report.put("order", order(beforeSecurity));
+            report.put("declaredBy", place);
+            return report;
+        }
+
+        private static String order(boolean beforeSecurity) {
+            return beforeSecurity ? "before-security" : "after-security";
+        }
+
+        /** For the log: what the route counts, and whose budgets it uses. */
+        @Override
+        public String toString() {
+            String uses = limits().map(NamedLimit::name)
+                    .map(name ->
+                            keys.containsKey(name) ? name + " with key " + keys.get(name) : name + " without a key")
+                    .collect(Collectors.joining(" and "));
+            return (methods.isEmpty() ? "all methods" : String.join(", ", methods)) + " " + path
+                    + (exclude.isEmpty() ? "" : " except " + String.join(", ", exclude)) + ": " + uses + ", "
+                    + order(beforeSecurity) + " (" + place + ")";
         }
 
         /** The limits of the route; all of them must agree. */

@@ -9,8 +9,10 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -55,8 +57,18 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
         limits.forEach(limit -> registry.prepare(limit::reads));
+        Map<String, String> keys = new LinkedHashMap<>();
+        for (String name : names) {
+            String key = route.key() == null
+                    ? registry.ofUse(name, LimitProperties.NONE).key()
+                    : route.key();
+            if (key != null && !key.isBlank()) {
+                keys.put(name, key);
+            }
+        }
         List<String> exclude = route.exclude() == null ? List.of() : route.exclude();
-        return new RouteLimits.Route(place, path, exclude, methods(place, names.get(0), route), limits, route.order());
+        return new RouteLimits.Route(
+                place, path, exclude, methods(place, names.get(0), route), limits, keys, route.order());
     }
 
     /** Who answers GET answers HEAD. */

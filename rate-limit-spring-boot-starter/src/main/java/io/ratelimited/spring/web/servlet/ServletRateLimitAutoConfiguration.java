@@ -6,6 +6,7 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.CatchAllHandlers;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import jakarta.servlet.DispatcherType;
@@ -77,6 +78,12 @@ public final class ServletRateLimitAutoConfiguration {
         return new RoutePatterns(
                 limits,
                 () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
+    }
+
+    @Bean
+    @Lazy(false)
+    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
+        return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
     }
 
     @Bean

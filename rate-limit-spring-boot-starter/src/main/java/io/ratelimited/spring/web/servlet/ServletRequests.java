@@ -27,7 +27,9 @@ final class ServletRequests implements CurrentRequest.Source {
 
     @Override
     public void prepare(Predicate<String> reads) {
-        readsClientIp |= reads.test("clientIp");
+        if (reads.test("clientIp")) {
+            readsClientIp = true;
+        }
     }
 
     /** Whether any limit reads the address of clients. */
