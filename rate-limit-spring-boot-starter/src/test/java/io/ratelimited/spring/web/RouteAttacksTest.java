@@ -184,6 +184,11 @@ class RouteAttacksTest {
                 raw(server, spelling);
                 assertThat(CALLS).as(spelling).hasValue(1);
             }
+            if (kind == Kind.TOMCAT) {
+                assertThat(raw(server, "/open/..;/api/x"))
+                        .as("Tomcat reads /api/x")
+                        .startsWith("HTTP/1.1 429");
+            }
         }
     }
 
