@@ -12,6 +12,7 @@ import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.ReplacedLists;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.Set;
 import java.util.concurrent.Executor;
@@ -23,6 +24,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
@@ -103,6 +105,11 @@ public final class RateLimitAutoConfiguration {
             RateLimitProperties properties,
             ConfigurableListableBeanFactory beanFactory) {
         return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
+    }
+
+    @Bean
+    static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
+        return ReplacedLists::new;
     }
 
     // What proxies are made from depends on no other bean, so that none is made before its time.

@@ -4,6 +4,9 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.web.RouteLimits;
+import java.util.List;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -33,9 +36,15 @@ public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimitsEndpoint rateLimitsEndpoint(RateLimits rateLimits, RefusedKeys refused, RateLimitProperties properties) {
+    RateLimitsEndpoint rateLimitsEndpoint(
+            RateLimits rateLimits,
+            RefusedKeys refused,
+            RateLimitProperties properties,
+            ObjectProvider<RouteLimits> routes) {
         ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
-        return new RateLimitsEndpoint(rateLimits, new LimitReport(refused, keys), keys);
+        RouteLimits all = routes.getIfAvailable();
+        return new RateLimitsEndpoint(
+                rateLimits, new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)), keys);
     }
 
     @Bean
