@@ -43,10 +43,19 @@ class SimulationTest {
         System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(OutagePlan::of)));
     }
 
-    /** Four threads that ask all the time; callers whom an outage has caught are decided up to 5 ms later. */
+    /**
+     * Four threads ask all the time; callers whom an outage has caught are decided up to 5 ms later. What the node admits by
+     * itself is judged on its own, too.
+     */
     @Test
+    void freezesGiveOneBurstMoreAtMost() {
+        assertThat(Simulations.admittedInFreezes(3)).isLessThanOrEqualTo(300 + 300 + 6_250);
+    }
+
+    @Test
+    @Tag("proof")
     void eightFreezesGiveOneBurstMoreAtMost() {
-        long admitted = Simulations.admittedInEightFreezes();
+        long admitted = Simulations.admittedInFreezes(8);
         System.out.println("MINTED eight freezes: " + admitted + " permits");
         assertThat(admitted).isLessThanOrEqualTo(300 + 300 + 14_750);
     }

@@ -69,16 +69,17 @@ final class Simulations {
         return calls(plan).stream().filter(Call::went).count() / (bucket ? 160.0 : 120.0);
     }
 
-    /** One node, 1,000/s with a burst of 300: what callers are given in eight freezes of 0.7 s with a second between. */
-    static long admittedInEightFreezes() {
+    /** One node, 1,000/s with a burst of 300: what callers are given in freezes of 0.7 s, one every 1.7 s. */
+    static long admittedInFreezes(int freezes) {
         Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET)
                 .rate("1000/s")
                 .burst(300)
                 .build();
         List<Step> steps = new ArrayList<>();
         long begin = 200 * MILLI;
-        steps.add(new Step(begin, Kind.FLOOD, 0, 0, 4 * 14_750, 14_750 * MILLI));
-        for (int i = 0; i < 8; i++) {
+        int millis = 1_150 + freezes * 1_700;
+        steps.add(new Step(begin, Kind.FLOOD, 0, 0, 4 * millis, millis * MILLI));
+        for (int i = 0; i < freezes; i++) {
             steps.add(new Step(begin + (1_000 + i * 1_700L) * MILLI, Kind.FREEZE, 0, 0, 0, 700 * MILLI));
         }
         Plan plan = new Plan(1, 1, 1, limit, limit, OnFailure.LOCAL, 0, 1, 400_000, 5 * MILLI, steps);
