@@ -312,7 +312,7 @@ final class Judge {
 
     /** The part of the limit that nodes cut off from Redis may give beside it, together. */
     private double local(int nodes) {
-        return plan.expected() == 0 ? nodes : (double) nodes / plan.expected();
+        return nodes * share();
     }
 
     private double mostAtOnce(List<Call> calls, int localNodes) {
