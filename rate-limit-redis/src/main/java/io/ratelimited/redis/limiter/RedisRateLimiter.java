@@ -207,7 +207,6 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     void updated(Limit limit) {
         denials.clear();
-        local.update();
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */

@@ -44,6 +44,7 @@ final class Simulation {
 
     Outcome run() {
         log.begin();
+        world.observe(() -> nodes.forEach(Node::observe));
         for (int i = 0; i < plan.nodes(); i++) {
             nodes.add(new Node(world, servers, plan, i));
         }
@@ -59,7 +60,7 @@ final class Simulation {
         Judge judge = new Judge(plan, violations);
         judge.calls(calls());
         judge.waiting(calls());
-        double worst = judge.windows(calls());
+        double worst = Math.max(judge.windows(calls()), judge.outages(calls()));
         judge.ledgers(calls(), stored);
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SILENCE && !servers.isCluster()) {
