@@ -1,25 +1,27 @@
 package io.ratelimited.core;
 
+import io.ratelimited.core.JointReservation.LaterPlace;
+import io.ratelimited.core.JointReservation.Refused;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Several limits on one call, all or nothing. Every limit is asked before any is charged, so that a refusal leaves the
- * others as they were. If another caller comes between asking and charging, the charged permits are given back. A {@link
- * JointRateLimiter} does both in one step: after the others have been asked, so that nothing is sent where memory refuses,
- * and before they are charged. The call waits for the last of its limits.
+ * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
+ * others as they were. If another caller comes between asking and charging, the charged permits are given back. Limits in
+ * memory are asked first, so that nothing is sent where they refuse. A {@link JointRateLimiter} asks and charges all limits
+ * of its backend together.
+ *
+ * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
+ * go, if the longest wait for a place is as long; see {@link #placeLater}.
  */
-public final class AllOf implements Reservation {
+public final class AllOf {
 
-    private final Reservation[] members;
-
-    private AllOf(Reservation[] members) {
-        this.members = members;
-    }
+    private AllOf() {}
 
     /**
      * Takes all claims, or none and returns the refusal.
@@ -35,71 +37,17 @@ public final class AllOf implements Reservation {
         if (claims.length == 1) {
             return claims[0].reserve();
         }
-        for (Claim claim : claims) {
-            if (!(claim.limiter() instanceof TwoStepRateLimiter)) {
-                return reserveElsewhere(List.of(claims));
-            }
-        }
-        return reserveInTwoSteps(claims);
-    }
-
-    private static Reservation reserveInTwoSteps(Claim[] claims) {
-        Reservation[] members = new Reservation[claims.length];
-        for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            TwoStepRateLimiter limiter = (TwoStepRateLimiter) claim.limiter();
-            members[i] =
-                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
-            if (members[i].isRefused()) {
-                return new Refused(members[i].decision(), i);
-            }
+        if (areInMemory(claims)) {
+            return reserveInMemory(claims);
         }
         try {
-            for (int i = 0; i < claims.length; i++) {
-                TwoStepRateLimiter limiter = (TwoStepRateLimiter) claims[i].limiter();
-                members[i] = limiter.take(members[i], claims[i].maxWaitNanos());
-                if (members[i].isRefused()) {
-                    undo(members);
-                    return new Refused(members[i].decision(), i);
-                }
+            return new Joint(claims, Mode.BLOCKING).reserve().join();
+        } catch (CompletionException ex) {
+            if (ex.getCause() instanceof Error error) {
+                throw error;
             }
-            return new AllOf(members);
-        } catch (RuntimeException | Error ex) {
-            undo(members);
-            throw ex;
+            throw ex.getCause() instanceof RuntimeException failure ? failure : ex;
         }
-    }
-
-    private static Reservation reserveElsewhere(List<Claim> claims) {
-        List<Integer> joint = joint(claims);
-        if (isAll(joint, claims)) {
-            return of(joint(claims.get(0)).reserveTogether(claims));
-        }
-        for (int i = 0; i < claims.size(); i++) {
-            if (!joint.contains(i)) {
-                Decision decision = claims.get(i).peek();
-                if (!decision.admitted()) {
-                    return new Refused(decision, i);
-                }
-            }
-        }
-        Reservation[] taken = new Reservation[claims.size()];
-        try {
-            Reservation refused = joint.isEmpty() ? null : keep(taken, joint, reserve(claims(claims, joint)));
-            for (int i = 0; i < taken.length && refused == null; i++) {
-                if (taken[i] == null) {
-                    refused = keep(taken, List.of(i), claims.get(i).reserve());
-                }
-            }
-            return refused == null ? new AllOf(taken) : refused;
-        } catch (RuntimeException | Error ex) {
-            undo(taken);
-            throw ex;
-        }
-    }
-
-    private static Reservation of(List<Reservation> decided) {
-        return decided.size() == 1 ? decided.get(0) : new AllOf(decided.toArray(Reservation[]::new));
     }
 
     /** {@link #reserve(List)} for callers that must not block. */
@@ -107,105 +55,21 @@ public final class AllOf implements Reservation {
         return reserveAsync(claims.toArray(Claim[]::new));
     }
 
-    /** {@link #reserve(Claim[])} for callers that must not block. A caller who cancels the stage's future holds nothing. */
-    public static CompletionStage<Reservation> reserveAsync(Claim[] of) {
-        return of.length == 1
-                ? of[0].limiter().reserveAsync(of[0].key(), of[0].permits(), of[0].maxWaitNanos())
-                : WaitingRoom.orGivenBack(takeAsync(List.of(of)).toCompletableFuture(), Reservation::cancel);
-    }
-
-    private static CompletionStage<Reservation> takeAsync(List<Claim> claims) {
-        List<Integer> joint = joint(claims);
-        if (isAll(joint, claims)) {
-            return joint(claims.get(0)).reserveTogetherAsync(claims).thenApply(AllOf::of);
-        }
-        for (int i = 0; i < claims.size() && !joint.isEmpty(); i++) {
-            // The peek of another limiter might block.
-            if (claims.get(i).limiter() instanceof InMemoryRateLimiter) {
-                Decision decision = claims.get(i).peek();
-                if (!decision.admitted()) {
-                    return CompletableFuture.completedFuture(new Refused(decision, i));
-                }
-            }
-        }
-        List<List<Integer>> steps = new ArrayList<>();
-        if (!joint.isEmpty()) {
-            steps.add(joint);
-        }
-        for (int i = 0; i < claims.size(); i++) {
-            if (!joint.contains(i)) {
-                steps.add(List.of(i));
-            }
-        }
-        Reservation[] taken = new Reservation[claims.size()];
-        return takeAsync(claims, steps, taken).whenComplete((reservation, failure) -> {
-            if (failure != null) {
-                undo(taken);
-            }
-        });
-    }
-
-    private static CompletionStage<Reservation> takeAsync(
-            List<Claim> claims, List<List<Integer>> steps, Reservation[] taken) {
-        if (steps.isEmpty()) {
-            return CompletableFuture.completedFuture(new AllOf(taken));
-        }
-        return reserveAsync(claims(claims, steps.get(0))).thenCompose(reservation -> {
-            Reservation refused = keep(taken, steps.get(0), reservation);
-            return refused == null
-                    ? takeAsync(claims, steps.subList(1, steps.size()), taken)
-                    : CompletableFuture.completedFuture(refused);
-        });
-    }
-
     /**
-     * The numbers of the claims that one backend decides in one step, beginning with one whose limiter does. It is asked
-     * after the others, and charged before them.
+     * {@link #reserve(Claim[])} for callers that must not block; done at once where all limits are in memory. A caller who
+     * cancels the stage's future holds nothing.
      */
-    private static List<Integer> joint(List<Claim> claims) {
-        for (int first = 0; first < claims.size(); first++) {
-            if (claims.get(first).limiter() instanceof JointRateLimiter limiter) {
-                List<Integer> joint = new ArrayList<>(claims.size());
-                joint.add(first);
-                for (int i = 0; i < claims.size(); i++) {
-                    if (i != first && limiter.canJoin(List.of(claims.get(first), claims.get(i)))) {
-                        joint.add(i);
-                    }
-                }
-                return joint;
-            }
+    public static CompletionStage<Reservation> reserveAsync(Claim[] claims) {
+        if (claims.length == 1) {
+            return Mode.ASYNCHRONOUS.reserve(claims[0]);
         }
-        return List.of();
-    }
-
-    /** All claims, in their order, are decided in one step. */
-    private static boolean isAll(List<Integer> joint, List<Claim> claims) {
-        return joint.size() == claims.size() && joint.get(0) == 0;
-    }
-
-    private static JointRateLimiter joint(Claim claim) {
-        return (JointRateLimiter) claim.limiter();
-    }
-
-    private static List<Claim> claims(List<Claim> all, List<Integer> numbers) {
-        return numbers.stream().map(all::get).toList();
-    }
-
-    /**
-     * Puts what was decided about some claims to what was taken; gives all of that back when it is a refusal.
-     *
-     * @return the refusal, by the number of its claim among all; null if there is none
-     */
-    private static @Nullable Reservation keep(Reservation[] taken, List<Integer> numbers, Reservation decided) {
-        if (decided.isRefused()) {
-            undo(taken);
-            return new Refused(decided.decision(), numbers.get(refusedClaim(decided)));
+        try {
+            return areInMemory(claims)
+                    ? CompletableFuture.completedFuture(reserveInMemory(claims))
+                    : WaitingRoom.orGivenBack(new Joint(claims, Mode.ASYNCHRONOUS).reserve(), Reservation::cancel);
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
         }
-        List<Reservation> members = members(decided);
-        for (int i = 0; i < members.size(); i++) {
-            taken[numbers.get(i)] = members.get(i);
-        }
-        return null;
     }
 
     /** The refusal of a {@link JointRateLimiter}, with the number of the refused claim. */
@@ -216,183 +80,299 @@ public final class AllOf implements Reservation {
     /** The number of the claim that was refused, counted from 0; the limit alone does not identify it. */
     public static int refusedClaim(Reservation reservation) {
         if (reservation instanceof Refused refused) {
-            return refused.claim;
+            return refused.claim();
         }
-        return reservation instanceof AllOf all ? all.decisive() : 0;
+        return reservation instanceof JointReservation all ? all.decisive() : 0;
     }
 
     /** The reservations of the single limits behind one, in the order of the claims. */
     public static List<Reservation> members(Reservation reservation) {
-        return reservation instanceof AllOf all ? List.of(all.members) : List.of(reservation);
+        return reservation instanceof JointReservation all ? all.members() : List.of(reservation);
     }
 
     /** One of the {@link #members}, without a list of them. */
     public static Reservation member(Reservation reservation, int claim) {
-        return reservation instanceof AllOf all ? all.members[claim] : reservation;
+        return reservation instanceof JointReservation all ? all.member(claim) : reservation;
     }
 
-    /** What was only asked for has taken nothing, and gives nothing back. */
-    private static void undo(Reservation[] taken) {
-        for (int i = taken.length - 1; i >= 0; i--) {
-            if (taken[i] != null) {
-                taken[i].cancel();
+    /**
+     * The reservation of a place that is asked for when the other limits of the call let it go. So nobody holds a place
+     * asleep, except where a place later is no longer possible: the longest wait for a place counts from the decision.
+     *
+     * @param claim whose limiter is in memory, or does not block
+     * @param othersWaitNanos how long the call has to wait for its other limits
+     * @param asked what was decided about the claim when it was asked
+     * @return null when the claim has to be reserved at once: it is no place, the call need not wait, or may wait for a place
+     *     for less than for the others
+     */
+    public static @Nullable Reservation placeLater(Claim claim, long othersWaitNanos, Decision asked) {
+        return mayTakePlaceLater(claim, othersWaitNanos)
+                ? new LaterPlace(claim, claim.maxWaitNanos() - othersWaitNanos, asked)
+                : null;
+    }
+
+    private static boolean mayTakePlaceLater(Claim claim, long othersWaitNanos) {
+        return othersWaitNanos > 0
+                && claim.maxWaitNanos() >= othersWaitNanos
+                && isPlace(claim)
+                && (isInMemory(claim) || claim.limiter() instanceof JointRateLimiter);
+    }
+
+    private static boolean isPlace(Claim claim) {
+        return claim.limiter().limit().algorithm().countsCallsInFlight();
+    }
+
+    private static boolean isInMemory(Claim claim) {
+        return claim.limiter() instanceof InMemoryRateLimiter;
+    }
+
+    private static boolean areInMemory(Claim[] claims) {
+        for (Claim claim : claims) {
+            if (!isInMemory(claim)) {
+                return false;
             }
+        }
+        return true;
+    }
+
+    private static Reservation reserveInMemory(Claim[] claims) {
+        Reservation[] members = new Reservation[claims.length];
+        int places = 0;
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
+            members[i] =
+                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
+            if (members[i].isRefused()) {
+                return new Refused(members[i].decision(), i);
+            }
+            places += limiter.countsCallsInFlight() ? 1 : 0;
+        }
+        try {
+            int refused = takeInMemory(claims, members, false, 0);
+            if (refused < 0 && places > 0) {
+                refused = takeInMemory(claims, members, true, longestWait(claims, members));
+            }
+            if (refused < 0) {
+                return new JointReservation(members);
+            }
+            JointReservation.undo(members);
+            return new Refused(members[refused].decision(), refused);
+        } catch (RuntimeException | Error ex) {
+            JointReservation.undo(members);
+            throw ex;
         }
     }
 
-    @Override
-    public boolean isRefused() {
-        for (Reservation member : members) {
-            if (member.isRefused()) {
-                return true;
+    /**
+     * Takes what has been asked for.
+     *
+     * @param places the places for calls in flight, or all others
+     * @return the number of the claim that was refused after all; -1 for none
+     */
+    private static int takeInMemory(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
+            if (limiter.countsCallsInFlight() != places) {
+                continue;
+            }
+            Reservation later = othersWaitNanos > 0 ? placeLater(claim, othersWaitNanos, members[i].decision()) : null;
+            members[i] = later != null ? later : limiter.take(members[i], claim.maxWaitNanos());
+            if (members[i].isRefused()) {
+                return i;
             }
         }
-        return false;
+        return -1;
     }
 
-    @Override
-    public long waitNanos() {
+    private static long longestWait(Claim[] claims, Reservation[] members) {
         long longest = 0;
-        for (Reservation member : members) {
-            longest = Math.max(longest, member.waitNanos());
+        for (int i = 0; i < claims.length; i++) {
+            if (!((InMemoryRateLimiter) claims[i].limiter()).countsCallsInFlight()) {
+                longest = Math.max(longest, members[i].waitNanos());
+            }
         }
         return longest;
     }
 
-    @Override
-    public boolean mayWait() {
-        for (Reservation member : members) {
-            if (member.mayWait()) {
-                return true;
+    /** How a limiter is asked. The stages of calls that may block are done. */
+    private enum Mode {
+        BLOCKING {
+            @Override
+            CompletionStage<Decision> peek(Claim claim) {
+                return CompletableFuture.completedFuture(claim.peek());
+            }
+
+            @Override
+            CompletionStage<Reservation> reserve(Claim claim) {
+                return CompletableFuture.completedFuture(claim.reserve());
+            }
+
+            @Override
+            CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait) {
+                return CompletableFuture.completedFuture(limiter.reserveAll(claims, wait));
+            }
+        },
+        ASYNCHRONOUS {
+            @Override
+            CompletionStage<Decision> peek(Claim claim) {
+                return claim.limiter().peekAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+            }
+
+            @Override
+            CompletionStage<Reservation> reserve(Claim claim) {
+                return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+            }
+
+            @Override
+            CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait) {
+                return limiter.reserveAllAsync(claims, wait);
+            }
+        };
+
+        abstract CompletionStage<Decision> peek(Claim claim);
+
+        abstract CompletionStage<Reservation> reserve(Claim claim);
+
+        abstract CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait);
+    }
+
+    /** One call under limits that are not all in memory. Used by one thread at a time. */
+    private static final class Joint {
+
+        private final Claim[] claims;
+        private final Mode mode;
+        private final Decision[] asked;
+        private final Reservation[] taken;
+        /** How long the call has to wait, as far as that is known. */
+        private long wait;
+
+        private Joint(Claim[] claims, Mode mode) {
+            this.claims = claims;
+            this.mode = mode;
+            this.asked = new Decision[claims.length];
+            this.taken = new Reservation[claims.length];
+        }
+
+        private CompletableFuture<Reservation> reserve() {
+            try {
+                List<List<Integer>> far = far();
+                List<List<Integer>> near = near();
+                List<Integer> toAsk = new ArrayList<>();
+                near.forEach(toAsk::addAll);
+                return ask(toAsk)
+                        .thenCompose(refused -> refused != null ? done(refused) : reserve(far, near))
+                        .whenComplete((decided, failure) -> {
+                            if (failure != null) {
+                                JointReservation.undo(taken);
+                            }
+                        });
+            } catch (RuntimeException | Error ex) {
+                JointReservation.undo(taken);
+                throw ex;
             }
         }
-        return false;
-    }
 
-    /** The decision of the first member that refused, else of the one that waits longest. */
-    @Override
-    public Decision decision() {
-        return members[decisive()].decision();
-    }
-
-    private int decisive() {
-        int decisive = 0;
-        for (int i = 0; i < members.length; i++) {
-            if (members[i].isRefused()) {
-                return i;
+        /** A single backend that has to be asked over a network need not be asked twice: it is charged first. */
+        private CompletableFuture<Reservation> reserve(List<List<Integer>> far, List<List<Integer>> near) {
+            List<Integer> toAsk = new ArrayList<>();
+            if (far.size() > 1 || mayTakePlaceLater(claims[far.get(0).get(0)], wait)) {
+                far.forEach(toAsk::addAll);
             }
-            if (members[i].waitNanos() > members[decisive].waitNanos()) {
-                decisive = i;
-            }
+            List<List<Integer>> steps = new ArrayList<>(far);
+            steps.addAll(near);
+            return ask(toAsk).thenCompose(refused -> refused != null ? done(refused) : take(steps, 0));
         }
-        return decisive;
-    }
 
-    @Override
-    public boolean await() throws InterruptedException {
-        boolean admitted = false;
-        try {
-            for (Reservation member : members) {
-                if (!member.await()) {
-                    return false;
+        private static CompletableFuture<Reservation> done(Reservation refused) {
+            return CompletableFuture.completedFuture(refused);
+        }
+
+        /** Those in memory, each by itself, the places last. */
+        private List<List<Integer>> near() {
+            List<List<Integer>> near = new ArrayList<>();
+            for (int i = 0; i < claims.length; i++) {
+                if (isInMemory(claims[i])) {
+                    near.add(List.of(i));
                 }
             }
-            admitted = true;
-            return true;
-        } finally {
-            if (!admitted) {
-                cancel();
+            near.sort(Comparator.comparing(numbers -> isPlace(claims[numbers.get(0)])));
+            return near;
+        }
+
+        /** The others, together where one backend decides them together, single places last. */
+        private List<List<Integer>> far() {
+            List<List<Integer>> far = new ArrayList<>();
+            for (int i = 0; i < claims.length; i++) {
+                if (!isInMemory(claims[i])) {
+                    Claim claim = claims[i];
+                    far.stream()
+                            .filter(numbers -> claims[numbers.get(0)].limiter() instanceof JointRateLimiter first
+                                    && first.decidesWith(claim.limiter()))
+                            .findFirst()
+                            .orElseGet(() -> {
+                                List<Integer> numbers = new ArrayList<>();
+                                far.add(numbers);
+                                return numbers;
+                            })
+                            .add(i);
+                }
             }
+            far.sort(Comparator.comparing(numbers -> numbers.size() == 1 && isPlace(claims[numbers.get(0)])));
+            return far;
         }
-    }
 
-    @Override
-    public CompletableFuture<Boolean> awaitAsync() {
-        List<CompletableFuture<Boolean>> waits =
-                Stream.of(members).map(Reservation::awaitAsync).toList();
-        CompletableFuture<Boolean> all = CompletableFuture.allOf(waits.toArray(CompletableFuture<?>[]::new))
-                .thenApply(done -> waits.stream().allMatch(CompletableFuture::join));
-        CompletableFuture<Boolean> result = all.copy();
-        result.whenComplete((admitted, failure) -> {
-            if (failure != null || !admitted) {
-                waits.forEach(wait -> wait.cancel(false));
-                cancel();
+        /** Asks limits at the same time; returns the refusal, by the number of its claim. */
+        private CompletableFuture<@Nullable Reservation> ask(List<Integer> numbers) {
+            List<CompletableFuture<Decision>> decisions = numbers.stream()
+                    .map(number -> mode.peek(claims[number]).toCompletableFuture())
+                    .toList();
+            return CompletableFuture.allOf(decisions.toArray(CompletableFuture<?>[]::new))
+                    .thenApply(done -> {
+                        Reservation refused = null;
+                        for (int i = 0; i < numbers.size() && refused == null; i++) {
+                            Decision decision = decisions.get(i).join();
+                            asked[numbers.get(i)] = decision;
+                            wait = Math.max(wait, decision.waitTime().toNanos());
+                            refused = decision.admitted() ? null : new Refused(decision, numbers.get(i));
+                        }
+                        return refused;
+                    });
+        }
+
+        private CompletableFuture<Reservation> take(List<List<Integer>> steps, int next) {
+            if (next == steps.size()) {
+                return done(new JointReservation(taken));
             }
-        });
-        return result;
-    }
+            List<Integer> numbers = steps.get(next);
+            return reserve(numbers).thenCompose(decided -> {
+                if (decided.get(0).isRefused()) {
+                    Reservation refused = decided.get(0);
+                    JointReservation.undo(taken);
+                    return done(new Refused(refused.decision(), numbers.get(refusedClaim(refused))));
+                }
+                for (int i = 0; i < decided.size(); i++) {
+                    taken[numbers.get(i)] = decided.get(i);
+                    wait = Math.max(wait, decided.get(i).waitNanos());
+                }
+                return take(steps, next + 1);
+            });
+        }
 
-    @Override
-    public void cancel() {
-        undo(members);
-    }
-
-    /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
-    @Override
-    public void settle(long permits) {
-        UnsupportedOperationException refusal = null;
-        int settled = 0;
-        for (Reservation member : members) {
-            try {
-                member.settle(permits);
-                settled++;
-            } catch (UnsupportedOperationException ex) {
-                refusal = ex;
+        /** The reservations of some claims, or a single refused one. */
+        private CompletableFuture<List<Reservation>> reserve(List<Integer> numbers) {
+            Claim first = claims[numbers.get(0)];
+            if (numbers.size() > 1) {
+                List<Claim> all = numbers.stream().map(number -> claims[number]).toList();
+                return mode.reserveAll((JointRateLimiter) first.limiter(), all, wait)
+                        .toCompletableFuture();
             }
-        }
-        if (settled == 0 && refusal != null) {
-            throw refusal;
-        }
-    }
-
-    @Override
-    public void release() {
-        for (Reservation member : members) {
-            member.release();
-        }
-    }
-
-    /** Refused, with nothing taken. */
-    private record Refused(Decision decision, int claim) implements Reservation {
-
-        @Override
-        public boolean isRefused() {
-            return true;
-        }
-
-        @Override
-        public long waitNanos() {
-            return 0;
-        }
-
-        @Override
-        public boolean mayWait() {
-            return false;
-        }
-
-        @Override
-        public boolean await() {
-            return false;
-        }
-
-        @Override
-        public CompletableFuture<Boolean> awaitAsync() {
-            return CompletableFuture.completedFuture(false);
-        }
-
-        @Override
-        public void cancel() {
-            // Nothing was taken.
-        }
-
-        @Override
-        public void settle(long permits) {
-            Permits.requireCharge(permits);
-        }
-
-        @Override
-        public void release() {
-            // Nothing is in flight.
+            Decision decision = asked[numbers.get(0)];
+            Reservation later = decision == null ? null : placeLater(first, wait, decision);
+            return later != null
+                    ? CompletableFuture.completedFuture(List.of(later))
+                    : mode.reserve(first).thenApply(List::of).toCompletableFuture();
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.memory.CellRateLimiter;
+import io.ratelimited.core.memory.MemoryLimiter;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -10,12 +11,13 @@ import org.jspecify.annotations.Nullable;
  * counts over time, or to a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
  * {@link #tryAcquire} on a known key allocates nothing.
  */
-public final class InMemoryRateLimiter implements TwoStepRateLimiter {
+public final class InMemoryRateLimiter implements RateLimiter {
 
     /** Keys remembered by a limit for which no other number is set. */
     public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
 
-    private final TwoStepRateLimiter limiter;
+    private final MemoryLimiter limiter;
+    private final boolean countsCallsInFlight;
 
     /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
     public InMemoryRateLimiter(Limit limit) {
@@ -34,7 +36,8 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
-        this.limiter = limit.algorithm().countsCallsInFlight()
+        this.countsCallsInFlight = limit.algorithm().countsCallsInFlight();
+        this.limiter = countsCallsInFlight
                 ? new ConcurrencyLimiter(limit, ticker)
                 : new CellRateLimiter(limit, ticker, maximumKeys, empty);
     }
@@ -62,13 +65,18 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
         return limiter.reserve(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
-    @Override
-    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+    /** Whether the limit counts calls in flight, which no change of it alters. */
+    boolean countsCallsInFlight() {
+        return countsCallsInFlight;
+    }
+
+    /** As {@link MemoryLimiter#ask}. */
+    Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
         return limiter.ask(shorten(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
     }
 
-    @Override
-    public Reservation take(Reservation asked, long maxWaitNanos) {
+    /** As {@link MemoryLimiter#take}. */
+    Reservation take(Reservation asked, long maxWaitNanos) {
         return limiter.take(asked, maxWaitNanos);
     }
 

@@ -63,6 +63,11 @@ public interface RateLimiter {
      */
     Decision peek(@Nullable Object key, long permits, long maxWaitNanos);
 
+    /** {@link #peek} for callers that must not block, for backends whose decision takes a round trip. */
+    default CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
+    }
+
     /** Forgets what the key has used: its next call finds a fresh budget. Calls in flight still count. */
     void reset(@Nullable Object key);
 

@@ -243,7 +243,7 @@ class AllOfTest {
                 .burst(100)
                 .maxWaiting(1));
         crowded.tryAcquire("key", 1);
-        List<Claim> claims = List.of(Claim.of(flights, "key", 1, HOUR), Claim.of(crowded, "key", 1, HOUR));
+        List<Claim> claims = List.of(Claim.of(flights, "key", 1, 0), Claim.of(crowded, "key", 1, HOUR));
         Reservation first = AllOf.reserve(claims);
         Reservation second = AllOf.reserve(claims);
         assertThat(first.awaitAsync()).isNotDone();
@@ -343,23 +343,23 @@ class AllOfTest {
     }
 
     /** A limiter that decides several limits in one step, if it is asked for them. */
-    private record Joint(RateLimiter own, Predicate<Claim> joins, List<Reservation> answer, List<String> sent)
+    private record Joint(RateLimiter own, Predicate<RateLimiter> joins, List<Reservation> answer, List<String> sent)
             implements JointRateLimiter {
 
         @Override
-        public boolean canJoin(List<Claim> claims) {
-            return claims.stream().allMatch(joins);
+        public boolean decidesWith(RateLimiter other) {
+            return joins.test(other);
         }
 
         @Override
-        public List<Reservation> reserveTogether(List<Claim> claims) {
+        public List<Reservation> reserveAll(List<Claim> claims, long othersWaitNanos) {
             sent.add("together");
             return answer;
         }
 
         @Override
-        public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
-            return CompletableFuture.completedFuture(reserveTogether(claims));
+        public CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos) {
+            return CompletableFuture.completedFuture(reserveAll(claims, othersWaitNanos));
         }
 
         @Override
@@ -409,7 +409,7 @@ class AllOfTest {
     @Test
     void limitsInMemoryAndElsewhereAskElsewhereOnceAndOnlyIfMemoryAdmits() {
         List<String> sent = new ArrayList<>();
-        Predicate<Claim> far = claim -> claim.limiter() instanceof Joint;
+        Predicate<RateLimiter> far = Joint.class::isInstance;
         List<Reservation> answer = new ArrayList<>();
         Joint one = new Joint(fast, far, answer, sent);
         Joint two = new Joint(slow, far, answer, sent);
@@ -446,7 +446,7 @@ class AllOfTest {
     @Test
     void aSingleLimitElsewhereIsAskedByItself() {
         List<String> sent = new ArrayList<>();
-        Joint far = new Joint(fast, claim -> claim.limiter() instanceof Joint, List.of(), sent);
+        Joint far = new Joint(fast, Joint.class::isInstance, List.of(), sent);
         for (Function<List<Claim>, Reservation> reserve : BOTH) {
             Reservation all = reserve.apply(claims(flights, far));
             assertThat(sent).containsExactly("reserve");
@@ -464,24 +464,23 @@ class AllOfTest {
     void aLimiterThatCanDecideAllInOneStepDoes() {
         Reservation one = fast.reserve("key", 1, HOUR);
         Reservation two = slow.reserve("key", 1, HOUR);
-        Joint together = new Joint(fast, claim -> true, List.of(one, two), new ArrayList<>());
-        Joint refusing = new Joint(fast, claim -> true, List.of(two), new ArrayList<>());
-        Joint apart = new Joint(fast, claim -> false, List.of(), new ArrayList<>());
-        assertThat(AllOf.members(AllOf.reserve(claims(together, slow)))).containsExactly(one, two);
-        assertThat(AllOf.members(AllOf.reserveAsync(claims(together, slow))
-                        .toCompletableFuture()
-                        .join()))
-                .containsExactly(one, two);
-        assertThat(AllOf.reserve(claims(refusing, slow))).isSameAs(two);
-        assertThat(AllOf.reserveAsync(claims(refusing, slow))
-                        .toCompletableFuture()
-                        .join())
-                .isSameAs(two);
-        assertThat(AllOf.members(AllOf.reserve(claims(apart, slow)))).hasSize(2).doesNotContain(one, two);
-        assertThat(AllOf.members(AllOf.reserveAsync(claims(apart, slow))
-                        .toCompletableFuture()
-                        .join()))
-                .hasSize(2)
-                .doesNotContain(one, two);
+        Reservation refusal = AllOf.refused(slow.peek("key", 1, 0), 1);
+        List<String> sent = new ArrayList<>();
+        Joint together = new Joint(fast, other -> true, List.of(one, two), sent);
+        Joint refusing = new Joint(fast, other -> true, List.of(refusal), sent);
+        Joint apart = new Joint(fast, other -> false, List.of(), sent);
+        for (Function<List<Claim>, Reservation> reserve : BOTH) {
+            assertThat(AllOf.members(reserve.apply(claims(together, apart)))).containsExactly(one, two);
+            Reservation refused = reserve.apply(claims(refusing, apart));
+            assertThat(refused.isRefused()).isTrue();
+            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(sent).containsExactly("together", "together");
+            sent.clear();
+            assertThat(AllOf.members(reserve.apply(claims(apart, together))))
+                    .hasSize(2)
+                    .doesNotContain(one, two);
+            assertThat(sent).as("asked before they are charged").containsExactly("peek", "peek", "reserve", "reserve");
+            sent.clear();
+        }
     }
 }

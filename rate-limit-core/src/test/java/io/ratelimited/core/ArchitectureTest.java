@@ -30,8 +30,8 @@ class ArchitectureTest {
 
     private static final ClassRules RULES = ClassRules.of(
                     "io.ratelimited.core.testing",
-                    "io.ratelimited.core.memory",
                     "io.ratelimited.core.memory.concurrency",
+                    "io.ratelimited.core.memory",
                     "io.ratelimited.core")
             .except(
                     "io.ratelimited.core.InMemoryRateLimiter",
@@ -40,6 +40,10 @@ class ArchitectureTest {
             .except(
                     "io.ratelimited.core.InMemoryRateLimiter",
                     "io.ratelimited.core.memory.concurrency.ConcurrencyLimiter",
+                    WRITTEN_BY_USERS)
+            .except(
+                    "io.ratelimited.core.InMemoryRateLimiter",
+                    "io.ratelimited.core.memory.MemoryLimiter",
                     WRITTEN_BY_USERS);
 
     @Test

@@ -403,6 +403,110 @@ public abstract class RateLimiterContract {
 
     @ParameterizedTest
     @EnumSource
+    void peekSeesThatNoSeatIsLeft(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(1).build());
+        exhaust(limiter, "k");
+        long longest = Duration.ofHours(1).toNanos();
+        assertThat(limiter.peek("k", 1, longest).admitted()).isTrue();
+        CompletableFuture<Boolean> sleeping = limiter.reserve("k", 1, longest).awaitAsync();
+        assertThat(limiter.waiting()).isOne();
+        Decision peeked = limiter.peek("k", 1, longest);
+        assertThat(peeked.admitted()).isFalse();
+        assertThat(limiter.peekAsync("k", 1, longest).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS))
+                .isEqualTo(peeked);
+        Decision decided = limiter.reserve("k", 1, longest).decision();
+        assertThat(decided.admitted()).isFalse();
+        assertThat(decided.retryAfter()).isEqualTo(peeked.retryAfter());
+        sleeping.cancel(false);
+        awaitSettled();
+        assertThat(limiter.waiting()).isZero();
+        assertThat(limiter.peek("k", 1, longest).admitted()).isTrue();
+    }
+
+    /** A window that follows has been reserved, and nothing given back, if it was charged before the other was asked. */
+    @Test
+    void aCallThatMayWaitAndIsRefusedByAnotherLimitLeavesAWindowAsItWas() throws Exception {
+        RateLimiter window =
+                limiter(Limit.of("window", Algorithm.FIXED_WINDOW).rate("10/m").build());
+        RateLimiter spent =
+                limiter(Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/h").build());
+        RateLimiter full =
+                limiter(Limit.of("full", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        RateLimiter elsewhere = new InMemoryRateLimiter(
+                Limit.of("elsewhere", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 10);
+        List<RateLimiter> refusing = List.of(spent, full, elsewhere);
+        refusing.forEach(
+                limiter -> assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse());
+        assertThat(window.tryAcquire("k", 7)).isTrue();
+        for (RateLimiter limiter : refusing) {
+            List<Claim> claims =
+                    List.of(Claim.of(window, "k", 5, Duration.ofHours(1).toNanos()), Claim.of(limiter, "k", 1, 0));
+            Reservation refused = AllOf.reserve(claims);
+            assertThat(refused.isRefused()).isTrue();
+            assertThat(AllOf.refusedClaim(refused)).isOne();
+            refused = AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+            assertThat(refused.isRefused()).isTrue();
+            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(refused.decision().limit()).isEqualTo(limiter.limit().name());
+        }
+        awaitSettled();
+        assertThat(window.tryAcquire("k", 3)).isTrue();
+        assertThat(window.tryAcquire("k", 1)).isFalse();
+    }
+
+    @Test
+    void aCallThatSleepsForAnotherLimitTakesItsPlaceWhenThatLetsItGo() throws Exception {
+        RateLimiter pace = limiter(
+                Limit.of("pace", Algorithm.LEAKY_BUCKET).rate("1/5s").burst(9).build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        RateLimiter near = new InMemoryRateLimiter(
+                Limit.of("near", Algorithm.LEAKY_BUCKET).rate("1/5s").burst(9).build(), ticker, 10);
+        for (RateLimiter pacing : List.of(pace, near)) {
+            pacing.tryAcquire("k", 1);
+            List<Claim> claims = List.of(
+                    Claim.of(places, "k", 1, Duration.ofSeconds(9).toNanos()),
+                    Claim.of(pacing, "k", 1, Duration.ofMinutes(1).toNanos()));
+            Reservation call = AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+            assertThat(call.isRefused()).isFalse();
+            CompletableFuture<Boolean> turn = call.awaitAsync();
+            assertThat(places.peek("k", 1, 0).admitted())
+                    .as("nobody holds the place asleep")
+                    .isTrue();
+            ticker.advance(Duration.ofMillis(5_001));
+            assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
+            assertThat(places.peek("k", 1, 0).admitted()).isFalse();
+            call.release();
+            awaitSettled();
+            assertThat(places.peek("k", 1, 0).admitted()).isTrue();
+        }
+    }
+
+    @Test
+    void aWaitThatOneLimitGivesUpEndsTheCallAtOnce() throws Exception {
+        RateLimiter pace = limiter(
+                Limit.of("pace", Algorithm.LEAKY_BUCKET).rate("1/m").burst(9).build());
+        RateLimiter places = limiter(
+                Limit.of("places", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        Reservation flight = places.reserve("k", 1, 0);
+        pace.tryAcquire("k", 1);
+        List<Claim> claims = List.of(
+                Claim.of(pace, "k", 1, Duration.ofHours(1).toNanos()),
+                Claim.of(places, "k", 1, Duration.ofSeconds(1).toNanos()));
+        Reservation call = AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
+        CompletableFuture<Boolean> turn = call.awaitAsync();
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isFalse();
+        assertThat(call.isRefused()).isTrue();
+        assertThat(call.decision().limit()).isEqualTo("places");
+        assertThat(pace.waiting() + places.waiting()).isZero();
+        flight.release();
+        awaitSettled();
+        assertThat(places.peek("k", 1, 0).admitted()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource
     void acquireThrowsARefusalThatNamesTheLimitAndNotTheKey(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "secret");

@@ -147,7 +147,9 @@ public final class RateLimits {
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
         ConfiguredLimit limit = registry.get(name);
-        return new LimitRequest[] {new LimitRequest(limit, limit.limiter(), key, permits, false, null, null)};
+        return new LimitRequest[] {
+            new LimitRequest(limit, limit.enforcement(), limit.limiter(), key, permits, false, null, null)
+        };
     }
 
     private @Nullable CurrentRequest currentRequest() {

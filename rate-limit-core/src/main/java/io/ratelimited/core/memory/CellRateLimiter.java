@@ -1,12 +1,10 @@
 package io.ratelimited.core.memory;
 
-import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.TwoStepRateLimiter;
 import io.ratelimited.core.WaitingRoom;
 import java.time.Duration;
 import java.util.stream.Stream;
@@ -16,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * Decides for every algorithm that counts over time. A limit without keys has its one cell in a field; the map for the
  * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
-public final class CellRateLimiter implements TwoStepRateLimiter {
+public final class CellRateLimiter implements MemoryLimiter {
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
@@ -120,7 +118,10 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
             return asked;
         }
         Decision decision = peek(key, permits, maxWaitNanos);
-        return decision.admitted() ? asked : AllOf.refused(decision, 0);
+        if (!decision.admitted()) {
+            asked.refused(decision);
+        }
+        return asked;
     }
 
     @Override
@@ -140,7 +141,7 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        long maxWait = Math.max(0, Math.min(PermitTime.FAR, maxWaitNanos));
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = parameters;

@@ -44,6 +44,12 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
         time = read;
     }
 
+    /** No cell would grant the permits. */
+    void refused(Decision decision) {
+        mark(decision);
+        outcome = Cell.UNKNOWN;
+    }
+
     /** The cell that would grant the permits; null when there is none. */
     @Nullable
     Cell asked() {
@@ -85,7 +91,7 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     @Override
     public Decision decision() {
-        return limiter.describe(key, outcome);
+        return more() instanceof Decision refusal ? refusal : limiter.describe(key, outcome);
     }
 
     @Override

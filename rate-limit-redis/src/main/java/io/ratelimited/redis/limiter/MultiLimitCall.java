@@ -15,22 +15,29 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Function;
+import java.util.function.IntFunction;
+import java.util.function.Supplier;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Several limits on one call: all of them admit it, or nothing is taken. By one script where all keys may be in one. Where
- * they may not, all limits are asked at the same time and, if all would admit the call, charged at the same time; what was
- * taken is given back if another caller came between. A call waits for Redis at most for the timeout in all.
+ * they may not, and where Redis does not decide, all limits are asked at the same time and, if all would admit the call,
+ * charged at the same time; what was taken is given back if another caller came between. A call waits for Redis at most for
+ * the timeout in all.
  */
 final class MultiLimitCall {
 
     private final List<Part> parts = new ArrayList<>();
+    private final long othersWait;
     private final LimiterContext context;
 
     /** A claim with the longest wait that its limit allows now. */
-    private record Part(RemoteLimiter limiter, @Nullable String caller, long permits, long maxWait) {
+    private record Part(
+            Claim claim, RemoteLimiter limiter, @Nullable String caller, long permits, long maxWait) {
 
         private String name() {
             return limiter.name(caller);
@@ -41,13 +48,15 @@ final class MultiLimitCall {
         }
     }
 
-    MultiLimitCall(List<Claim> claims, LimiterContext context) {
+    /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
+    MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
+        this.othersWait = othersWait;
         this.context = context;
         for (Claim claim : claims) {
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
-            parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
+            parts.add(new Part(claim, limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
         }
     }
 
@@ -164,28 +173,43 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
-        return all(part -> part.limiter
+        return askThenTake(
+                part -> part.limiter
                         .peekInRedis(part.caller, part.permits, part.maxWait)
                         .exceptionally(failure ->
-                                part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)))
-                .thenCompose(decisions -> {
-                    for (int i = 0; i < decisions.size(); i++) {
-                        Decision decision = decisions.get(i).join();
-                        if (!decision.admitted()) {
-                            return CompletableFuture.completedFuture(refused(decision, i));
-                        }
-                    }
-                    return all(part -> part.limiter
-                                    .reserveInRedis(part.caller, part.permits, part.maxWait)
-                                    .exceptionally(failure -> part.limiter.reserveWithoutRedis(
-                                            part.caller, part.permits, part.maxWait, failure)))
-                            .thenApply(MultiLimitCall::allOrNone);
-                });
+                                part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)),
+                part -> part.limiter
+                        .reserveInRedis(part.caller, part.permits, part.maxWait)
+                        .exceptionally(failure ->
+                                part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure)));
+    }
+
+    private CompletableFuture<List<Reservation>> askThenTake(
+            Function<Part, CompletableFuture<Decision>> ask, Function<Part, CompletableFuture<Reservation>> take) {
+        return all(i -> ask.apply(parts.get(i))).thenCompose(decisions -> {
+            long wait = othersWait;
+            for (int i = 0; i < parts.size(); i++) {
+                Decision decision = decisions.get(i).join();
+                if (!decision.admitted()) {
+                    return CompletableFuture.completedFuture(refused(decision, i));
+                }
+                wait = Math.max(wait, decision.waitTime().toNanos());
+            }
+            long longest = wait;
+            return all(i -> {
+                        Part part = parts.get(i);
+                        Reservation later = AllOf.placeLater(
+                                part.claim, longest, decisions.get(i).join());
+                        return later != null ? CompletableFuture.completedFuture(later) : take.apply(part);
+                    })
+                    .thenApply(MultiLimitCall::allOrNone);
+        });
     }
 
     /** Asks all limits at the same time. Completes, when all have decided or failed, with what became of each. */
-    private <T> CompletableFuture<List<CompletableFuture<T>>> all(Function<Part, CompletableFuture<T>> ask) {
-        List<CompletableFuture<T>> asked = parts.stream().map(ask).toList();
+    private <T> CompletableFuture<List<CompletableFuture<T>>> all(IntFunction<CompletableFuture<T>> ask) {
+        List<CompletableFuture<T>> asked =
+                IntStream.range(0, parts.size()).mapToObj(ask).toList();
         return CompletableFuture.allOf(asked.toArray(CompletableFuture<?>[]::new))
                 .handle((done, failure) -> asked);
     }
@@ -213,22 +237,23 @@ final class MultiLimitCall {
 
     /** Redis has not decided. */
     private List<Reservation> withoutRedis(Throwable failure) {
-        List<Reservation> taken = new ArrayList<>();
         try {
-            for (int i = 0; i < parts.size(); i++) {
-                Part part = parts.get(i);
-                Reservation reservation =
-                        part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure);
-                if (reservation.isRefused()) {
-                    giveBack(taken);
-                    return refused(reservation.decision(), i);
-                }
-                taken.add(reservation);
-            }
-        } catch (RuntimeException | Error ex) {
-            giveBack(taken);
-            throw ex;
+            return askThenTake(
+                            part -> decided(() ->
+                                    part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)),
+                            part -> decided(() ->
+                                    part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure)))
+                    .join();
+        } catch (CompletionException ex) {
+            throw ex.getCause() instanceof RuntimeException cause ? cause : ex;
         }
-        return taken;
+    }
+
+    private static <T> CompletableFuture<T> decided(Supplier<T> decision) {
+        try {
+            return CompletableFuture.completedFuture(decision.get());
+        } catch (RuntimeException | Error ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
     }
 }

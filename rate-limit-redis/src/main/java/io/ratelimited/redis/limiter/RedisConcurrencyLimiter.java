@@ -78,8 +78,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         if (parameters().isNever(permits)) {
             return local(ScriptReply.NEVER, name).decision();
         }
-        boolean fits = used.getOrDefault(name, 0L) + permits <= share() || maxWait > 0;
-        return local(fits ? 0 : ScriptReply.UNKNOWN, name).decision();
+        boolean fits = !hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share();
+        return local(fits || maxWait > 0 ? 0 : ScriptReply.UNKNOWN, name).decision();
     }
 
     /** Calls in flight still count: there is nothing to forget. */

@@ -5,6 +5,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.JointRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.GuardedConnection;
@@ -126,11 +127,24 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
         try {
-            return connection().await(peekInRedis(caller, permits, maxWaitNanos));
+            return connection().await(peekInRedis(caller, permits, maxWait));
         } catch (ExecutionException ex) {
-            return peekWithoutRedis(caller, permits, maxWaitNanos, ex);
+            return peekWithoutRedis(caller, permits, maxWait, ex);
         }
+    }
+
+    @Override
+    public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        Permits.requireAsked(permits);
+        String caller = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        return peekInRedis(caller, permits, maxWait)
+                .handleAsync(
+                        (decision, failure) ->
+                                decision != null ? decision : peekWithoutRedis(caller, permits, maxWait, failure),
+                        context.callers());
     }
 
     /** Fails when Redis does not answer in time. */
@@ -141,7 +155,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
                     ScriptReply.constant(current).decision());
         }
         boolean never = current.isNever(permits);
-        PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWait));
+        PermitRequest request = new PermitRequest(never ? 1 : permits, maxWait);
         return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
                 .thenApply(reply -> {
                     ScriptReply decided = ScriptReply.of(reply, 0, current);
@@ -160,7 +174,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     /** What {@link #reserveWithoutRedis} would decide. */
     Decision peekWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
         ScriptReply fixed = fixed(failure);
-        return fixed == null ? peekLocally(caller, permits, Math.max(0, maxWait)) : fixed.decision();
+        return fixed == null ? peekLocally(caller, permits, maxWait) : fixed.decision();
     }
 
     /** What is decided about every call while Redis is away; null when this process decides. */
@@ -184,20 +198,18 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public boolean canJoin(List<Claim> claims) {
-        return claims.stream()
-                .allMatch(
-                        claim -> claim.limiter() instanceof RemoteLimiter other && other.connection() == connection());
+    public boolean decidesWith(RateLimiter other) {
+        return other instanceof RemoteLimiter remote && remote.connection() == connection();
     }
 
     @Override
-    public List<Reservation> reserveTogether(List<Claim> claims) {
-        return new MultiLimitCall(claims, context).reserve();
+    public List<Reservation> reserveAll(List<Claim> claims, long othersWaitNanos) {
+        return new MultiLimitCall(claims, othersWaitNanos, context).reserve();
     }
 
     @Override
-    public CompletionStage<List<Reservation>> reserveTogetherAsync(List<Claim> claims) {
-        return new MultiLimitCall(claims, context).reserveAsync();
+    public CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos) {
+        return new MultiLimitCall(claims, othersWaitNanos, context).reserveAsync();
     }
 
     @Override

@@ -30,8 +30,8 @@ public final class LimitedMethod {
     private final @Nullable LimitUse only;
     /** Describes its budget; made once, so that reporting a decision allocates nothing. */
     private final @Nullable Supplier<Decision> budget;
-    /** The requests of every call, if they are the same; null if they depend on the call. */
-    private final LimitRequest @Nullable [] plain;
+    /** The requests of every call, if they are the same, made anew when a policy has changed; null if they depend on the call. */
+    private volatile LimitRequest @Nullable [] plain;
 
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
@@ -54,9 +54,7 @@ public final class LimitedMethod {
         this.limits = List.copyOf(limits);
         this.only = limits.size() == 1 && limits.get(0).isPlain() ? limits.get(0) : null;
         this.budget = only == null ? null : only.plainRequest()::peekAtOnce;
-        this.plain = limits.stream().allMatch(LimitUse::isSameForAll)
-                ? limits.stream().map(LimitUse::plainRequest).toArray(LimitRequest[]::new)
-                : null;
+        this.plain = limits.stream().allMatch(LimitUse::isSameForAll) ? plainRequests() : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
         this.kind = kind;
@@ -101,7 +99,7 @@ public final class LimitedMethod {
                 || budget == null
                 || kind != Kind.BLOCKING
                 || currentRequest() != null
-                || !limit.limit().mayTry()
+                || !limit.limit().enforcement().mayTry()
                 || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
             return false;
         }
@@ -146,7 +144,9 @@ public final class LimitedMethod {
      * @throws RateLimitExceededException when it is refused
      */
     private boolean isAdmittedAtOnce(LimitRequest request) {
-        if (request.denied() || request.charge() != null || !request.limit().mayTry()) {
+        if (request.denied()
+                || request.charge() != null
+                || !request.enforcement().mayTry()) {
             return false;
         }
         boolean tried = kind == Kind.BLOCKING && only != null;
@@ -168,9 +168,21 @@ public final class LimitedMethod {
         return enforcer.enterAsync(requests(call, current), current);
     }
 
+    private LimitRequest[] plainRequests() {
+        return limits.stream().map(LimitUse::plainRequest).toArray(LimitRequest[]::new);
+    }
+
     private LimitRequest[] requests(LimitedInvocation call, @Nullable CurrentRequest current) {
-        if (plain != null) {
-            return plain;
+        LimitRequest[] same = plain;
+        if (same != null) {
+            for (LimitRequest request : same) {
+                if (!request.isCurrent()) {
+                    same = plainRequests();
+                    plain = same;
+                    break;
+                }
+            }
+            return same;
         }
         Object target = call.target();
         @Nullable Object[] args = call.args();

@@ -61,8 +61,7 @@ public final class Admission {
         LimitRequest[] refusing = requests;
         int count = 0;
         for (LimitRequest request : requests) {
-            // Read once: it may change.
-            Policy policy = request.limit().policy();
+            Policy policy = request.policy();
             if (policy == Policy.SHADOW) {
                 if (refusing == requests) {
                     refusing = requests.clone();

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.spring.CurrentRequest;
+import java.math.BigDecimal;
 import org.jspecify.annotations.Nullable;
 
 /** What one call has really cost, to be evaluated when it has ended. */
@@ -45,7 +46,14 @@ final class Charge {
             throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
         }
         long whole = number.longValue();
-        return whole < amount ? whole + 1 : whole;
+        return isLess(whole, number) ? whole + 1 : whole;
+    }
+
+    /** A double cannot tell a decimal number from the whole number beside it. */
+    private static boolean isLess(long whole, Number number) {
+        return number instanceof BigDecimal exact
+                ? BigDecimal.valueOf(whole).compareTo(exact) < 0
+                : whole < number.doubleValue();
     }
 
     /** What is no number may be the whole result of the call, which belongs in no log. */

@@ -126,7 +126,7 @@ public final class LimitEnforcer {
         for (LimitRequest request : admission.enforced()) {
             NamedLimit limit = request.limit();
             if (limit.name().equals(decision.limit())
-                    && limit.policy() == Policy.WAIT
+                    && request.policy() == Policy.WAIT
                     && refusedOnEventLoops.add(limit.name())) {
                 LOG.warn("Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
                         + Thread.currentThread().getName()

@@ -2,15 +2,17 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The request of one call to one limit.
+ * The request of one call to one limit. Its values do not change while the call is decided.
  *
  * @param limit the limit that is asked
+ * @param enforcement what applied when the call began
  * @param limiter its limiter, or that of the caller's tier
  * @param key whose budget; null for a limit without keys and for a missing key
  * @param permits at least 1
@@ -20,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  */
 public record LimitRequest(
         ConfiguredLimit limit,
+        ConfiguredLimit.Enforcement enforcement,
         RateLimiter limiter,
         @Nullable Object key,
         long permits,
@@ -33,7 +36,17 @@ public record LimitRequest(
 
     @Override
     public long maxWaitNanos() {
-        return limit.maxWaitNanos();
+        return enforcement.maxWaitNanos();
+    }
+
+    /** The policy for calls over the limit. */
+    Policy policy() {
+        return enforcement.policy();
+    }
+
+    /** Whether a call that begins now would make the same request, if it is one of those that every call makes. */
+    public boolean isCurrent() {
+        return enforcement.equals(limit.enforcement());
     }
 
     /** The budget as it is now, for a call that does not wait. */

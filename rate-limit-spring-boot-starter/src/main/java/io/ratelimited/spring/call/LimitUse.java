@@ -5,6 +5,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Modifier;
+import java.math.BigDecimal;
 import java.security.Principal;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -117,7 +118,7 @@ public final class LimitUse {
 
     /** The request of every call to a limit without expressions. */
     public LimitRequest plainRequest() {
-        return new LimitRequest(limit, limit.limiter(), null, fixedPermits, false, once, null);
+        return new LimitRequest(limit, limit.enforcement(), limit.limiter(), null, fixedPermits, false, once, null);
     }
 
     /** Whether what a call has cost is known only when it has ended. */
@@ -143,20 +144,21 @@ public final class LimitUse {
         if (when != null && !condition(when, when.value(target, args, current))) {
             return null;
         }
+        ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
         long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
         Charge cost = charge == null ? null : new Charge(charge, target, args, current);
         if (key == null) {
-            return new LimitRequest(limit, limiter, null, weight, false, once, cost);
+            return new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
         }
         Object id = identity(key, key.value(target, args, current));
         if (id != null) {
-            return new LimitRequest(limit, limiter, id, weight, false, once, cost);
+            return new LimitRequest(limit, enforcement, limiter, id, weight, false, once, cost);
         }
-        return switch (limit.missingKey()) {
-            case SHARED -> new LimitRequest(limit, limiter, null, weight, false, once, cost);
+        return switch (enforcement.missingKey()) {
+            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
             case SKIP -> null;
-            case DENY -> new LimitRequest(limit, limiter, null, weight, true, once, cost);
+            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, once, cost);
         };
     }
 
@@ -168,10 +170,17 @@ public final class LimitUse {
     }
 
     private static long weight(CallExpression expression, @Nullable Object value) {
-        if (value instanceof Number number && number.longValue() >= 1 && number.doubleValue() == number.longValue()) {
+        if (value instanceof Number number && number.longValue() >= 1 && isWhole(number)) {
             return number.longValue();
         }
         throw unusable(expression, "a whole number of at least 1", text(value));
+    }
+
+    /** A double cannot tell a decimal number from the whole number beside it. */
+    private static boolean isWhole(Number number) {
+        return number instanceof BigDecimal exact
+                ? exact.compareTo(BigDecimal.valueOf(exact.longValue())) == 0
+                : number.doubleValue() == number.longValue();
     }
 
     /** Text is quoted, so that "true" differs from the value true. */

@@ -109,12 +109,9 @@ public final class ConfiguredLimit implements NamedLimit {
         return countsInFlight;
     }
 
-    /**
-     * Whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and nobody has to ask the
-     * limiter again over a network to know who decided, or when a refused call may come again.
-     */
-    public boolean mayTry() {
-        return enforcement.mayTry;
+    /** What applies to a call that begins now, read once for each call. */
+    public Enforcement enforcement() {
+        return enforcement;
     }
 
     @Override
@@ -194,15 +191,19 @@ public final class ConfiguredLimit implements NamedLimit {
         return enforcement.maxWaitNanos;
     }
 
-    public MissingKey missingKey() {
-        return enforcement.missingKey;
-    }
-
     /** Permits that calls ask for, and the place that sets them. */
     private record Weight(long permits, String where) {}
 
-    /** The properties that apply to each call, computed once. */
-    private record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey, boolean mayTry) {}
+    /**
+     * The properties that apply to each call, computed once.
+     *
+     * @param policy the policy for calls over the limit
+     * @param maxWaitNanos the longest sleep; 0 unless the policy is to wait
+     * @param missingKey what becomes of calls without a key
+     * @param mayTry whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and
+     *     nobody has to ask the limiter again over a network to know who decided, or when a refused call may come again
+     */
+    public record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey, boolean mayTry) {}
 
     private Enforcement enforcement(LimitProperties of) {
         Policy policy = of.policy() == null ? limit().algorithm().defaultPolicy() : of.policy();

@@ -119,7 +119,9 @@ class PrecedenceTest {
                 limit.limit().zone().getId(),
                 limit.limit().slots(),
                 limit.limit().maxWaiting(),
-                ((io.ratelimited.spring.limit.ConfiguredLimit) limit).missingKey());
+                ((io.ratelimited.spring.limit.ConfiguredLimit) limit)
+                        .enforcement()
+                        .missingKey());
         runner.withPropertyValues(
                         "rate-limit.defaults.max-waiting=7",
                         "rate-limit.defaults.missing-key=skip",

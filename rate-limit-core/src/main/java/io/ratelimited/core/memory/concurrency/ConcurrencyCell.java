@@ -84,7 +84,8 @@ final class ConcurrencyCell {
         if (permits > most()) {
             return NEVER;
         }
-        return maxWaitNanos > 0 || (permits <= remaining() && waiting == 0) ? ADMITTED : FULL;
+        boolean fits = permits <= remaining() && waiting == 0;
+        return fits || limiter.waitingRoom().longestWait(maxWaitNanos) > 0 ? ADMITTED : FULL;
     }
 
     /** Free places. */

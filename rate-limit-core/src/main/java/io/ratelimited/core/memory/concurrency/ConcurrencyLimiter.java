@@ -5,8 +5,8 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.TwoStepRateLimiter;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.memory.MemoryLimiter;
 import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * Decides for calls in flight. A key has a cell only while it has a call in flight or waiting, so there are never more
  * cells than calls and nothing has to be evicted. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
-public final class ConcurrencyLimiter implements TwoStepRateLimiter {
+public final class ConcurrencyLimiter implements MemoryLimiter {
 
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;

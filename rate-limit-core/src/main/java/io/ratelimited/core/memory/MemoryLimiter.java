@@ -1,11 +1,14 @@
-package io.ratelimited.core;
+package io.ratelimited.core.memory;
 
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limiter that asks and takes in two steps, so that {@link AllOf} looks up the key and reads the clock once for both.
+ * A limiter in memory, which asks and takes in two steps where several limits decide a call: it looks up the key and reads
+ * the clock once for both.
  */
-public interface TwoStepRateLimiter extends RateLimiter {
+public interface MemoryLimiter extends RateLimiter {
 
     /**
      * The first step: decides as {@link #reserve} would, and takes nothing.

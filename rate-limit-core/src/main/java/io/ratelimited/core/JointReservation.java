@@ -1,0 +1,430 @@
+package io.ratelimited.core;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What several limits gave to one call. The call waits for all of them together, and what one of them ends has ended for
+ * all: the others get back what they gave, and the caller hears at once. Places that are asked for {@link LaterPlace later}
+ * come last. Thread-safe.
+ */
+final class JointReservation implements Reservation {
+
+    private final Reservation[] members;
+
+    JointReservation(Reservation[] members) {
+        this.members = members;
+    }
+
+    List<Reservation> members() {
+        return List.of(members);
+    }
+
+    Reservation member(int claim) {
+        return members[claim];
+    }
+
+    /** What was only asked for has taken nothing, and gives nothing back. */
+    static void undo(@Nullable Reservation[] taken) {
+        for (int i = taken.length - 1; i >= 0; i--) {
+            Reservation one = taken[i];
+            if (one != null) {
+                one.cancel();
+            }
+        }
+    }
+
+    @Override
+    public boolean isRefused() {
+        for (Reservation member : members) {
+            if (member.isRefused()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
+    public long waitNanos() {
+        long longest = 0;
+        for (Reservation member : members) {
+            longest = Math.max(longest, member.waitNanos());
+        }
+        return longest;
+    }
+
+    @Override
+    public boolean mayWait() {
+        for (Reservation member : members) {
+            if (member.mayWait()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The decision of the first member that refused, else of the one that waits longest. */
+    @Override
+    public Decision decision() {
+        return members[decisive()].decision();
+    }
+
+    int decisive() {
+        int decisive = 0;
+        for (int i = 0; i < members.length; i++) {
+            if (members[i].isRefused()) {
+                return i;
+            }
+            if (members[i].waitNanos() > members[decisive].waitNanos()) {
+                decisive = i;
+            }
+        }
+        return decisive;
+    }
+
+    @Override
+    public boolean await() throws InterruptedException {
+        boolean admitted = false;
+        try {
+            admitted = awaitTaken() && awaitLater();
+            return admitted;
+        } finally {
+            if (!admitted) {
+                cancel();
+            }
+        }
+    }
+
+    /** A single member sleeps in the thread of the caller. Several wait together, so that each is heard at once. */
+    private boolean awaitTaken() throws InterruptedException {
+        Reservation waiting = null;
+        boolean several = false;
+        for (Reservation member : members) {
+            if (member instanceof LaterPlace) {
+                continue;
+            }
+            if (!member.mayWait()) {
+                if (!member.await()) {
+                    return false;
+                }
+            } else {
+                several = waiting != null;
+                waiting = member;
+            }
+        }
+        return waiting == null || (several ? awaitTogether() : waiting.await());
+    }
+
+    private boolean awaitTogether() throws InterruptedException {
+        Waits waits = new Waits(members);
+        try {
+            return waits.outcome.get();
+        } catch (ExecutionException ex) {
+            if (ex.getCause() instanceof RuntimeException failure) {
+                throw failure;
+            }
+            throw new IllegalStateException(ex.getCause());
+        } finally {
+            waits.stop();
+        }
+    }
+
+    private boolean awaitLater() throws InterruptedException {
+        for (Reservation member : members) {
+            if (member instanceof LaterPlace && !member.await()) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    @Override
+    public CompletableFuture<Boolean> awaitAsync() {
+        Waits waits = new Waits(members);
+        CompletableFuture<Boolean> answer = new CompletableFuture<>();
+        waits.outcome.whenComplete((admitted, failure) -> {
+            if (failure == null && admitted) {
+                awaitLaterAsync(0, answer);
+            } else {
+                waits.stop();
+                end(answer, failure);
+            }
+        });
+        answer.whenComplete((admitted, cancellation) -> {
+            if (cancellation != null) {
+                waits.stop();
+                cancel();
+            }
+        });
+        return answer;
+    }
+
+    private void awaitLaterAsync(int from, CompletableFuture<Boolean> answer) {
+        for (int i = from; i < members.length; i++) {
+            if (members[i] instanceof LaterPlace place) {
+                int next = i + 1;
+                place.awaitAsync().whenComplete((admitted, failure) -> {
+                    if (failure == null && admitted) {
+                        awaitLaterAsync(next, answer);
+                    } else {
+                        end(answer, failure);
+                    }
+                });
+                return;
+            }
+        }
+        answer.complete(true);
+    }
+
+    /** Gives everything back before the caller hears of it. */
+    private void end(CompletableFuture<Boolean> answer, @Nullable Throwable failure) {
+        cancel();
+        if (failure != null) {
+            answer.completeExceptionally(failure);
+        } else {
+            answer.complete(false);
+        }
+    }
+
+    @Override
+    public void cancel() {
+        undo(members);
+    }
+
+    /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
+    @Override
+    public void settle(long permits) {
+        UnsupportedOperationException refusal = null;
+        int settled = 0;
+        for (Reservation member : members) {
+            try {
+                member.settle(permits);
+                settled++;
+            } catch (UnsupportedOperationException ex) {
+                refusal = ex;
+            }
+        }
+        if (settled == 0 && refusal != null) {
+            throw refusal;
+        }
+    }
+
+    @Override
+    public void release() {
+        for (Reservation member : members) {
+            member.release();
+        }
+    }
+
+    /** The waits of all members but the later places, started together. */
+    private static final class Waits {
+
+        /** Completes when the last wait has ended, or with the first that refuses the call or fails. */
+        private final CompletableFuture<Boolean> outcome = new CompletableFuture<>();
+
+        private final List<CompletableFuture<Boolean>> started = new ArrayList<>();
+        private final AtomicInteger left = new AtomicInteger(1);
+
+        /** Waits whose end is not known begin first: a time that moves itself, as in tests, must not pass their ends. */
+        private Waits(Reservation[] members) {
+            start(members, false);
+            start(members, true);
+            ended(true, null);
+        }
+
+        private void start(Reservation[] members, boolean timed) {
+            for (Reservation member : members) {
+                if (!(member instanceof LaterPlace) && member.waitNanos() > 0 == timed && !outcome.isDone()) {
+                    left.incrementAndGet();
+                    try {
+                        CompletableFuture<Boolean> wait = member.awaitAsync();
+                        started.add(wait);
+                        wait.whenComplete(this::ended);
+                    } catch (RuntimeException | Error ex) {
+                        ended(false, ex);
+                    }
+                }
+            }
+        }
+
+        private void ended(@Nullable Boolean admitted, @Nullable Throwable failure) {
+            if (failure != null) {
+                outcome.completeExceptionally(failure);
+            } else if (!Boolean.TRUE.equals(admitted)) {
+                outcome.complete(false);
+            } else if (left.decrementAndGet() == 0) {
+                outcome.complete(true);
+            }
+        }
+
+        private void stop() {
+            started.forEach(wait -> wait.cancel(false));
+        }
+    }
+
+    /**
+     * A place under CONCURRENCY that is asked for when the other limits of the call let it go, so that no sleeper holds it.
+     * Nothing is taken until then.
+     */
+    static final class LaterPlace implements Reservation {
+
+        private final Claim claim;
+        private final long maxWaitNanos;
+        private final Decision asked;
+        /** Guarded by this. */
+        private @Nullable Reservation taken;
+        /** Guarded by this. */
+        private boolean cancelled;
+
+        /**
+         * @param maxWaitNanos what will be left of the longest wait
+         * @param asked the decision that was made when the limit was asked
+         */
+        LaterPlace(Claim claim, long maxWaitNanos, Decision asked) {
+            this.claim = claim;
+            this.maxWaitNanos = maxWaitNanos;
+            this.asked = asked;
+        }
+
+        private synchronized @Nullable Reservation taken() {
+            return taken;
+        }
+
+        /** Keeps what was taken, unless the call was given up meanwhile. */
+        private boolean keep(Reservation reservation) {
+            synchronized (this) {
+                if (!cancelled) {
+                    taken = reservation;
+                    return true;
+                }
+            }
+            reservation.cancel();
+            return false;
+        }
+
+        @Override
+        public boolean isRefused() {
+            Reservation place = taken();
+            return place != null && place.isRefused();
+        }
+
+        @Override
+        public long waitNanos() {
+            return 0;
+        }
+
+        @Override
+        public boolean mayWait() {
+            Reservation place = taken();
+            return place == null || place.mayWait();
+        }
+
+        @Override
+        public Decision decision() {
+            Reservation place = taken();
+            return place == null ? asked : place.decision();
+        }
+
+        @Override
+        public boolean await() throws InterruptedException {
+            Reservation known = taken();
+            if (known != null) {
+                return known.await();
+            }
+            Reservation place = claim.limiter().reserve(claim.key(), claim.permits(), maxWaitNanos);
+            return keep(place) && place.await();
+        }
+
+        @Override
+        public CompletableFuture<Boolean> awaitAsync() {
+            Reservation known = taken();
+            if (known != null) {
+                return known.awaitAsync();
+            }
+            try {
+                return claim.limiter()
+                        .reserveAsync(claim.key(), claim.permits(), maxWaitNanos)
+                        .toCompletableFuture()
+                        .thenCompose(
+                                place -> keep(place) ? place.awaitAsync() : CompletableFuture.completedFuture(false));
+            } catch (RuntimeException | Error ex) {
+                return CompletableFuture.failedFuture(ex);
+            }
+        }
+
+        @Override
+        public void cancel() {
+            Reservation place;
+            synchronized (this) {
+                cancelled = true;
+                place = taken;
+            }
+            if (place != null) {
+                place.cancel();
+            }
+        }
+
+        @Override
+        public void settle(long permits) {
+            throw new UnsupportedOperationException(
+                    "limit '" + claim.limiter().limit().name()
+                            + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+        }
+
+        @Override
+        public void release() {
+            Reservation place = taken();
+            if (place != null) {
+                place.release();
+            }
+        }
+    }
+
+    /** Refused, with nothing taken. */
+    record Refused(Decision decision, int claim) implements Reservation {
+
+        @Override
+        public boolean isRefused() {
+            return true;
+        }
+
+        @Override
+        public long waitNanos() {
+            return 0;
+        }
+
+        @Override
+        public boolean mayWait() {
+            return false;
+        }
+
+        @Override
+        public boolean await() {
+            return false;
+        }
+
+        @Override
+        public CompletableFuture<Boolean> awaitAsync() {
+            return CompletableFuture.completedFuture(false);
+        }
+
+        @Override
+        public void cancel() {
+            // Nothing was taken.
+        }
+
+        @Override
+        public void settle(long permits) {
+            Permits.requireCharge(permits);
+        }
+
+        @Override
+        public void release() {
+            // Nothing is in flight.
+        }
+    }
+}

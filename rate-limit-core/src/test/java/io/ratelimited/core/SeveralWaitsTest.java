@@ -1,0 +1,250 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** A call under several limits waits for all of them together, and what one of them ends has ended for all. */
+@Timeout(30)
+class SeveralWaitsTest {
+
+    private static final long SECOND = 1_000_000_000L;
+    private static final long HOUR = 3_600 * SECOND;
+
+    private final ManualTicker time = new ManualTicker();
+    private final RateLimiter flights =
+            limiter(Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1));
+    /** Its next call goes after 5 s. */
+    private final RateLimiter soon = pace("soon", "1/5s");
+    /** Its next call goes after 60 s. */
+    private final RateLimiter late = pace("late", "1/m");
+
+    private RateLimiter limiter(Limit.Builder limit) {
+        return new InMemoryRateLimiter(limit.build(), time, 10);
+    }
+
+    private RateLimiter pace(String name, String rate) {
+        RateLimiter limiter =
+                limiter(Limit.of(name, Algorithm.LEAKY_BUCKET).rate(rate).burst(100));
+        limiter.tryAcquire("key", 1);
+        return limiter;
+    }
+
+    private static Claim claim(RateLimiter limiter, long maxWait) {
+        return Claim.of(limiter, "key", 1, maxWait);
+    }
+
+    private long nextOf(RateLimiter limiter) {
+        return limiter.peek("key", 1, HOUR).waitTime().toSeconds();
+    }
+
+    private static Reservation reserveAsync(Claim... claims) {
+        return AllOf.reserveAsync(List.of(claims)).toCompletableFuture().join();
+    }
+
+    private FutureTask<Boolean> sleeper(Reservation call, int sleeping) throws InterruptedException {
+        FutureTask<Boolean> sleeper = Threads.start(call::await);
+        time.awaitSleeping(sleeping);
+        return sleeper;
+    }
+
+    @Test
+    void whatAnotherLimitRefusesIsChargedToNoneWithoutAThreadEither() {
+        RateLimiter window = limiter(Limit.of("window", Algorithm.FIXED_WINDOW).rate("10/m"));
+        RateLimiter spent = limiter(Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/h"));
+        spent.tryAcquire("key", 1);
+        window.tryAcquire("key", 7);
+        Reservation refused = reserveAsync(Claim.of(window, "key", 5, HOUR), claim(spent, 0));
+        assertThat(refused.isRefused()).isTrue();
+        assertThat(refused.decision().limit()).isEqualTo("spent");
+        assertThat(window.tryAcquire("key", 3)).isTrue();
+    }
+
+    @Test
+    void whenOneLimitGivesUpTheCallerHearsAtOnce() {
+        Reservation flight = flights.reserve("key", 1, 0);
+        Reservation call = reserveAsync(claim(late, HOUR), claim(flights, SECOND));
+        CompletableFuture<Boolean> turn = call.awaitAsync();
+        time.advanceNanos(SECOND - 1);
+        assertThat(turn).isNotDone();
+        time.advanceNanos(1);
+        assertThat(turn).isCompletedWithValue(false);
+        assertThat(call.isRefused()).isTrue();
+        assertThat(call.decision().limit()).isEqualTo("flights");
+        assertThat(AllOf.refusedClaim(call)).isEqualTo(1);
+        assertThat(nextOf(late)).isEqualTo(59);
+        assertThat(late.waiting() + flights.waiting() + time.sleeping()).isZero();
+        flight.release();
+        assertThat(flights.peek("key", 1, 0).admitted()).isTrue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 2})
+    void aSleeperHearsAtOnceToo(int position) throws Exception {
+        Reservation flight = flights.reserve("key", 1, 0);
+        List<Claim> claims = new ArrayList<>(List.of(claim(soon, HOUR), claim(late, HOUR)));
+        claims.add(position, claim(flights, SECOND));
+        Reservation call = AllOf.reserve(claims);
+        FutureTask<Boolean> sleeper = sleeper(call, 3);
+        time.advanceNanos(SECOND);
+        assertThat(Threads.get(sleeper)).isFalse();
+        assertThat(call.decision().limit()).isEqualTo("flights");
+        flight.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(nextOf(soon)).isEqualTo(4);
+        assertThat(nextOf(late)).isEqualTo(59);
+        assertThat(soon.waiting() + late.waiting() + flights.waiting() + time.sleeping())
+                .isZero();
+    }
+
+    /** The place that is free after 5 s comes too late for a call that waits 1 s for it. */
+    @Test
+    void aPlaceIsNotTakenAfterItsLongestWait() throws Exception {
+        Reservation flight = flights.reserve("key", 1, 0);
+        FutureTask<Boolean> sleeper =
+                sleeper(AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, SECOND), claim(late, HOUR))), 3);
+        time.advanceNanos(5 * SECOND);
+        flight.release();
+        assertThat(Threads.get(sleeper)).isFalse();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+    }
+
+    @Test
+    void aCallThatMayWaitLongEnoughTakesItsPlaceWhenTheOthersLetItGo() throws Exception {
+        for (boolean blocking : new boolean[] {true, false}) {
+            long before = time.nanos();
+            Reservation call = AllOf.reserve(List.of(claim(flights, 10 * SECOND), claim(soon, HOUR)));
+            assertThat(call.isRefused()).isFalse();
+            assertThat(call.mayWait()).isTrue();
+            assertThat(call.decision().limit()).isEqualTo("soon");
+            assertThat(AllOf.member(call, 0).decision().limit()).isEqualTo("flights");
+            FutureTask<Boolean> sleeper = blocking ? sleeper(call, 1) : null;
+            CompletableFuture<Boolean> turn = blocking ? null : call.awaitAsync();
+            assertThat(flights.peek("key", 1, 0).remaining()).as("asleep").isOne();
+            time.advanceNanos(5 * SECOND);
+            assertThat(blocking ? Threads.get(sleeper) : turn.getNow(false)).isTrue();
+            assertThat(time.nanos() - before).isEqualTo(5 * SECOND);
+            assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+            call.release();
+            assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        }
+    }
+
+    @Test
+    void theLongestWaitForAPlaceCountsFromTheDecision() throws Exception {
+        Reservation flight = flights.reserve("key", 1, 0);
+        for (boolean blocking : new boolean[] {true, false}) {
+            Reservation call = AllOf.reserve(List.of(claim(flights, 7 * SECOND), claim(soon, HOUR)));
+            FutureTask<Boolean> sleeper = blocking ? sleeper(call, 1) : null;
+            CompletableFuture<Boolean> turn = blocking ? null : call.awaitAsync();
+            time.advanceNanos(5 * SECOND);
+            Threads.until(() -> flights.waiting() == 1);
+            time.advanceNanos(2 * SECOND - 1);
+            assertThat(blocking ? sleeper.isDone() : turn.isDone()).isFalse();
+            time.advanceNanos(1);
+            assertThat(blocking ? Threads.get(sleeper) : turn.getNow(true)).isFalse();
+            assertThat(call.decision().limit()).isEqualTo("flights");
+            assertThat(AllOf.refusedClaim(call)).isZero();
+            time.advanceNanos(60 * SECOND);
+            soon.tryAcquire("key", 1);
+        }
+        flight.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+    }
+
+    /** Nobody promises a place later, so that a call which must not wait for one holds it from its decision. */
+    @Test
+    void aCallThatMayNotWaitLongEnoughHoldsItsPlaceWhileItSleeps() {
+        for (long maxWait : new long[] {0, SECOND}) {
+            Reservation call = AllOf.reserve(List.of(claim(flights, maxWait), claim(soon, HOUR)));
+            assertThat(flights.peek("key", 1, 0).remaining()).isZero();
+            call.cancel();
+            assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+            assertThat(nextOf(soon)).isEqualTo(5);
+        }
+    }
+
+    @Test
+    void aCallThatIsGivenUpTakesNoPlaceLater() throws Exception {
+        Reservation asleep = AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, HOUR)));
+        CompletableFuture<Boolean> turn = asleep.awaitAsync();
+        assertThat(turn.cancel(false)).isTrue();
+        assertThat(nextOf(soon)).isEqualTo(5);
+        time.advanceNanos(5 * SECOND);
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+
+        // The next one has the pacing behind it, and waits for the place.
+        soon.tryAcquire("key", 1);
+        Reservation flight = flights.reserve("key", 1, 0);
+        Reservation queued = AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, HOUR)));
+        turn = queued.awaitAsync();
+        time.advanceNanos(5 * SECOND);
+        assertThat(flights.waiting()).isOne();
+        assertThat(turn.cancel(false)).isTrue();
+        assertThat(flights.waiting()).isZero();
+        flight.release();
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+    }
+
+    @Test
+    void anInterruptedSleeperGivesEverythingBack() throws Exception {
+        for (long maxWait : new long[] {SECOND, HOUR}) {
+            Reservation flight = flights.reserve("key", 1, 0);
+            Reservation call = AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, maxWait), claim(late, HOUR)));
+            FutureTask<Boolean> sleeper = new FutureTask<>(call::await);
+            Thread thread = new Thread(sleeper);
+            thread.start();
+            time.awaitSleeping(2);
+            thread.interrupt();
+            assertThatThrownBy(() -> sleeper.get(1, TimeUnit.MINUTES))
+                    .isInstanceOf(ExecutionException.class)
+                    .hasCauseInstanceOf(InterruptedException.class);
+            assertThat(soon.waiting() + late.waiting() + flights.waiting() + time.sleeping())
+                    .isZero();
+            assertThat(nextOf(soon)).isEqualTo(5);
+            assertThat(nextOf(late)).isEqualTo(60);
+            flight.release();
+            assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        }
+    }
+
+    @Test
+    void aSleeperWithoutASeatAtOneLimitHearsBeforeItSleepsForAnother() throws Exception {
+        RateLimiter crowded = limiter(Limit.of("crowded", Algorithm.LEAKY_BUCKET)
+                .rate("1/m")
+                .burst(100)
+                .maxWaiting(1));
+        crowded.tryAcquire("key", 1);
+        Reservation call = AllOf.reserve(List.of(claim(soon, HOUR), claim(crowded, HOUR)));
+        CompletableFuture<Boolean> other = crowded.reserve("key", 1, HOUR).awaitAsync();
+        assertThat(call.await()).isFalse();
+        assertThat(call.decision().limit()).isEqualTo("crowded");
+        assertThat(nextOf(soon)).isEqualTo(5);
+        assertThat(time.nanos()).isZero();
+        assertThat(other).isNotDone();
+    }
+
+    /** Time that moves itself passes the end of the shorter wait on its way to that of the longer one. */
+    @Test
+    void theShorterWaitEndsFirstWhereTheTimeMovesItself() throws InterruptedException {
+        Reservation flight = flights.reserve("key", 1, 0);
+        Reservation call = AllOf.reserve(List.of(claim(soon, HOUR), claim(flights, SECOND)));
+        time.autoAdvance();
+        assertThat(call.await()).isFalse();
+        assertThat(call.decision().limit()).isEqualTo("flights");
+        assertThat(time.elapsed()).isLessThanOrEqualTo(Duration.ofSeconds(5));
+        flight.release();
+    }
+}

@@ -1,0 +1,54 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.Function;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Several limits on one call while Redis is away: this node asks its shares before it charges one of them. */
+class OutageTogetherTest {
+
+    private static final long WEEK = Duration.ofDays(7).toNanos();
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private static final List<Function<List<Claim>, Reservation>> BOTH = List.of(
+            AllOf::reserve,
+            claims -> AllOf.reserveAsync(claims).toCompletableFuture().join());
+
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG", "TOKEN_BUCKET"})
+    void aRefusalByOneLimitLeavesTheOtherAsItWas(Algorithm algorithm) {
+        FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        RateLimiter waiting =
+                far.limiter(Limit.of("waiting", algorithm).rate("100/d").build());
+        RateLimiter spent = far.limiter(
+                Limit.of("spent", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        far.cut();
+        assertThat(spent.reserve("k", 1, 0).isRefused()).isFalse();
+        waiting.tryAcquire("k", 1);
+        long left = waiting.peek("k", 1, 0).remaining();
+        if (left > 3) {
+            assertThat(waiting.tryAcquire("k", left - 3)).isTrue();
+        }
+        left = waiting.peek("k", 1, 0).remaining();
+        for (Function<List<Claim>, Reservation> reserve : BOTH) {
+            Reservation refused =
+                    reserve.apply(List.of(Claim.of(waiting, "k", left + 2, WEEK), Claim.of(spent, "k", 1, 0)));
+            assertThat(refused.isRefused()).isTrue();
+            assertThat(AllOf.refusedClaim(refused)).isOne();
+        }
+        assertThat(waiting.peek("k", 1, 0).remaining()).isEqualTo(left);
+    }
+}
