@@ -94,6 +94,12 @@ abstract class Cell {
     /** Retires this cell and returns its twin, which continues with its state. */
     abstract Cell retire();
 
+    /**
+     * Retires this cell in one step if it equals a fresh one. A call that comes first keeps it, so that what the call has
+     * taken can still be given back.
+     */
+    abstract boolean retireIfFresh(long now);
+
     /** The cell that continues under the parameters that replaced those of this one; itself when nothing replaced them. */
     final Cell newest() {
         Cell newest = this;
@@ -106,7 +112,10 @@ abstract class Cell {
     /** A twin with the state of this cell. */
     abstract Cell copy();
 
-    /** Makes this cell at least as spent as the other one with the same parameters, for every later call. */
+    /** Whether this cell is at least as spent as the other one with the same parameters, for every later call. */
+    abstract boolean covers(Cell other);
+
+    /** Makes this cell {@link #covers cover} the other one, too. */
     abstract void absorb(Cell other);
 
     /** What is left at a time, for a cell with other parameters to continue from. */

@@ -65,8 +65,22 @@ final class Constant extends Cell {
     }
 
     @Override
+    boolean retireIfFresh(long now) {
+        if (nanosToFresh(now) > 0) {
+            return false;
+        }
+        retired = true;
+        return true;
+    }
+
+    @Override
     Cell copy() {
         return new Constant(parameters, budget);
+    }
+
+    @Override
+    boolean covers(Cell other) {
+        return !((Constant) other).budget.isMoreSpentThan(budget);
     }
 
     @Override

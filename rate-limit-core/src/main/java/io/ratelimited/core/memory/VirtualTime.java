@@ -204,8 +204,24 @@ class VirtualTime extends Cell {
     }
 
     @Override
+    boolean retireIfFresh(long now) {
+        long fresh = parameters.time.at(now) - parameters.depth;
+        for (long v = zeroAt; v <= fresh && v != RETIRED; v = zeroAt) {
+            if (ZERO_AT.compareAndSet(this, v, RETIRED)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
     Cell copy() {
         return new VirtualTime(parameters, zeroAt);
+    }
+
+    @Override
+    boolean covers(Cell other) {
+        return zeroAt >= ((VirtualTime) other).zeroAt;
     }
 
     @Override
