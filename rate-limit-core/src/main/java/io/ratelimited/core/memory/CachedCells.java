@@ -158,7 +158,7 @@ final class CachedCells {
     @Nullable
     Cell successor(Object key, Cell cell) {
         Cell present = cells.asMap().computeIfPresent(key, (k, last) -> {
-            Cell next = last == cell ? last.divide() : null;
+            Cell next = last == cell ? last.divide(now(last.parameters())) : null;
             return next == null ? last : next;
         });
         return present != null && present.succeeds(cell) ? present : null;

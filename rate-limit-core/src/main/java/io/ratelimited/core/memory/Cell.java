@@ -68,7 +68,7 @@ abstract class Cell {
 
     /** Retires this cell and returns one that can do what this one could not; null when it was retired before. */
     @Nullable
-    Cell divide() {
+    Cell divide(long now) {
         return null;
     }
 

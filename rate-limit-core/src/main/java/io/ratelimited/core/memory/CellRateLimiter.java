@@ -200,7 +200,7 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
     }
 
     private synchronized @Nullable Cell successor(Cell cell) {
-        Cell next = single == cell ? cell.divide() : null;
+        Cell next = single == cell ? cell.divide(now(cell.parameters())) : null;
         if (next != null) {
             single = next;
         }

@@ -7,6 +7,7 @@ class Grant {
 
     private final long permits;
     private long mark;
+    private long instant;
     private @Nullable Object more;
 
     Grant(long permits) {
@@ -24,6 +25,15 @@ class Grant {
 
     final void mark(long value) {
         mark = value;
+    }
+
+    /** When the permits were, or will be, used; in the time of a cell that needs it. */
+    final long instant() {
+        return instant;
+    }
+
+    final void instant(long value) {
+        instant = value;
     }
 
     /** What else the cell needs to take the permits back. */

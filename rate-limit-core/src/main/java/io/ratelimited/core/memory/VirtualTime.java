@@ -70,6 +70,7 @@ class VirtualTime extends Cell {
             if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
                     into.mark(end);
+                    into.instant(wait == 0 ? units : end);
                 }
                 return wait;
             }
@@ -139,7 +140,8 @@ class VirtualTime extends Cell {
             }
             long behind = v - grant.mark();
             if (behind != 0) {
-                return parameters.back(cost, behind, 0, v, v, parameters.time.at(now)) <= 0;
+                long units = parameters.time.at(now);
+                return parameters.back(grant, cost, v, behind, 0, v, units, units) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
                 return true;
@@ -165,9 +167,9 @@ class VirtualTime extends Cell {
 
     @Override
     @Nullable
-    Cell divide() {
+    Cell divide(long now) {
         long v = (long) ZERO_AT.getAndSet(this, RETIRED);
-        return v == RETIRED ? null : new DividedTime(this, v);
+        return v == RETIRED ? null : new DividedTime(this, v, parameters.time.at(now));
     }
 
     @Override
@@ -289,24 +291,36 @@ class VirtualTime extends Cell {
         }
 
         /**
-         * Units that a cancelled grant gives back. The last grant gives back its whole cost. Where the next caller pays,
-         * the times of later grants stand, and an earlier one gives back nothing. In a bucket it depends on the later
-         * callers: if all of them have gone, the grant gives back as much as the bucket could still hold had the call never
-         * been made; if some still wait, their times stand, and it gives back its cost less theirs.
+         * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
+         * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
+         * stand, and the grant gives back its cost less theirs.
          *
+         * <p>When all of them have gone, the grant gives back what the bucket would hold in addition had the call never been
+         * made: at most the least room that the bucket has had since. It is least now or just before a later call. For the
+         * latter two bounds hold, so the larger does: the room at the latest call, had all that stands behind the grant come
+         * in that instant; and the room that the grant itself made, less what has been refilled until the latest call.
+         *
+         * @param cost of the permits to give back
          * @param behind units granted after it
          * @param returned units that were given back of these
-         * @param due no earlier than any caller's time
+         * @param due no earlier than any waiting caller's time
+         * @param latest no earlier than any time at which permits were used
          */
-        long back(long cost, long behind, long returned, long v, long due, long units) {
+        long back(Grant grant, long cost, long v, long behind, long returned, long due, long latest, long units) {
             if (behind == 0) {
                 return cost;
             }
             if (!paysFirst) {
                 return 0;
             }
-            boolean gone = due <= units;
-            return Math.min(gone ? cost : cost - behind, v - (units - most) - (gone ? behind - returned : behind));
+            long room = v - (units - most);
+            if (due > units) {
+                return Math.min(cost, room) - behind;
+            }
+            long late = Math.min(latest, units);
+            long afterAll = v - (late - most) - (behind - returned);
+            long own = time.cost(grant.permits()) - (late - grant.instant());
+            return Math.min(Math.min(cost, room), Math.max(afterAll, own));
         }
 
         /** V after a charge. */

@@ -25,8 +25,6 @@ class KeyFloodAttacksTest {
 
     private static final int STRANGERS = 10_000;
 
-    private final ManualTicker ticker = new ManualTicker();
-
     /** The most keys that are remembered. */
     int maximum() {
         return 10_000;
@@ -75,7 +73,7 @@ class KeyFloodAttacksTest {
     @ParameterizedTest
     @MethodSource("counting")
     void aKeyThatIsEvictedAgainAndAgainGetsItsLimitAndNoMore(Algorithm algorithm) {
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(algorithm), ticker, 100);
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(algorithm), new ManualTicker(), 100);
         int[] granted = new int[1_000];
         for (int round = 0; round < 20; round++) {
             for (int key = 0; key < granted.length; key++) {
@@ -88,6 +86,7 @@ class KeyFloodAttacksTest {
 
     /** Strangers of {@value #STRANGERS} that are refused after a flood that takes ten minutes. */
     int refusedAfter(Algorithm algorithm, double times, int calls) {
+        ManualTicker ticker = new ManualTicker();
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(algorithm), ticker, maximum());
         int flood = (int) (maximum() * times);
         for (int key = 0; key < flood; key++) {
