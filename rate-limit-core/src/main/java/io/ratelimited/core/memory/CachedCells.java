@@ -154,14 +154,25 @@ final class CachedCells {
         cells.asMap().computeIfPresent(key, (k, cell) -> cell.newest());
     }
 
-    /** The cell made by dividing the given one, now if the key still has it; null when it was retired otherwise. */
+    /** Replaces a cell if the key still has it. Returns the cell of the key, if there is one. */
     @Nullable
-    Cell successor(Object key, Cell cell) {
-        Cell present = cells.asMap().computeIfPresent(key, (k, last) -> {
-            Cell next = last == cell ? last.divide(now(last.parameters())) : null;
-            return next == null ? last : next;
-        });
-        return present != null && present.succeeds(cell) ? present : null;
+    Cell replace(Object key, Cell cell, Successor successor) {
+        return cells.asMap().computeIfPresent(key, (k, last) -> successor.of(last, cell, now(last.parameters())));
+    }
+
+    /** How a cell is replaced by one that can do more. */
+    @FunctionalInterface
+    interface Successor {
+
+        /** The cell that follows at a time; null for none. */
+        @Nullable
+        Cell of(Cell cell, long now);
+
+        /** The cell that follows the present one, if that is the cell to replace; else the present one. */
+        default Cell of(Cell present, Cell replaced, long now) {
+            Cell next = present == replaced ? of(present, now) : null;
+            return next == null ? present : next;
+        }
     }
 
     /** Gives the key a fresh cell. */

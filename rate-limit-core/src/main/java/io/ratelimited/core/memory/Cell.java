@@ -72,8 +72,19 @@ abstract class Cell {
         return null;
     }
 
-    /** Whether this cell was made by {@link #divide dividing} the other one. */
-    boolean succeeds(Cell other) {
+    /** Whether {@link #dated} would let a grant of this cell give back more later. */
+    boolean needsDate(Grant grant) {
+        return false;
+    }
+
+    /** Retires this cell and returns one that knows when permits are used; null when it was retired before. */
+    @Nullable
+    Cell dated(long now) {
+        return null;
+    }
+
+    /** Whether this cell has the grants of the other one, because both continue the same cell. */
+    boolean hasOriginOf(Cell other) {
         return false;
     }
 

@@ -4,27 +4,24 @@ import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A cell of a bucket in which a grant was given back while later ones stayed, or in which a charge made debt. The later
+ * A bucket in which a grant was given back while later ones stayed, or in which a charge made debt. The later
  * callers keep their times, so V no longer shows how much was granted after a given grant. A second word does: W, the value
  * that V would have if nothing had been given back from the middle. Grants are marked by W, which only the cancellation of
  * the last grant lowers.
  *
  * <p>The monitor guards every change but {@link #retire}.
  */
-final class DividedTime extends VirtualTime {
+final class DividedTime extends DatedTime {
 
     /** What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more. */
     private static final int MOST_MARKS = 4096;
 
     private static final long[] NONE = {};
 
-    private final VirtualTime before;
     /** W − V. */
     private long returned;
     /** No waiting caller goes later. A charge moves V, but nobody waits for it. */
     private long due;
-    /** No permits were or will be used later than at this time. */
-    private long latest;
     /**
      * The marks of grants that were given back from the middle, in order, each before the units given back. They are needed
      * until the bucket is full again.
@@ -33,41 +30,20 @@ final class DividedTime extends VirtualTime {
 
     private int count;
 
-    DividedTime(VirtualTime before, long zeroAt, long units) {
-        super(before.parameters(), zeroAt);
-        this.before = before;
+    DividedTime(VirtualTime before, long zeroAt, long latest) {
+        super(before, zeroAt, latest);
         this.due = zeroAt;
-        this.latest = Math.max(units, zeroAt);
-    }
-
-    @Override
-    boolean succeeds(Cell other) {
-        return other == before;
     }
 
     @Override
     synchronized long reserve(long permits, long now, long maxWait, @Nullable Grant into) {
         refillIfAdmitted(permits, now, maxWait);
         long outcome = super.reserve(permits, now, maxWait, into);
-        if (outcome >= 0) {
-            long units = parameters().time.at(now);
-            latest = Math.max(latest, outcome == 0 ? units : zeroAt);
-        }
         if (outcome > 0) {
             due = Math.max(due, zeroAt);
         }
         if (into != null && outcome >= 0) {
             into.mark(into.mark() + returned);
-        }
-        return outcome;
-    }
-
-    @Override
-    synchronized long take(long permits, long now) {
-        refillIfAdmitted(permits, now, 0);
-        long outcome = super.take(permits, now);
-        if (outcome >= 0) {
-            latest = Math.max(latest, parameters().time.at(now));
         }
         return outcome;
     }
@@ -102,7 +78,8 @@ final class DividedTime extends VirtualTime {
             }
             long behind = v + returned - grant.mark();
             long last = Math.min(due, v + returned);
-            long back = p.back(grant, cost, v, behind, returnedAfter(grant.mark()), last, latest, p.time.at(now));
+            long units = p.time.at(now);
+            long back = p.back(grant, cost, v, behind, returnedAfter(grant.mark()), last, latest(units), units);
             if (back <= 0) {
                 return true;
             }
@@ -127,7 +104,7 @@ final class DividedTime extends VirtualTime {
 
     private void remember(long mark, long back) {
         if (count == backs.length) {
-            backs = Arrays.copyOf(backs, Math.max(4, 2 * count));
+            backs = Arrays.copyOf(backs, Math.max(2, 2 * count));
         }
         int at = count;
         while (at > 0 && backs[at - 2] > mark) {
@@ -154,8 +131,8 @@ final class DividedTime extends VirtualTime {
             if (v == RETIRED || p.change() != null) {
                 return false;
             }
+            use(units);
             if (ZERO_AT.compareAndSet(this, v, p.charged(v, permits, units))) {
-                latest = Math.max(latest, units);
                 return true;
             }
         }

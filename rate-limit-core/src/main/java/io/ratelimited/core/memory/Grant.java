@@ -5,9 +5,12 @@ import org.jspecify.annotations.Nullable;
 /** Permits that a cell has granted, and what the cell wrote down to take them back. Used by one thread at a time. */
 class Grant {
 
+    /** An instant before all others. */
+    static final long UNKNOWN = -1L << 61;
+
     private final long permits;
     private long mark;
-    private long instant;
+    private long time;
     private @Nullable Object more;
 
     Grant(long permits) {
@@ -27,13 +30,17 @@ class Grant {
         mark = value;
     }
 
-    /** When the permits were, or will be, used; in the time of a cell that needs it. */
-    final long instant() {
-        return instant;
+    /** When the permits were used, in the units of the cell; {@link #UNKNOWN} if the call had to wait. */
+    long instant() {
+        return time;
     }
 
-    final void instant(long value) {
-        instant = value;
+    final long time() {
+        return time;
+    }
+
+    final void time(long value) {
+        time = value;
     }
 
     /** What else the cell needs to take the permits back. */

@@ -67,10 +67,15 @@ class VirtualTime extends Cell {
             }
             long end = Math.max(v, units - p.most) + cost;
             long wait = p.wait(end, cost, units, now, maxWait);
-            if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
+            if (wait < 0) {
+                return wait;
+            }
+            long instant = wait == 0 ? units : end;
+            use(instant);
+            if (ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
                     into.mark(end);
-                    into.instant(wait == 0 ? units : end);
+                    into.time(wait == 0 ? units : Grant.UNKNOWN);
                 }
                 return wait;
             }
@@ -141,7 +146,7 @@ class VirtualTime extends Cell {
             long behind = v - grant.mark();
             if (behind != 0) {
                 long units = parameters.time.at(now);
-                return parameters.back(grant, cost, v, behind, 0, v, units, units) <= 0;
+                return parameters.back(grant, cost, v, behind, 0, v, latest(units), units) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
                 return true;
@@ -159,17 +164,50 @@ class VirtualTime extends Cell {
             if (v == RETIRED || parameters.change() != null || (parameters.paysFirst && end > units)) {
                 return false;
             }
+            use(units);
             if (ZERO_AT.compareAndSet(this, v, end)) {
                 return true;
             }
         }
     }
 
+    /** The cell of one word that this one has followed, or itself. */
+    VirtualTime origin() {
+        return this;
+    }
+
+    /** No permits were used later than at this time, as far as it is known; at most the present time. */
+    long latest(long units) {
+        return units;
+    }
+
+    /** Permits are about to be used at a time. */
+    void use(long instant) {}
+
+    @Override
+    final boolean hasOriginOf(Cell other) {
+        return other instanceof VirtualTime that && origin() == that.origin();
+    }
+
+    /** A grant to a bucket that was not full may overlap with one before it. */
+    @Override
+    boolean needsDate(Grant grant) {
+        long begin = grant.mark() - parameters.time.cost(grant.permits());
+        return parameters.paysFirst && begin > grant.instant() - parameters.most;
+    }
+
+    @Override
+    @Nullable
+    Cell dated(long now) {
+        long v = (long) ZERO_AT.getAndSet(this, RETIRED);
+        return v == RETIRED ? null : new DatedTime(this, v, Math.max(v, parameters.time.at(now)));
+    }
+
     @Override
     @Nullable
     Cell divide(long now) {
         long v = (long) ZERO_AT.getAndSet(this, RETIRED);
-        return v == RETIRED ? null : new DividedTime(this, v, parameters.time.at(now));
+        return v == RETIRED ? null : new DividedTime(this, v, latest(Math.max(v, parameters.time.at(now))));
     }
 
     @Override

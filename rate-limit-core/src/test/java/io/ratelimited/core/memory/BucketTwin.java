@@ -12,7 +12,7 @@ import java.util.List;
  */
 final class BucketTwin implements Twin {
 
-    private record Grant(BigInteger mark, BigInteger cost, BigInteger instant) {}
+    private record Grant(BigInteger mark, BigInteger cost, BigInteger instant, boolean waited) {}
 
     private record Returned(BigInteger mark, BigInteger amount) {}
 
@@ -93,7 +93,7 @@ final class BucketTwin implements Twin {
         emptyAt = begin(now).add(cost(permits));
         BigInteger instant = emptyAt.compareTo(at(now)) > 0 && paysFirst ? emptyAt : at(now);
         lastUse = lastUse.max(instant);
-        grants.add(new Grant(latest, cost(permits), instant));
+        grants.add(new Grant(latest, cost(permits), instant, instant.compareTo(at(now)) > 0));
         if (emptyAt.compareTo(at(now)) > 0) {
             due = due.max(emptyAt);
         }
@@ -108,7 +108,7 @@ final class BucketTwin implements Twin {
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
         lastUse = lastUse.max(at(now));
-        grants.add(new Grant(latest, cost(permits), at(now)));
+        grants.add(new Grant(latest, cost(permits), at(now), false));
     }
 
     @Override
@@ -145,8 +145,7 @@ final class BucketTwin implements Twin {
         BigInteger last = divided ? lastUse.min(at(now)) : at(now);
         BigInteger after = behind.subtract(returnedAfter(grant.mark));
         BigInteger afterAll = emptyAt.subtract(last.subtract(depth)).subtract(after);
-        BigInteger own = grant.cost.subtract(last.subtract(grant.instant));
-        return afterAll.max(own);
+        return grant.waited ? afterAll : afterAll.max(grant.cost.subtract(last.subtract(grant.instant)));
     }
 
     private BigInteger returnedAfter(BigInteger mark) {
