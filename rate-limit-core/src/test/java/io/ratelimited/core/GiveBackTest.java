@@ -131,6 +131,20 @@ class GiveBackTest {
         }
     }
 
+    /** S4: 1/s, burst 3. The second call goes in 3 s with 2 of its 3 permits; the first made no room for it. */
+    @Test
+    void aCallThatIsSettledWhileItWaitsStillStandsInFrontOfOthers() {
+        InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "1/s", 3);
+        Reservation first = limiter.reserve("key", 3, 0);
+        Reservation waiting = limiter.reserve("key", 3, DAY);
+        assertThat(waiting.waitNanos()).isEqualTo(3 * SECOND);
+        waiting.settle(2);
+        ticker.advanceNanos(SECOND);
+        first.settle(0);
+        // At 2 s from here two permits are used, so one is left for that time, and the second comes a second later.
+        assertThat(limiter.reserve("key", 2, DAY).waitNanos()).isEqualTo(3 * SECOND);
+    }
+
     /** Some cells are divided by several threads at once; every permit that stands is still counted. */
     @ParameterizedTest
     @NullSource

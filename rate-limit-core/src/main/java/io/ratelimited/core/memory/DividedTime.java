@@ -84,7 +84,7 @@ final class DividedTime extends DatedTime {
                 return true;
             }
             if (ZERO_AT.compareAndSet(this, v, v - back)) {
-                if (behind != 0) {
+                if (behind != 0 || p.staysAhead(grant, permits, v, units)) {
                     returned += back;
                     remember(grant.mark(), back);
                 }

@@ -144,8 +144,8 @@ class VirtualTime extends Cell {
                 return false;
             }
             long behind = v - grant.mark();
-            if (behind != 0) {
-                long units = parameters.time.at(now);
+            long units = parameters.time.at(now);
+            if (behind != 0 || parameters.staysAhead(grant, permits, v, units)) {
                 return parameters.back(grant, cost, v, behind, 0, v, latest(units), units) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
@@ -359,6 +359,11 @@ class VirtualTime extends Cell {
             long afterAll = v - (late - most) - (behind - returned);
             long own = time.cost(grant.permits()) - (late - grant.instant());
             return Math.min(Math.min(cost, room), Math.max(afterAll, own));
+        }
+
+        /** Whether a part of the last grant stays at a time to come, so that earlier grants see all of it behind them. */
+        boolean staysAhead(Grant grant, long permits, long v, long units) {
+            return paysFirst && v > units && permits < grant.permits();
         }
 
         /** V after a charge. */

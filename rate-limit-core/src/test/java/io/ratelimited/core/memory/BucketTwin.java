@@ -123,7 +123,14 @@ final class BucketTwin implements Twin {
         BigInteger cost = cost(permits);
         BigInteger mark = grants.get(grant).mark();
         BigInteger behind = latest.subtract(mark);
-        if (behind.signum() == 0) {
+        if (behind.signum() == 0
+                && paysFirst
+                && emptyAt.compareTo(at(now)) > 0
+                && cost.compareTo(grants.get(grant).cost) < 0) {
+            divide(now);
+            emptyAt = emptyAt.subtract(cost);
+            returned.add(new Returned(mark, cost));
+        } else if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
             latest = latest.subtract(cost);
         } else if (paysFirst) {
