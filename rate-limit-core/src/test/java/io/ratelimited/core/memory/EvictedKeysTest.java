@@ -46,7 +46,7 @@ class EvictedKeysTest {
             Random random = new Random(seed);
             Limit limit = limit(algorithm);
             CellParameters parameters = CellFactory.parameters(limit, 0);
-            EvictedKeys evicted = new EvictedKeys(1 + random.nextInt(20), new SaltedHash(seed, 1));
+            EvictedKeys evicted = new EvictedKeys(1 + random.nextInt(20), new EvictedKeys.SaltedHash(seed, 1));
             Map<Integer, Cell> cells = new HashMap<>();
             Twin[] twins = new Twin[KEYS];
             for (int key = 0; key < KEYS; key++) {
@@ -96,7 +96,7 @@ class EvictedKeysTest {
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     void whatKeysOfOnePlaceHaveSpentIsNotAdded(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0);
-        EvictedKeys evicted = new EvictedKeys(1, new SaltedHash());
+        EvictedKeys evicted = new EvictedKeys(1, new EvictedKeys.SaltedHash());
         Cell first = parameters.fresh(0);
         Cell second = parameters.fresh(0);
         assertThat(first.take(3, 0)).isZero();
@@ -113,7 +113,7 @@ class EvictedKeysTest {
     @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")
     void placesAreEmptyAgainWhenTheirCellsAreFresh(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0);
-        EvictedKeys evicted = new EvictedKeys(1, new SaltedHash());
+        EvictedKeys evicted = new EvictedKeys(1, new EvictedKeys.SaltedHash());
         Cell cell = parameters.fresh(0);
         assertThat(cell.take(1, 0)).isZero();
         evicted.add("key", cell.retire());

@@ -106,7 +106,7 @@ class KeyFloodAttacksTest {
     /** Texts of one {@code hashCode} are easily made; they do not share their places. */
     @Test
     void textsOfOneHashCodeDoNotShareTheirPlaces() {
-        SaltedHash hash = new SaltedHash();
+        EvictedKeys.SaltedHash hash = new EvictedKeys.SaltedHash();
         Set<Long> hashes = new HashSet<>();
         for (int i = 0; i < 1 << 12; i++) {
             StringBuilder text = new StringBuilder();
@@ -117,7 +117,7 @@ class KeyFloodAttacksTest {
             hashes.add(hash.of(text.toString()) >>> 20);
         }
         assertThat(hashes).hasSize(1 << 12);
-        assertThat(new SaltedHash().of("key")).isNotEqualTo(hash.of("key"));
+        assertThat(new EvictedKeys.SaltedHash().of("key")).isNotEqualTo(hash.of("key"));
         assertThat(hash.of("key")).isEqualTo(hash.of("key"));
         assertThat(hash.of("key\0")).isNotEqualTo(hash.of("key"));
     }
