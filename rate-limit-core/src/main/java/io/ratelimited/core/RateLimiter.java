@@ -67,11 +67,19 @@ public interface RateLimiter {
     void reset(@Nullable Object key);
 
     /**
-     * Changes the limit while it is in use. A change never adds permits: what is left of a key becomes as many permits,
-     * or the same share of the new capacity if that is less, and a larger capacity fills at the new rate. So a series of
-     * changes admits no more than its rates allow and its largest burst once. Debt is kept in permits; Guava's two algorithms keep
-     * it in time, as Guava does, after a rate was raised. No grant is lost or doubled. A key that was never seen finds the
-     * new capacity whole, unless the limit began empty.
+     * Changes the limit while it is in use. No change adds permits to what was spent, and no grant is lost or doubled.
+     *
+     * <ul>
+     *   <li>Another rate or burst: a bucket keeps as many permits as were left, or the same share of the new burst if that
+     *       is less; a larger burst fills at the new rate; debt is kept in permits. A window keeps what was spent: left is
+     *       the new number less that, so a raised quota helps at once.
+     *   <li>Another algorithm, or for a window another period, number of slots or zone: begins anew, with one full budget
+     *       for each key once more.
+     *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets before.
+     * </ul>
+     *
+     * <p>A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
+     * whole, unless the limit began empty.
      *
      * @param limit the new limit; same name
      * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY

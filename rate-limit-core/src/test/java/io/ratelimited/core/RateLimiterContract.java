@@ -8,8 +8,11 @@ import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.ZoneId;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -455,14 +458,13 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(
-            mode = EXCLUDE,
-            names = {"CONCURRENCY", "SMOOTH_BURSTY", "WARM_UP", "LEAKY_BUCKET"})
-    void aChangeKeepsWhatIsLeftOrTheShareOfIt(Algorithm algorithm) {
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void aChangeOfTheBurstKeepsWhatIsLeftOrTheShareOfIt(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
+        Limit ten = limit(algorithm).toBuilder().burst(10).build();
         limiter.reserve("more", 1, 0);
-        limiter.update(ten(algorithm));
-        assertThat(limiter.limit()).isEqualTo(ten(algorithm));
+        limiter.update(ten);
+        assertThat(limiter.limit()).isEqualTo(ten);
         assertThat(limiter.peek("more", 1, 0).remaining()).isEqualTo(4);
         assertThat(exhaust(limiter, "more")).hasSize(4);
         limiter.reserve("less", 6, 0);
@@ -471,11 +473,60 @@ public abstract class RateLimiterContract {
         assertThat(exhaust(limiter, "less")).hasSize(2);
     }
 
-    private static Limit ten(Algorithm algorithm) {
-        Limit.Builder limit = limit(algorithm).toBuilder();
-        return algorithm.uses(Algorithm.Attribute.BURST)
-                ? limit.burst(10).build()
-                : limit.rate("10/s").build();
+    private static Limit window(Algorithm algorithm, long permits) {
+        return limit(algorithm).toBuilder().rate(permits + "/s").build();
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aWindowKeepsWhatIsSpentThroughChangesOfItsNumber(Algorithm algorithm) {
+        RateLimiter limiter = limiter(window(algorithm, 5));
+        assertThat(exhaust(limiter, "k")).hasSize(5);
+        limiter.update(window(algorithm, 8));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(3);
+        assertThat(limiter.tryAcquire("k", 2)).isTrue();
+        limiter.update(window(algorithm, 6));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isZero();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        limiter.update(window(algorithm, 10));
+        assertThat(limiter.tryAcquire("k", 4)).isFalse();
+        assertThat(exhaust(limiter, "k")).hasSize(3);
+    }
+
+    /** The twin is a list of the times of all permits. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aWindowThatIsChangedAgainAndAgainIsAsItsTwin(Algorithm algorithm) {
+        Random random = new Random(11);
+        int permits = 20;
+        RateLimiter limiter = limiter(window(algorithm, permits));
+        List<Long> spent = new ArrayList<>();
+        for (int step = 0; step < 400; step++) {
+            if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1_000L * random.nextInt(300_000));
+            }
+            if (random.nextInt(6) == 0) {
+                permits = 1 + random.nextInt(40);
+                limiter.update(window(algorithm, permits));
+            }
+            long micros = ticker.nanos() / 1_000;
+            long first = switch (algorithm) {
+                case FIXED_WINDOW -> micros - micros % 1_000_000;
+                case SLIDING_WINDOW -> micros - micros % 100_000 - 1_000_000;
+                default -> micros - 999_999;
+            };
+            int left = Math.max(
+                    0,
+                    permits - (int) spent.stream().filter(time -> time >= first).count());
+            int asked = 1 + random.nextInt(5);
+            String where = algorithm + " step " + step + " of " + permits;
+            assertThat(limiter.peek("k", 1, 0).remaining()).as(where).isEqualTo(left);
+            assertThat(limiter.tryAcquire("k", asked)).as(where).isEqualTo(asked <= left);
+            if (asked <= left) {
+                spent.addAll(Collections.nCopies(asked, micros));
+            }
+        }
+        assertThat(spent).hasSizeGreaterThan(300);
     }
 
     @Test
@@ -489,22 +540,99 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(200));
     }
 
+    /** Another algorithm, period, number of slots or zone. */
     @Test
-    void aChangeOfAlgorithmKeepsTheShareThatIsLeft() {
-        Limit before = Limit.of("change", Algorithm.TOKEN_BUCKET)
-                .rate("10/s")
-                .burst(10)
-                .build();
-        RateLimiter limiter = limiter(before);
-        limiter.reserve("k", 6, 0);
+    void whatCountsInAnotherWayBeginsAnewAndGetsNothingBack() {
+        RateLimiter limiter =
+                limiter(Limit.of("anew", Algorithm.TOKEN_BUCKET).rate("5/s").build());
+        List<Limit> limits = new ArrayList<>();
         for (Algorithm algorithm :
-                List.of(Algorithm.SLIDING_LOG, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.GCRA)) {
-            limiter.update(Limit.of("change", algorithm).rate("10/s").build());
-            assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(4);
-            assertThat(limiter.tryAcquire("k", 5)).isFalse();
+                List.of(Algorithm.SLIDING_LOG, Algorithm.GCRA, Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW)) {
+            limits.add(Limit.of("anew", algorithm).rate("5/s").build());
         }
-        assertThat(limiter.tryAcquire("k", 4)).isTrue();
-        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        limits.add(limits.get(3).toBuilder().rate("5/m").build());
+        limits.add(limits.get(3).toBuilder().slots(4).build());
+        limits.add(limits.get(2).toBuilder().rate("5/d").build());
+        limits.add(limits.get(2).toBuilder()
+                .rate("5/12h")
+                .zone(ZoneId.of("Asia/Kathmandu"))
+                .build());
+        limits.add(limits.get(0).toBuilder().rate("5/m").build());
+        for (Limit next : limits) {
+            List<Reservation> before = exhaust(limiter, "k");
+            assertThat(before).as("before " + next).hasSize(5);
+            limiter.update(next);
+            assertThat(limiter.tryAcquire("k", 1)).as(next.toString()).isTrue();
+            before.get(0).cancel();
+            before.get(1).settle(0);
+            assertThat(limiter.peek("k", 1, 0).remaining()).as(next.toString()).isEqualTo(4);
+            limiter.reset("k");
+        }
+    }
+
+    /** Also without a call between the change and the give-back. */
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aChangeEndsWhatCanBeGivenBack(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<Reservation> taken = exhaust(limiter, "k");
+        limiter.update(limit(algorithm).toBuilder()
+                .rate(algorithm.family() == Algorithm.Family.WINDOW ? "6/s" : "11/s")
+                .build());
+        Decision before = limiter.peek("k", 1, 0);
+        for (Reservation call : taken) {
+            call.settle(0);
+        }
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(before.remaining());
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(before.retryAfter());
+    }
+
+    /** What a call has cost beyond its permits is charged to the budget of today. */
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void anExcessIsChargedWhateverTheLimitHasBecome(Algorithm algorithm) {
+        for (Algorithm next : List.of(algorithm, Algorithm.FIXED_WINDOW, Algorithm.GCRA)) {
+            RateLimiter limiter = limiter(limit(algorithm));
+            Object key = next;
+            Reservation call = limiter.reserve(key, 1, 0);
+            limiter.update(renamed(limit(next), limiter.limit()));
+            call.settle(1_000);
+            assertThat(limiter.tryAcquire(key, 1)).as("to " + next).isFalse();
+        }
+    }
+
+    /** The limit under the name of the other one. */
+    private static Limit renamed(Limit limit, Limit named) {
+        return limit.algorithm() == named.algorithm()
+                ? named
+                : Limit.of(named.name(), limit.algorithm()).rate(limit.rate()).build();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aLimitThatWasClosedOrUnlimitedGoesOnWithItsBudget(Algorithm algorithm) {
+        for (String between : List.of("0/s", "unlimited")) {
+            RateLimiter limiter = limiter(limit(algorithm));
+            limiter.reset("k");
+            exhaust(limiter, "k");
+            Decision spent = limiter.peek("k", 1, 0);
+            limiter.update(limit(algorithm).toBuilder().rate(between).build());
+            assertThat(limiter.tryAcquire("k", 1)).isEqualTo(between.equals("unlimited"));
+            limiter.update(limit(algorithm));
+            assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(spent.remaining());
+            assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    void aResetWhileALimitIsClosedForgetsTheBudgetThatItKeeps(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        exhaust(limiter, "k");
+        limiter.update(limit(algorithm).toBuilder().rate("0/s").build());
+        limiter.reset("k");
+        limiter.update(limit(algorithm));
+        assertThat(exhaust(limiter, "k")).hasSize(burst(algorithm));
     }
 
     @Test

@@ -39,6 +39,8 @@ public final class RedisBackend implements AutoCloseable {
 
     private static final long HEARTBEAT_MILLIS = 3_000;
     private static final long SILENT_MICROS = 10_000_000;
+    /** A node that does not know yet how many there are is one of so many at least. */
+    private static final int NODES_UNTIL_COUNTED = 4;
     /** Later than every time that a script can have. */
     private static final long UNKNOWN_ORIGIN = (1L << 53) - 1;
 
@@ -54,6 +56,10 @@ public final class RedisBackend implements AutoCloseable {
     private volatile int countedNodes;
 
     private volatile int lastCount;
+    /** The nodes that began together with this one have reported. */
+    private volatile boolean othersHaveReported;
+    /** {@link #countedNodes} has all of them. */
+    private volatile boolean counted;
     /** When the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;
 
@@ -204,13 +210,16 @@ public final class RedisBackend implements AutoCloseable {
 
     /** Among how many nodes a limit is divided while Redis is away. */
     private int nodes() {
-        return options.expectedNodes() > 0 ? options.expectedNodes() : Math.max(1, countedNodes);
+        return options.expectedNodes() > 0
+                ? options.expectedNodes()
+                : Math.max(counted ? 1 : NODES_UNTIL_COUNTED, countedNodes);
     }
 
     private CompletableFuture<?> heartbeat() {
         if (closed) {
             return CompletableFuture.completedFuture(null);
         }
+        boolean allReported = othersHaveReported;
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(node).add(SILENT_MICROS);
         return connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, args).thenAccept(reply -> {
@@ -218,9 +227,18 @@ public final class RedisBackend implements AutoCloseable {
                 // The larger of two counts: nodes report one by one to a server that has restarted empty.
                 int seen = count.intValue();
                 countedNodes = Math.max(seen, lastCount);
+                if (lastCount == 0) {
+                    connection.later(HEARTBEAT_MILLIS, this::countAll);
+                }
                 lastCount = seen;
                 origin = first;
+                counted |= allReported;
             }
         });
+    }
+
+    private void countAll() {
+        othersHaveReported = true;
+        heartbeat();
     }
 }

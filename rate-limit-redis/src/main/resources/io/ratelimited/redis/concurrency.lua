@@ -11,19 +11,8 @@
 local concurrency = {}
 
 function concurrency.open(key, meta, p)
-  local used
-  local removed = redis.pcall('ZREMRANGEBYSCORE', key, '-inf', text(now))
-  if type(removed) == 'table' then
-    if not match(removed.err, 'WRONGTYPE') then error(removed.err, 0) end
-    -- Permits spent over time cannot be counted as calls in flight. They stay where no call begins.
-    if ARGV[2] == 'take' then
-      redis.call('DEL', key)
-    elseif ARGV[2] ~= 'peek' then
-      return nil
-    end
-    used = 0
-  end
-  return { key = key, permits = tonumber(ARGV[p]), lease = tonumber(ARGV[p + 1]), used = used or redis.call('ZCARD', key) }
+  read('ZREMRANGEBYSCORE', key, '-inf', text(now))
+  return { key = key, permits = tonumber(ARGV[p]), lease = tonumber(ARGV[p + 1]), used = read('ZCARD', key) or 0 }
 end
 
 function concurrency.decide(s, permits, a, b, longest)

@@ -3,7 +3,7 @@
 -- KEYS   one a limit; all of one caller, and so in one hash slot
 -- ARGV   1  the time, as time.lua says
 --        2  take | peek | cancel | charge | renew
---        3  number of limits; for each: letter of its family, meta (its parameters as they are stored beside the state),
+--        3  number of limits; for each: letter of its family, meta (its parameters as they are stored with the state),
 --           number of parameters, parameters
 --        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark); once if all
 --        calls are equal. Among calls to take, one whose wait is "r<mark>" gives permits back, under a single limit
@@ -15,7 +15,7 @@ local families = {}
 -- The family of a letter, by the function that Script.java has for it. Making the functions of a family costs more than a
 -- call of one of them, and most calls need one family.
 local function family_of(letter)
-  if not families[letter] and makers[letter] then families[letter] = makers[letter]() end
+  if not families[letter] then families[letter] = makers[letter]() end
   return families[letter]
 end
 
@@ -24,24 +24,10 @@ local limits = {}
 local at
 
 local function open(i)
-  local key, meta, p = KEYS[i], ARGV[at + 1], at + 3
+  local p = at + 3
   local family = family_of(ARGV[at])
+  limits[i] = { family = family, state = family.open(KEYS[i], ARGV[at + 1], p) }
   at = p + tonumber(ARGV[at + 2])
-  local s = family.open(key, meta, p)
-  if not s and (op == 'take' or op == 'peek' or op == 'charge') then
-    local stored = meta_of(key)
-    local before = family_of(sub(stored, 1, 1))
-    if not before then
-      -- Calls in flight, and whatever is not known here, cannot be counted as permits over time.
-      if op ~= 'peek' then redis.call('DEL', key) end
-      s = family.resume(key, meta, p, { left = FAR, of = FAR, permit = 1, credit = false, debt = 0 })
-    else
-      s = family.resume(key, meta, p, before.leave(key, stored))
-    end
-    s.replace = true
-    s.changed = op == 'take' and not s.lazy
-  end
-  limits[i] = { family = family, state = s }
 end
 
 -- All limits at one time, the latest that any of them was written at.
@@ -78,10 +64,10 @@ for call = 1, calls do
     elseif op == 'charge' then
       family.charge(s, permits, tonumber(a), b)
       s.changed = true
-    elseif op == 'renew' and s then
+    elseif op == 'renew' then
       family.renew(s, permits, a, b)
       s.changed = true
-    elseif s and family.cancel(s, permits, tonumber(a) or a, b, last) then
+    elseif family.cancel(s, permits, tonumber(a) or a, b, last) then
       s.changed = true
     end
     at = at + 4
@@ -106,7 +92,7 @@ end
 if op ~= 'peek' then
   for i = 1, #limits do
     local s = limits[i].state
-    if s and s.changed then limits[i].family.save(s) end
+    if s.changed then limits[i].family.save(s) end
   end
 end
 return reply

@@ -1,7 +1,7 @@
 -- A counter per window of the calendar.
 --
--- KEYS   STRING "<meta> " and big-endian integers of 7 bytes, the last window anyone has a permit in: start, taken, end,
---        epoch, and written if the window is not the current one or nodes say the time; times in microseconds since 1970; written as in
+-- KEYS   STRING of big-endian integers of 7 bytes, the last window anyone has a permit in: start, taken, epoch, and written if
+--        the window is not the current one or nodes say the time; times in microseconds since 1970; written as in
 --        virtual_time.lua; epoch: when the key began, so that what is cancelled after a reset gives nothing back
 -- ARGV   permits   of one window
 --        period    microseconds
@@ -10,8 +10,8 @@
 
 local fixed_window = {}
 
-local function fw_params(key, meta, p)
-  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), zone = p + 2 }
+local function fw_params(key, p)
+  return { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), zone = p + 2 }
 end
 
 local function fw_offset(s, time)
@@ -39,40 +39,32 @@ local function fw_start(s, index)
   end
 end
 
--- The integers of a value: start, taken, end, epoch, written.
-local function fw_read(value, meta)
-  local at = #meta + 2
-  local start, taken, finish, epoch = struct.unpack('>I7I7I7I7', value, at)
-  local written = #value >= at + 28 and struct.unpack('>I7', value, at + 28) or 0
-  behind(written > 0 and written or start)
-  return start, taken, finish, epoch, written
-end
-
 function fixed_window.open(key, meta, p)
-  local value = get(key)
-  if value == false then return nil end
-  local s = fw_params(key, meta, p)
+  local value = read('GET', key)
+  local s = fw_params(key, p)
+  local start, taken, epoch, written
+  if value and #value >= 21 then
+    start, taken, epoch = struct.unpack('>I7I7I7', value)
+    written = #value >= 28 and struct.unpack('>I7', value, 22) or 0
+    behind(written > 0 and written or start)
+  end
   local index = fw_index(s, now)
   s.current = fw_start(s, index)
   s.start, s.taken, s.index, s.epoch = s.current, 0, index, now
-  if value then
-    if sub(value, 1, #meta + 1) ~= meta .. ' ' then return nil end
-    local start, taken, _, epoch, written = fw_read(value, meta)
-    if start >= s.current then
-      s.found = true
-      s.taken = taken
-      s.epoch = epoch
-      local ahead = written > 0 and written < start and written - now <= s.period
-      if start > now and not ahead and start - now > s.period then
-        -- The clock has stepped back by more than a window: go on counting in this one.
-        s.changed = true
-      else
-        s.start = start
-        s.index = fw_index(s, start)
-        if start > now and not ahead then
-          -- The clock has stepped back a little: time stands still.
-          s.current = start
-        end
+  if start and start >= s.current then
+    s.found = true
+    s.taken = taken
+    s.epoch = epoch
+    local ahead = written > 0 and written < start and written - now <= s.period
+    if start > now and not ahead and start - now > s.period then
+      -- The clock has stepped back by more than a window: go on counting in this one.
+      s.changed = true
+    else
+      s.start = start
+      s.index = fw_index(s, start)
+      if start > now and not ahead then
+        -- The clock has stepped back a little: time stands still.
+        s.current = start
       end
     end
   end
@@ -120,40 +112,9 @@ function fixed_window.reset(s)
 end
 
 function fixed_window.save(s)
-  local finish = fw_start(s, s.index + 1)
-  local value = s.meta .. ' ' .. struct.pack('>I7I7I7I7', s.start, s.taken, finish, s.epoch)
+  local value = struct.pack('>I7I7I7', s.start, s.taken, s.epoch)
   if slack > 0 or s.start > s.current then value = value .. struct.pack('>I7', now) end
-  redis.call('SET', s.key, value, 'PX', millis(finish - now))
-end
-
-function fixed_window.leave(key, meta)
-  local permits, period = match(meta, '^f(%d+)/([^/]+)/')
-  local start, taken, finish, _, written = fw_read(redis.call('GET', key), meta)
-  permits, period = tonumber(permits), period / 1000
-  if start <= now then
-    return { left = now < finish and max(0, permits - taken) or permits, of = permits, permit = 1, credit = false, debt = 0 }
-  end
-  -- From a clock that has stepped back by more than a window.
-  local from = written > 0 and written or start
-  if from - now <= period then from = now end
-  local ahead = max(1, ceil((start - from) / period))
-  return { left = 0, of = 1, permit = 1, credit = false, debt = (ahead - 1) * permits + taken }
-end
-
-function fixed_window.resume(key, meta, p, handed)
-  local s = fw_params(key, meta, p)
-  local budget = budget_as(handed, false)
-  s.index = fw_index(s, now)
-  s.current, s.epoch = fw_start(s, s.index), now
-  if budget.debt == 0 then
-    s.taken = s.permits - budget_left(budget, s.permits, 1)
-  else
-    local debt = min(ceil(budget.debt), floor(FAR / s.period) * s.permits)
-    s.index = s.index + 1 + floor((debt - 1) / s.permits)
-    s.taken = (debt - 1) % s.permits + 1
-  end
-  s.start = fw_start(s, s.index)
-  return s
+  redis.call('SET', s.key, value, 'PX', millis(fw_start(s, s.index + 1) - now))
 end
 
 return fixed_window

@@ -1,24 +1,19 @@
 -- The instants of the last permits: at most as many as the limit has, and those granted in advance.
 --
--- KEYS   LIST "<meta> <shift> <written>", then one instant a permit in order, in microseconds since 1970; shift is added
---        to the clock after it has stepped back, so that instants need not be rewritten; written as in virtual_time.lua
+-- KEYS   LIST "<shift> <written> <largest>", then one instant a permit in order, in microseconds since 1970; shift is added
+--        to the clock after it has stepped back, so that instants need not be rewritten; written as in virtual_time.lua;
+--        largest: the largest number of permits that any node has counted by
 -- ARGV   permits   of one period
 --        period    microseconds
 
 local sliding_log = {}
-
-local function sl_params(key, meta, p)
-  return { key = key, meta = meta, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0,
-    stored = 0, shift = 0, inside = 0, now = now, newest = 0 }
-end
 
 local function sl_instant(s, position)
   if position >= s.stored then return tonumber(s.added[position - s.stored + 1]) end
   return tonumber(redis.call('LINDEX', s.key, position + 1))
 end
 
-local function sl_read(s, header)
-  local shift, written = match(header, '^%S+ (%d+) (%d+)$')
+local function sl_read(s, shift, written)
   s.stored = redis.call('LLEN', s.key) - 1
   s.size = s.stored
   s.shift, written = tonumber(shift), tonumber(written)
@@ -50,15 +45,14 @@ local function sl_read(s, header)
 end
 
 function sliding_log.open(key, meta, p)
-  local header = redis.pcall('LINDEX', key, 0)
-  if type(header) == 'table' then
-    if match(header.err, 'WRONGTYPE') then return nil end
-    error(header.err, 0)
-  end
-  local s = sl_params(key, meta, p)
+  local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0, stored = 0,
+    shift = 0, inside = 0, now = now, newest = 0 }
+  s.largest = s.permits
+  local header = read('LINDEX', key, 0)
   if header then
-    if match(header, '^%S+') ~= meta then return nil end
-    sl_read(s, header)
+    local shift, written, largest = match(header, '^(%d+) (%d+) (%d+)$')
+    s.largest = max(s.permits, tonumber(largest))
+    sl_read(s, shift, written)
   end
   return s
 end
@@ -104,9 +98,9 @@ end
 
 -- At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
 -- after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges, which
--- close the window without the older ones.
+-- close the window without the older ones. The limit is the largest of all nodes: none takes away what another counts.
 function sliding_log.charge(s, permits)
-  local most, ahead = 2 * s.permits, sl_ahead(s)
+  local most, ahead = 2 * s.largest, sl_ahead(s)
   sl_add(s, max(s.newest, s.now), min(permits, most))
   s.gone = max(s.gone or 0, s.size - most - ahead)
   s.inside = s.size - s.gone
@@ -121,8 +115,8 @@ function sliding_log.reset(s)
 end
 
 function sliding_log.save(s)
-  local header = s.meta .. ' ' .. text(s.shift) .. ' ' .. ((slack > 0 or s.newest > s.now) and text(s.now) or '0')
-  if s.replace then redis.call('DEL', s.key) end
+  local written = (slack > 0 or s.newest > s.now) and text(s.now) or '0'
+  local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.largest)
   for i = 1, #s.added, 1000 do
     redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
   end
@@ -136,33 +130,6 @@ function sliding_log.save(s)
     redis.call('LSET', s.key, 0, header)
   end
   redis.call('PEXPIRE', s.key, millis(s.newest + s.period - s.now))
-end
-
-function sliding_log.leave(key, meta)
-  local permits, period = match(meta, '^q(%d+)/(%d+)$')
-  local s = { key = key, permits = tonumber(permits), period = tonumber(period), added = {} }
-  sl_read(s, redis.call('LINDEX', key, 0))
-  local ahead = sl_ahead(s)
-  if ahead == 0 then
-    return { left = sliding_log.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
-      period = not s.changed and s.period }
-  end
-  return { left = 0, of = 1, permit = 1, credit = false, debt = ahead }
-end
-
--- What was spent is spent now, the latest to leave the window; debt in later windows.
-function sliding_log.resume(key, meta, p, handed)
-  local s = sl_params(key, meta, p)
-  local budget = budget_as(handed, false)
-  s.lazy = handed.period and handed.period <= s.period
-  local spent = s.permits - budget_left(budget, s.permits, 1)
-  local debt = min(ceil(budget.debt), floor(FAR / s.period) * s.permits)
-  local count = min(s.permits, spent + debt)
-  for i = 0, count - 1 do
-    local position = spent + debt - count + i
-    sl_add(s, now + (position < spent and 0 or (1 + floor((position - spent) / s.permits)) * s.period), 1)
-  end
-  return s
 end
 
 return sliding_log

@@ -1,34 +1,22 @@
 -- Permits counted in slots. The window is the slot of the call and as many slots before it as the period has: the
 -- oldest, partly covered slot counts in full.
 --
--- KEYS   HASH number of a slot -> permits taken in it; m: meta; w: written, as in virtual_time.lua; e: epoch, as in
---        fixed_window.lua
+-- KEYS   HASH number of a slot -> permits taken in it; w: written, as in virtual_time.lua; e: epoch, as in fixed_window.lua
 -- ARGV   permits   of one window
 --        slot      microseconds of a slot
 --        slots     in a window, one more than in the period
 
 local sliding_window = {}
 
-local function sw_params(key, meta, p)
-  return { key = key, meta = meta, permits = tonumber(ARGV[p]), slot = tonumber(ARGV[p + 1]), slots = tonumber(ARGV[p + 2]),
-    taken = {}, order = {}, total = 0, epoch = text(now) }
-end
-
--- Reads the slots that still count; returns the meta.
-local function sw_read(s)
-  local fields = redis.pcall('HGETALL', s.key)
-  if fields.err then
-    if match(fields.err, 'WRONGTYPE') then return false end
-    error(fields.err, 0)
-  end
+function sliding_window.open(key, meta, p)
+  local s = { key = key, permits = tonumber(ARGV[p]), slot = tonumber(ARGV[p + 1]), slots = tonumber(ARGV[p + 2]), taken = {},
+    order = {}, total = 0, epoch = text(now), dirty = {}, gone = {} }
+  local fields = read('HGETALL', key) or {}
   local here = floor(now / s.slot)
-  local meta, written = nil, 0
-  s.head = here
+  local written
   for i = 1, #fields, 2 do
     local field = fields[i]
-    if field == 'm' then
-      meta = fields[i + 1]
-    elseif field == 'w' then
+    if field == 'w' then
       written = tonumber(fields[i + 1])
     elseif field == 'e' then
       s.epoch = fields[i + 1]
@@ -38,7 +26,8 @@ local function sw_read(s)
       s.order[#s.order + 1] = slot
     end
   end
-  if not meta then return nil end
+  s.head = here
+  if not written then return s end
   s.found = true
   table.sort(s.order)
   s.head = s.order[#s.order] or here
@@ -56,7 +45,6 @@ local function sw_read(s)
       s.taken[order[i] - back] = taken[order[i]]
     end
   end
-  s.gone = {}
   local kept = {}
   for i = 1, #s.order do
     local slot = s.order[i]
@@ -68,14 +56,6 @@ local function sw_read(s)
     end
   end
   s.order = kept
-  return meta
-end
-
-function sliding_window.open(key, meta, p)
-  local s = sw_params(key, meta, p)
-  local stored = sw_read(s)
-  if stored == false or (stored and stored ~= meta) then return nil end
-  s.dirty = {}
   return s
 end
 
@@ -121,7 +101,6 @@ local function sw_add(s, slot, permits)
 end
 
 function sliding_window.take(s, permits)
-  s.gone = s.gone or {}
   sw_add(s, s.next, permits)
   return text(s.next) .. '@' .. s.epoch
 end
@@ -139,7 +118,6 @@ end
 
 -- In the present slot, or in the last one that a waiting call was granted.
 function sliding_window.charge(s, permits)
-  s.gone = s.gone or {}
   sw_add(s, max(s.head, floor(now / s.slot)), min(permits, MOST - s.total))
 end
 
@@ -166,51 +144,17 @@ function sliding_window.save(s)
   if s.replace then
     redis.call('DEL', s.key)
     for i = 1, #s.order do s.dirty[s.order[i]] = true end
-  elseif s.gone and #s.gone > 0 then
+  elseif #s.gone > 0 then
     for i = 1, #s.gone, 1000 do
       redis.call('HDEL', s.key, unpack(s.gone, i, min(i + 999, #s.gone)))
     end
   end
   local ahead = s.head * s.slot > now
-  redis.call('HSET', s.key, 'm', s.meta, 'w', (slack > 0 or ahead) and text(now) or '0', 'e', s.epoch)
+  redis.call('HSET', s.key, 'w', (slack > 0 or ahead) and text(now) or '0', 'e', s.epoch)
   for slot in pairs(s.dirty) do
     redis.call('HSET', s.key, text(slot), text(s.taken[slot]))
   end
   redis.call('PEXPIRE', s.key, millis((s.head + s.slots) * s.slot - now))
-end
-
-function sliding_window.leave(key, meta)
-  local permits, slot, slots = match(meta, '^r(%d+)/(%d+)/(%d+)$')
-  local s = { key = key, permits = tonumber(permits), slot = tonumber(slot), slots = tonumber(slots), taken = {}, order = {},
-    total = 0 }
-  sw_read(s)
-  local here = floor(now / s.slot)
-  if s.head <= here then
-    return { left = sliding_window.remaining(s), of = s.permits, permit = 1, credit = false, debt = 0,
-      period = not s.changed and s.slot * s.slots }
-  end
-  -- Slots between now and those that are remembered held the permits of a window each time at the most.
-  local debt = ceil(max(0, s.head - here - s.slots) / s.slots) * s.permits
-  for i = 1, #s.order do
-    if s.order[i] > here then debt = debt + s.taken[s.order[i]] end
-  end
-  return { left = 0, of = 1, permit = 1, credit = false, debt = debt }
-end
-
--- What was spent is spent in the current slot, the latest to leave the window; debt in the next ones.
-function sliding_window.resume(key, meta, p, handed)
-  local s = sw_params(key, meta, p)
-  local budget = budget_as(handed, false)
-  s.lazy = handed.period and handed.period <= s.slot * s.slots
-  s.dirty, s.gone, s.head = {}, {}, floor(now / s.slot)
-  sw_add(s, s.head, s.permits - budget_left(budget, s.permits, 1))
-  local debt = ceil(budget.debt)
-  if debt > 0 then
-    local windows = ceil(debt / s.permits)
-    local slots = min(windows, floor(FAR / (s.slot * s.slots))) * s.slots
-    sw_add(s, s.head + slots, debt - (windows - 1) * s.permits)
-  end
-  return s
 end
 
 return sliding_window

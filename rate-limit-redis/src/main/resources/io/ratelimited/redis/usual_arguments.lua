@@ -15,7 +15,7 @@ if usual then
     local meta, one, depth, depth_part, step, burst = ARGV[at], struct.unpack('>I7I7I7I7I7', ARGV[at + 1])
     local longest, a, b, permits
     calls, longest, a, b, permits = struct.unpack('>I7I7I7I7I7', ARGV[at + 2])
-    add(arguments, string.sub(meta, 1, 1), meta, 9, one, depth, depth_part, -1, 0, '1', -1, step, burst)
+    add(arguments, 't', meta, 9, one, depth, depth_part, -1, 0, '1', -1, step, burst)
     add(costs, permits, a, b, longest)
   end
   add(arguments, calls, unpack(costs))

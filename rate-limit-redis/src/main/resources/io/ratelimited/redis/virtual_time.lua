@@ -99,14 +99,45 @@ local function vt_read(s, value)
   end
 end
 
+-- Goes on with what is left of a state under other parameters: as many permits, or the same share of what can be stored if
+-- that is less; debt in permits. Rounded down. From the second time on as many permits as fit: nodes with different limits
+-- that take turns would else keep the share of the share, and soon nothing.
+local function vt_convert(s, value)
+  local meta, permits, period, burst = match(value, '^((%d+)/([^/ ]+)/?([%ds]*)) ')
+  if not meta or #value < #meta + 15 then return false end
+  local old = { meta = meta }
+  vt_read(old, value)
+  local again = old.epoch >= CHANGED
+  local unit, old_unit = s.step / s.one, period / 1000 / permits
+  local debt = old.v - now + (old.part > 0 and 1 or 0)
+  s.part, s.epoch = 0, again and old.epoch + 1 or CHANGED + max(now, old.epoch + 1)
+  if debt > 0 then
+    s.v = now + min(FAR, ceil(debt / old_unit * unit))
+  else
+    local depth = s.queue >= 0 and 0 or burst == 's' and 1000000 or (burst == '' and permits or burst) * old_unit
+    local room, left = s.depth + s.depth_part / s.one, min(depth, -debt)
+    if room * old_unit >= depth * unit or again then
+      left = min(room, left * unit / old_unit)
+    elseif left < depth then
+      left = left * room / depth
+    else
+      left = room
+    end
+    s.v = now - floor(left)
+  end
+  s.changed = ARGV[2] == 'take'
+  return true
+end
+
 function virtual_time.open(key, meta, p)
-  local value = get(key)
-  if value == false then return nil end
+  local value = read('GET', key)
   local s = vt_params(key, meta, p)
-  if value then
-    if sub(value, 1, #meta + 1) ~= meta .. ' ' then return nil end
+  if value and sub(value, 1, #meta + 1) == meta .. ' ' then
     vt_read(s, value)
     s.found = true
+  elseif value and vt_convert(s, value) then
+    s.begin = s.v
+    return s
   else
     s.epoch = now
     local origin = min(s.origin, now)
@@ -281,37 +312,6 @@ function virtual_time.save(s)
   if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
   if slack > 0 or s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
   redis.call('SET', s.key, value, 'PX', millis(fresh))
-end
-
-function virtual_time.leave(key, meta)
-  local kind, permits, period, burst = match(meta, '^(%a)(%d+)/([^/]+)/?([%ds]*)$')
-  local s = { meta = meta }
-  vt_read(s, redis.call('GET', key))
-  local step = period / 1000 / permits
-  local depth = kind == 'l' and 0 or burst == 's' and 1000000 or (burst == '' and permits or burst) * step
-  local credit = kind == 's' or kind == 'l'
-  -- V's part of a microsecond is rounded up.
-  local debt = s.v - now + (s.part > 0 and 1 or 0)
-  if debt > 0 then
-    return { left = 0, of = 1, permit = 1, credit = credit, debt = debt / step, epoch = s.epoch }
-  end
-  return { left = min(depth, -debt), of = depth, permit = step, credit = credit, debt = 0, epoch = s.epoch }
-end
-
-function virtual_time.resume(key, meta, p, handed)
-  local s = vt_params(key, meta, p)
-  local budget = budget_as(handed, not s.pays)
-  local unit = s.step / s.one
-  local epoch = handed.epoch or 0
-  local again = epoch >= CHANGED
-  s.part, s.epoch = 0, again and epoch + 1 or CHANGED + max(now, epoch + 1)
-  if budget.debt == 0 then
-    s.v = now - floor(budget_left(budget, s.depth + s.depth_part / s.one, unit, again))
-  else
-    s.v = now + min(FAR, ceil(budget.debt * unit))
-  end
-  s.begin = s.v
-  return s
 end
 
 return virtual_time

@@ -31,20 +31,6 @@ local function wu_read(s, value)
   return s
 end
 
-function warm_up.open(key, meta, p)
-  local value = get(key)
-  if value == false then return nil end
-  local s = wu_params(key, meta, p)
-  if value then
-    if match(value, '^%S+') ~= meta then return nil end
-    wu_read(s, value)
-    s.found = true
-  else
-    s.n, s.nanos, s.fraction, s.stored = now, 0, 0, s.most
-  end
-  return s
-end
-
 -- N less now, in nanoseconds.
 local function wu_ahead(s)
   return (s.n - now) * 1000 + s.nanos
@@ -62,6 +48,35 @@ end
 -- Nanoseconds until N, rounded up.
 local function wu_due(s)
   return wu_ahead(s) + (s.fraction > 0 and 1 or 0)
+end
+
+-- Goes on with a state under other parameters: debt in permits, and the share of what is stored, since stored permits are
+-- the dearer ones.
+local function wu_convert(s, value)
+  local permits, period, warmup, cold = match(value, '^(%d+)/([^/ ]+)/(%d+)/(%S+) ')
+  if not permits then return false end
+  local interval = period / permits
+  local threshold = 0.5 * warmup / interval
+  local old = { most = threshold + 2.0 * warmup / (interval + interval * cold) }
+  old.refill = old.most > 0 and warmup / old.most or 0
+  wu_read(old, value)
+  local stored = wu_refilled(old)
+  s.n, s.nanos, s.fraction = now + min(FAR, ceil(max(0, wu_due(old)) / interval * s.interval / 1000)), 0, 0
+  s.stored = old.most == 0 and s.most or s.most * (stored / old.most)
+  s.changed = ARGV[2] == 'take'
+  return true
+end
+
+function warm_up.open(key, meta, p)
+  local value = read('GET', key)
+  local s = wu_params(key, meta, p)
+  if value and match(value, '^%S+') == meta then
+    wu_read(s, value)
+    s.found = true
+  elseif not (value and wu_convert(s, value)) then
+    s.n, s.nanos, s.fraction, s.stored = now, 0, 0, s.most
+  end
+  return s
 end
 
 function warm_up.decide(s, permits, a, b, longest)
@@ -132,28 +147,6 @@ function warm_up.save(s)
   redis.call('SET', s.key,
     s.meta .. ' ' .. wu_text(s.n, s.nanos, s.fraction, s.stored) .. ' ' .. ((slack > 0 or s.n >= now) and text(now) or '0'),
     'PX', millis(fresh))
-end
-
-function warm_up.leave(key, meta)
-  local permits, period, warmup, cold = match(meta, '^w(%d+)/([^/]+)/(%d+)/(%S+)$')
-  local interval = period / permits
-  local threshold = 0.5 * warmup / interval
-  local s = { most = threshold + 2.0 * warmup / (interval + interval * cold) }
-  s.refill = s.most > 0 and warmup / s.most or 0
-  wu_read(s, redis.call('GET', key))
-  local stored = wu_refilled(s)
-  local debt = max(0, wu_due(s))
-  return { left = stored, of = s.most, permit = 0, credit = true, debt = debt / interval }
-end
-
--- The share of what is stored, since stored permits are the dearer ones.
-function warm_up.resume(key, meta, p, handed)
-  local s = wu_params(key, meta, p)
-  local budget = budget_as(handed, true)
-  local share = budget.of == 0 and 1 or budget.left / budget.of
-  s.n, s.nanos, s.fraction = now + min(FAR, ceil(budget.debt * s.interval / 1000)), 0, 0
-  s.stored = s.most * share
-  return s
 end
 
 return warm_up

@@ -278,21 +278,37 @@ class FaultsTest {
     }
 
     @Test
-    void aLocalBucketBeginsEmptyAndRefillsAtItsShare() {
+    void aLocalBucketBeginsWithItsShareOfTheBurstAndRefillsAtItsShare() {
         var ticker = RedisServers.ticker();
         RedisBackend backend =
                 unreachable(RedisBackendOptions.DEFAULTS.expectedNodes(4).ticker(ticker));
-        RateLimiter limiter = backend.limiter(limit("empty"), RedisLimitOptions.DEFAULTS);
-        assertThat(limiter.tryAcquire("k", 1)).isFalse();
-        ticker.advance(Duration.ofMillis(40));
+        RateLimiter limiter = backend.limiter(limit("local"), RedisLimitOptions.DEFAULTS);
+        assertThat(admitted(limiter)).isEqualTo(25);
+        ticker.advance(Duration.ofMillis(20));
+        assertThat(admitted(limiter)).isEqualTo(5);
+        Decision tooMuchForOneNode = limiter.reserve("k", 60, 0).decision();
+        assertThat(tooMuchForOneNode.admitted()).isFalse();
+        assertThat(tooMuchForOneNode.never()).isFalse();
+    }
+
+    /** They have never reached Redis, and nobody has said how many there are. */
+    @Test
+    void fourNodesThatHaveNotCountedEachOtherAdmitNoMoreThanTheLimit() {
+        var ticker = RedisServers.ticker();
+        int admitted = 0;
+        for (int node = 0; node < 4; node++) {
+            RedisBackend backend = unreachable(RedisBackendOptions.DEFAULTS.ticker(ticker));
+            admitted += admitted(backend.limiter(limit("fleet"), RedisLimitOptions.DEFAULTS));
+        }
+        assertThat(admitted).isEqualTo(100);
+    }
+
+    private static int admitted(RateLimiter limiter) {
         int admitted = 0;
         while (limiter.tryAcquire("k", 1)) {
             admitted++;
         }
-        assertThat(admitted).isEqualTo(10);
-        Decision tooMuchForOneNode = limiter.reserve("k", 60, 0).decision();
-        assertThat(tooMuchForOneNode.admitted()).isFalse();
-        assertThat(tooMuchForOneNode.never()).isFalse();
+        return admitted;
     }
 
     /** Each counts when it comes; whoever was there before hears of it with its next heartbeat. */

@@ -1,5 +1,7 @@
 package io.ratelimited.redis;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
@@ -11,6 +13,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.extension.AfterAllCallback;
@@ -73,6 +76,13 @@ public final class RedisServers implements BeforeAllCallback, AfterAllCallback, 
     public RedisBackend backend(
             RedisConnector connector, RedisBackendOptions backendOptions, UnaryOperator<String> testTime) {
         return closeLater(RedisBackend.of(connector, backendOptions, testTime));
+    }
+
+    /** The only key that has a state of a budget, by the name of the budget. */
+    public String keyOf(String name) {
+        List<String> keys = server.ask(commands -> commands.keys(name + "~*"));
+        assertThat(keys).hasSize(1);
+        return keys.get(0);
     }
 
     /** What the limiters of a backend have in common. */

@@ -23,4 +23,9 @@ public final class SimulatedBackend {
             String node) {
         return RedisBackend.of(connector, options, threads, CallersExecutor.orElse(callers, other), node);
     }
+
+    /** Whether some of Redis does not decide for this node. */
+    public static boolean isAway(RedisBackend backend) {
+        return !backend.context().connection().isUp();
+    }
 }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -14,6 +15,8 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Two nodes with different limits on one key, as in every rolling deployment: they admit no more than the larger limit. */
@@ -44,15 +47,12 @@ class TwoLimitsTest {
         return Stream.of(
                 pair(bucket("100/s", 1000), bucket("200/s", 20)),
                 pair(bucket("100/s", 100), bucket("100/s", 10)),
-                pair(bucket("300/s", 7), limit(Algorithm.GCRA, "70/s")),
+                pair(limit(Algorithm.GCRA, "300/s").burst(7), limit(Algorithm.GCRA, "70/s")),
                 pair(limit(Algorithm.SMOOTH_BURSTY, "100/s"), limit(Algorithm.SMOOTH_BURSTY, "10/s")),
-                pair(limit(Algorithm.SMOOTH_BURSTY, "100/s"), bucket("50/s", 20)),
-                pair(limit(Algorithm.LEAKY_BUCKET, "100/s"), bucket("100/s", 20)),
                 pair(limit(Algorithm.LEAKY_BUCKET, "100/s"), limit(Algorithm.LEAKY_BUCKET, "20/s")),
                 pair(limit(Algorithm.FIXED_WINDOW, "50/s"), limit(Algorithm.FIXED_WINDOW, "10/s")),
                 pair(limit(Algorithm.SLIDING_WINDOW, "50/s"), limit(Algorithm.SLIDING_WINDOW, "10/s")),
-                pair(limit(Algorithm.SLIDING_LOG, "50/s"), limit(Algorithm.SLIDING_LOG, "10/s")),
-                pair(limit(Algorithm.SLIDING_LOG, "50/s"), bucket("20/s", 5)));
+                pair(limit(Algorithm.SLIDING_LOG, "50/s"), limit(Algorithm.SLIDING_LOG, "10/s")));
     }
 
     private static double perNano(Limit limit) {
@@ -114,10 +114,120 @@ class TwoLimitsTest {
         assertThat(large.tryAcquire("k", 100)).isTrue();
         for (int i = 0; i < 3; i++) {
             assertThat(small.tryAcquire("k", 1)).isEqualTo(i > 0);
-            long lives = REDIS.server().ask(redis -> redis.pttl("rl:{k}:two"));
+            long lives = REDIS.server().ask(redis -> redis.pttl(REDIS.keyOf("rl:{k}:two")));
             assertThat(lives - 3_600_000).as("beside what tests add").isGreaterThan(95_000);
             ticker.advance(Duration.ofSeconds(2));
         }
+    }
+
+    /** As during a rolling deployment: each node by its own number, over what both have counted. */
+    @ParameterizedTest
+    @CsvSource({
+        "FIXED_WINDOW, 10000, 11000",
+        "SLIDING_WINDOW, 10000, 11000",
+        "SLIDING_LOG, 10000, 11000",
+        "FIXED_WINDOW, 1000, 1100",
+        "SLIDING_WINDOW, 1000, 1100",
+        "SLIDING_LOG, 1000, 1100"
+    })
+    void nodesWithTwoNumbersInTurnAdmitTheLargerOne(Algorithm algorithm, int small, int large) {
+        List<RateLimiter> nodes = List.of(
+                REDIS.backend(ticker).limiter(limit(algorithm, small + "/d").build(), RedisLimitOptions.DEFAULTS),
+                REDIS.backend(ticker).limiter(limit(algorithm, large + "/d").build(), RedisLimitOptions.DEFAULTS));
+        int permits = large / 1_000;
+        int admitted = 0;
+        for (int call = 0; call < 2_400; call++) {
+            ticker.advanceNanos(1_000_000_000);
+            admitted += nodes.get(call % 2).tryAcquire("k", permits) ? permits : 0;
+        }
+        assertThat(admitted).isBetween(large - permits + 1, large);
+    }
+
+    /** Three nodes whose numbers change all the time, each by itself; the twin is a list of the times of all permits. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void nodesThatDisagreeDecideOverOneCount(Algorithm algorithm) {
+        Random random = new Random(23);
+        List<RateLimiter> nodes = new ArrayList<>();
+        for (int node = 0; node < 3; node++) {
+            nodes.add(REDIS.backend(ticker)
+                    .limiter(limit(algorithm, 20 + node + "/s").build(), RedisLimitOptions.DEFAULTS));
+        }
+        List<Long> spent = new ArrayList<>();
+        for (int step = 0; step < 800; step++) {
+            if (random.nextInt(3) == 0) {
+                ticker.advanceNanos(1_000L * random.nextInt(200_000));
+            }
+            RateLimiter node = nodes.get(random.nextInt(3));
+            if (random.nextInt(8) == 0) {
+                node.update(limit(algorithm, 1 + random.nextInt(60) + "/s").build());
+            }
+            long micros = ticker.nanos() / 1_000;
+            long first = switch (algorithm) {
+                case FIXED_WINDOW -> micros - micros % 1_000_000;
+                case SLIDING_WINDOW -> micros - micros % 100_000 - 1_000_000;
+                default -> micros - 999_999;
+            };
+            long counted = spent.stream().filter(time -> time >= first).count();
+            long left = Math.max(0, node.limit().rate().permits() - counted);
+            long permits = 1 + random.nextInt(5);
+            String where = "step " + step + " under " + node.limit();
+            assertThat(node.peek("k", 1, 0).remaining()).as(where).isEqualTo(left);
+            Reservation call = node.reserve("k", permits, 0);
+            assertThat(call.isRefused()).as(where).isEqualTo(permits > left);
+            if (!call.isRefused() && random.nextInt(4) == 0) {
+                permits += random.nextInt(4);
+                call.settle(permits);
+                // Behind the charge, for which nobody waits.
+                node.peek("k", 1, 0);
+            }
+            for (long permit = 0; !call.isRefused() && permit < permits; permit++) {
+                spent.add(micros);
+            }
+        }
+        assertThat(spent).hasSizeGreaterThan(500);
+    }
+
+    /** Nothing is rewritten for the other number: beside one new entry the log stays as it is. */
+    @Test
+    void aTurnOfTheNodesAddsOneEntryToALog() {
+        List<RateLimiter> nodes = List.of(
+                REDIS.backend(ticker)
+                        .limiter(limit(Algorithm.SLIDING_LOG, "1000/d").build(), RedisLimitOptions.DEFAULTS),
+                REDIS.backend(ticker)
+                        .limiter(limit(Algorithm.SLIDING_LOG, "1100/d").build(), RedisLimitOptions.DEFAULTS));
+        for (int call = 0; call < 40; call++) {
+            ticker.advanceNanos(1_000_000);
+            List<String> before = log();
+            assertThat(nodes.get(call % 2).tryAcquire("k", 1)).isTrue();
+            List<String> after = log();
+            assertThat(after).hasSize(call + 1);
+            assertThat(after.subList(0, call)).isEqualTo(before);
+            // A refusal and a charge of the smaller number take no entry away.
+            assertThat(nodes.get(call % 2).tryAcquire("k", 1_100)).isFalse();
+            assertThat(log()).isEqualTo(after);
+        }
+    }
+
+    /** What a node with a small number charges takes nothing from what others have counted. */
+    @Test
+    void aChargeOfTheSmallerLimitForgetsNoEntryOfTheLarger() {
+        RateLimiter small = REDIS.backend(ticker)
+                .limiter(limit(Algorithm.SLIDING_LOG, "10/d").build(), RedisLimitOptions.DEFAULTS);
+        RateLimiter large = REDIS.backend(ticker)
+                .limiter(limit(Algorithm.SLIDING_LOG, "1000/d").build(), RedisLimitOptions.DEFAULTS);
+        Reservation call = small.reserve("k", 1, 0);
+        assertThat(large.tryAcquire("k", 900)).isTrue();
+        call.settle(50);
+        assertThat(large.peek("k", 1, 0).remaining()).isBetween(50L, 99L);
+    }
+
+    private static List<String> log() {
+        String key = REDIS.server().ask(redis -> redis.keys("rl:{k}:two*")).stream()
+                .findFirst()
+                .orElse("");
+        List<String> entries = REDIS.server().ask(redis -> redis.lrange(key, 0, -1));
+        return entries.isEmpty() ? entries : entries.subList(1, entries.size());
     }
 
     private record Admitted(long at, long permits) {}

@@ -5,7 +5,11 @@ import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.NamedBackends;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -13,6 +17,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.core.env.Environment;
 
 /**
  * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
@@ -25,13 +30,26 @@ public final class DisabledRateLimitAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimits rateLimits(RateLimitProperties properties) {
+    RateLimits rateLimits(RateLimitProperties properties, Environment environment) {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
                 false,
-                new LimitRegistry(properties, List.of(), null),
+                new LimitRegistry(properties, backends(environment, properties), null),
                 new LimitEnforcer(List.of(), Ticker.system(), new ContextPropagatingExecutor(ForkJoinPool::commonPool)),
                 null);
+    }
+
+    /** Limits can be looked at and changed, in memory whatever their backend: none of them decides about a call. */
+    private static List<LimiterFactory> backends(Environment environment, RateLimitProperties properties) {
+        Set<String> names = new HashSet<>(NamedBackends.of(environment));
+        names.add("memory");
+        return names.stream()
+                .<LimiterFactory>map(name -> new InMemoryLimiterFactory(
+                        name,
+                        Set.copyOf(LimitSettings.OF_SOME_BACKENDS),
+                        Ticker.system(),
+                        properties.memory().maximumKeys()))
+                .toList();
     }
 }

@@ -1,8 +1,5 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.core.InMemoryRateLimiter;
-import io.ratelimited.core.Limit;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
@@ -15,7 +12,9 @@ import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.ReplacedLists;
 import io.ratelimited.spring.web.RouteLimits;
+import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.ObjectProvider;
@@ -25,6 +24,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
@@ -48,7 +48,8 @@ public final class RateLimitAutoConfiguration {
 
     @Bean
     LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
-        return new InMemoryLimiterFactory(ticker, properties.memory().maximumKeys());
+        return new InMemoryLimiterFactory(
+                "memory", Set.of(), ticker, properties.memory().maximumKeys());
     }
 
     @Bean
@@ -106,6 +107,11 @@ public final class RateLimitAutoConfiguration {
         return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
     }
 
+    @Bean
+    static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
+        return ReplacedLists::new;
+    }
+
     // What proxies are made from depends on no other bean, so that none is made before its time.
 
     @Bean
@@ -144,18 +150,5 @@ public final class RateLimitAutoConfiguration {
     @Bean
     ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
         return new ConfigurationRefresh(registry, environment);
-    }
-
-    private record InMemoryLimiterFactory(Ticker ticker, long maximumKeys) implements LimiterFactory {
-
-        @Override
-        public String backend() {
-            return "memory";
-        }
-
-        @Override
-        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
-            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
-        }
     }
 }

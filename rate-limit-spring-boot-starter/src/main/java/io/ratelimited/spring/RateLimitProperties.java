@@ -53,25 +53,29 @@ public record RateLimitProperties(
      * @param headers Which rate limit headers responses have.
      * @param status Status of a refused request.
      * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
+     * @param trustedProxies Proxies before the application, for clientIp: how many every request passes, such as 1, or their networks, such as 10.0.0.0/8; without it clientIp is what the server resolved.
      * @param openApi Whether the OpenAPI document of springdoc shows what limits mean to clients.
      */
     public record Http(
             @DefaultValue("standard") Headers headers,
             @DefaultValue("429") int status,
             @DefaultValue("64") int ipv6PrefixLength,
+            @Nullable List<String> trustedProxies,
             @DefaultValue("true") boolean openApi) {}
 
     /**
      * Limits on requests by path.
      *
      * @param path Path pattern within the application, such as /api/** or /users/{id}.
+     * @param exclude Path patterns that the route does not count; the actuator's endpoints are left out unless the path names them.
      * @param methods HTTP methods, such as GET (which includes HEAD) and POST; all if empty.
      * @param limits Names of limits under rate-limit.limits; all of them must agree.
      * @param key SpEL expression for whose budget a request uses: clientIp, principal, session, header('X-Api-Key'); defaults to the key of each limit.
-     * @param order Where the route stands; by default before Spring Security on a path that it answers itself, such as that of its form login, and after it on all others.
+     * @param order Where the route stands; by default before Spring Security, and after it if the key, tier or condition of a limit reads principal.
      */
     public record Route(
             @Nullable String path,
+            @Nullable List<String> exclude,
             @Nullable List<String> methods,
             @Nullable List<String> limits,
             @Nullable String key,

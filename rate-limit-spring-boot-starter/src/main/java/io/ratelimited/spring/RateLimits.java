@@ -1,9 +1,12 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -23,7 +26,8 @@ import org.jspecify.annotations.Nullable;
  * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
  *
  * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has. With {@code
- * rate-limit.enabled: false} every call goes, whatever its name; the methods that look at limits know none.
+ * rate-limit.enabled: false} every call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know
+ * the limits of the properties only.
  */
 public final class RateLimits {
 
@@ -152,18 +156,27 @@ public final class RateLimits {
 
     /** What {@link #tryAcquire} would decide now. Changes nothing. */
     public Decision peek(String name, @Nullable Object key) {
-        return get(name).limiter().peek(key, 1, 0);
+        RateLimiter limiter = enabled ? get(name).limiter() : unlimited(name);
+        return limiter.peek(key, 1, 0);
+    }
+
+    private static RateLimiter unlimited(String name) {
+        return new InMemoryRateLimiter(
+                Limit.of(name, Algorithm.TOKEN_BUCKET).rate("unlimited").build(), Ticker.system(), 1);
     }
 
     /** Forgets what the key has used. */
     public void reset(String name, @Nullable Object key) {
+        if (!enabled) {
+            return;
+        }
         ConfiguredLimit limit = registry.get(name);
         limit.limiter().reset(key);
         limit.tiers().values().forEach(tier -> tier.reset(key));
     }
 
     /**
-     * Changes a limit while it is in use; what was spent stays spent, as {@link RateLimiter#update} says. As in {@code
+     * Changes a limit while it is in use, as {@link RateLimiter#update} says. As in {@code
      * update("search", limit -> limit.rate("200/s").burst(400))}.
      *
      * @return the new limit
@@ -176,7 +189,7 @@ public final class RateLimits {
     }
 
     /**
-     * Changes a limit while it is in use, its policy and its tiers included; what was spent stays spent.
+     * Changes a limit while it is in use, its policy and its tiers included, as {@link RateLimiter#update} says.
      *
      * @param changes what to change; null is left as it is
      * @return the new limit
@@ -189,6 +202,9 @@ public final class RateLimits {
 
     /** All limits, by name. */
     public Collection<NamedLimit> all() {
+        if (!enabled) {
+            registry.registerConfigured();
+        }
         return Collections.unmodifiableCollection(registry.all());
     }
 

@@ -59,9 +59,6 @@ class ArchitectureTest {
      */
     private static int floor(String type) {
         String name = type.substring("io.ratelimited.spring.".length());
-        if (name.startsWith("test.")) {
-            return 9; // the tests of applications
-        }
         if (name.endsWith("AutoConfiguration") || name.startsWith("autoconfigure.")) {
             return 8; // in the package that it wires, and in spring the one that users exclude by its name
         }
@@ -74,7 +71,7 @@ class ArchitectureTest {
             case "aop" -> 3;
             case "check" -> 5;
             case "web", "redis", "actuate" -> 6;
-            case "web.servlet", "web.reactive", "openapi" -> 7;
+            case "web.servlet", "web.reactive" -> 7;
             default -> throw new AssertionError("no floor for " + type);
         };
     }

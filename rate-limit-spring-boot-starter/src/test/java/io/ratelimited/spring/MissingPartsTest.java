@@ -42,17 +42,15 @@ class MissingPartsTest {
     private static final String MICROMETER = "micrometer-.*|context-propagation-.*";
     private static final String OPERATIONS = "spring-boot-(actuator|health|micrometer).*";
     private static final String WEB = "spring-(boot-)?(web|servlet|http).*|.*servlet-api.*|(tomcat|jetty)-.*";
-    private static final String TESTS = "spring-(boot-)?test.*|assertj-.*";
-    private static final String OPEN_API = "springdoc-.*|swagger-.*";
     private static final String REDIS = "rate-limit-redis.*|lettuce-.*|spring-(boot-)?data-redis.*";
 
     @Test
     void withoutAnyOptionalPartMethodsAreLimited() throws Exception {
-        assertLimitedWithout(String.join("|", REACTOR, KOTLIN, MICROMETER, OPERATIONS, WEB, TESTS, OPEN_API, REDIS));
+        assertLimitedWithout(String.join("|", REACTOR, KOTLIN, MICROMETER, OPERATIONS, WEB, REDIS));
     }
 
     static Stream<String> withoutOneOptionalPartMethodsAreLimited() {
-        return Stream.of(REACTOR, REDIS, KOTLIN, TESTS, OPEN_API, String.join("|", MICROMETER, OPERATIONS), WEB);
+        return Stream.of(REACTOR, REDIS, KOTLIN, String.join("|", MICROMETER, OPERATIONS), WEB);
     }
 
     @Tag("proof")

@@ -111,13 +111,19 @@ abstract class Cell {
      */
     abstract boolean retireIfFresh(long now);
 
-    /** The cell that continues under the parameters that replaced those of this one; itself when nothing replaced them. */
+    /** The cell under the parameters that replaced those of this one; itself when nothing replaced them. */
     final Cell newest() {
         Cell newest = this;
         for (CellParameters.Change change; (change = newest.parameters().change()) != null; ) {
-            newest = change.next().resume(newest.retire().leave(change.leftAt()), change.resumedAt());
+            newest = change.next().follow(newest.retire(), change.at());
         }
         return newest;
+    }
+
+    /** What a cell with other parameters may go on with, of this cell that is retired; null when it has nothing. */
+    @Nullable
+    Cell kept() {
+        return this;
     }
 
     /** A twin with the state of this cell. */
@@ -128,7 +134,4 @@ abstract class Cell {
 
     /** Makes this cell {@link #covers cover} the other one, too. */
     abstract void absorb(Cell other);
-
-    /** What is left at a time, for a cell with other parameters to continue from. */
-    abstract Budget leave(long now);
 }

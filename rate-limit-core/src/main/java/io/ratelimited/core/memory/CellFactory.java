@@ -13,6 +13,16 @@ final class CellFactory {
      * @param now monotonic nanoseconds from which time is counted
      */
     static CellParameters parameters(Limit limit, long now) {
+        return parameters(limit, now, now);
+    }
+
+    /**
+     * The parameters of a limit that was changed.
+     *
+     * @param now monotonic nanoseconds from which time is counted
+     * @param base monotonic nanoseconds at which the slots of windows are aligned, before the change and after it
+     */
+    static CellParameters parameters(Limit limit, long now, long base) {
         if (limit.isClosed() || limit.isUnlimited()) {
             return new Constant.Parameters(limit);
         }
@@ -20,7 +30,7 @@ final class CellFactory {
             case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> new VirtualTime.Parameters(limit, now);
             case WARM_UP -> new WarmUp.Parameters(limit);
             case FIXED_WINDOW -> new FixedWindow.Parameters(limit);
-            case SLIDING_WINDOW -> new SlidingWindow.Parameters(limit, now);
+            case SLIDING_WINDOW -> new SlidingWindow.Parameters(limit, base);
             case SLIDING_LOG -> new SlidingLog.Parameters(limit);
             case CONCURRENCY ->
                 throw new IllegalArgumentException("calls in flight are not counted over time: " + limit);

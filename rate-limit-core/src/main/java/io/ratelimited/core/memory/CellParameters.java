@@ -1,5 +1,6 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import org.jspecify.annotations.Nullable;
 
@@ -48,21 +49,49 @@ abstract class CellParameters {
     void startEmpty() {}
 
     /** Lets a new key begin as if it had existed under the replaced parameters; called once, before use. */
-    final void inherit(CellParameters before, long leftAt, long resumedAt) {
-        if (untouched != null || before.untouched != null) {
-            untouched = resume(before.fresh(leftAt).leave(leftAt), resumedAt);
+    final void inherit(CellParameters before, long at) {
+        if (continues(before) && (untouched != null || before.untouched != null)) {
+            untouched = follow(before.fresh(at), at);
         }
     }
 
-    /** A cell that continues from the budget of a cell with other parameters. */
-    abstract Cell resume(Budget budget, long now);
+    /**
+     * The cell of a key after a change of its limit: with the state of the cell before, or fresh when that counted in
+     * another way.
+     *
+     * @param at when the limit changed, in the time of these parameters
+     */
+    final Cell follow(Cell before, long at) {
+        Cell state = before.kept();
+        return state != null && continues(state.parameters()) ? resume(state, at) : fresh(at);
+    }
+
+    /** Whether these parameters count the same as others: only the number of permits or their times differ. */
+    private boolean continues(CellParameters before) {
+        Limit old = before.limit;
+        return old.algorithm() == limit.algorithm()
+                && (limit.algorithm().family() != Family.WINDOW
+                        || isConstant(old)
+                        || isConstant(limit)
+                        || (old.rate().period().equals(limit.rate().period())
+                                && old.slots() == limit.slots()
+                                && old.zone().normalized().equals(limit.zone().normalized())));
+    }
+
+    /** Whether nothing is counted, so that there are no windows. */
+    private static boolean isConstant(Limit limit) {
+        return limit.isClosed() || limit.isUnlimited();
+    }
+
+    /** A cell with the state of a cell of the same algorithm, which nobody uses any more. */
+    abstract Cell resume(Cell before, long at);
 
     /** How long after its last call without debt a cell equals a fresh one again, in nanoseconds. */
     abstract long idleNanos();
 
     /** Retires these parameters: each cell follows the link at its next use. */
-    final void replaceBy(CellParameters next, long leftAt, long resumedAt) {
-        change = new Change(next, leftAt, resumedAt);
+    final void replaceBy(CellParameters next, long at) {
+        change = new Change(next, at);
     }
 
     final @Nullable Change change() {
@@ -72,8 +101,7 @@ abstract class CellParameters {
     /**
      * The replacement of parameters.
      *
-     * @param leftAt when, in the time of the old parameters
-     * @param resumedAt when, in the time of the new parameters
+     * @param at when, in the time of the new parameters
      */
-    record Change(CellParameters next, long leftAt, long resumedAt) {}
+    record Change(CellParameters next, long at) {}
 }

@@ -22,6 +22,10 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
 
     private final SteadyClock clock;
+    /** When this limiter began: {@link Ticker#nanos}. */
+    private final long base;
+
+    private final boolean empty;
     private final long maximumKeys;
     private final WaitingRoom waitingRoom;
     /** While they change, a call may find a cell with older or newer parameters, which may count in another time. */
@@ -38,11 +42,18 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
-        this.parameters = CellFactory.parameters(limit, ticker.nanos());
-        if (empty) {
-            parameters.startEmpty();
-        }
+        this.base = ticker.nanos();
+        this.empty = empty;
+        this.parameters = parameters(limit, base);
         this.single = parameters.fresh(now(parameters));
+    }
+
+    private CellParameters parameters(Limit limit, long now) {
+        CellParameters made = CellFactory.parameters(limit, now, base);
+        if (empty) {
+            made.startEmpty();
+        }
+        return made;
     }
 
     @Override
@@ -255,11 +266,10 @@ public final class CellRateLimiter implements TwoStepRateLimiter {
     public synchronized void update(Limit limit) {
         CellParameters before = parameters;
         before.limit().requireChangeableTo(limit);
-        CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos());
-        long leftAt = now(before);
-        long resumedAt = now(next);
-        next.inherit(before, leftAt, resumedAt);
-        before.replaceBy(next, leftAt, resumedAt);
+        CellParameters next = parameters(limit, clock.ticker().nanos());
+        long at = now(next);
+        next.inherit(before, at);
+        before.replaceBy(next, at);
         parameters = next;
         single = single.newest();
         CachedCells cells = keyed;

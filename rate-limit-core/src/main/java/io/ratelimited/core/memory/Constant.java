@@ -3,21 +3,29 @@ package io.ratelimited.core.memory;
 import io.ratelimited.core.Limit;
 import org.jspecify.annotations.Nullable;
 
-/** A limit whose rate is 0 (closed) or unlimited. Keeps the budget that a replaced cell left, for the cell that replaces this one. */
+/** A limit whose rate is 0 (closed) or unlimited. Keeps the cell that it replaced, for the cell that replaces this one. */
 final class Constant extends Cell {
 
     private final Parameters parameters;
-    private volatile Budget budget;
+    /** A cell that nobody changes; null when there was none. */
+    private volatile @Nullable Cell kept;
+
     private volatile boolean retired;
 
-    private Constant(Parameters parameters, Budget budget) {
+    private Constant(Parameters parameters, @Nullable Cell kept) {
         this.parameters = parameters;
-        this.budget = budget;
+        this.kept = kept;
     }
 
     @Override
     Parameters parameters() {
         return parameters;
+    }
+
+    @Override
+    @Nullable
+    Cell kept() {
+        return kept;
     }
 
     @Override
@@ -54,8 +62,14 @@ final class Constant extends Cell {
     }
 
     @Override
+    long nanosToWhole(long now) {
+        return 0;
+    }
+
+    @Override
     long nanosToFresh(long now) {
-        return budget.equals(Budget.WHOLE) ? 0 : Long.MAX_VALUE;
+        Cell cell = kept;
+        return cell == null ? 0 : cell.nanosToFresh(now);
     }
 
     @Override
@@ -75,25 +89,27 @@ final class Constant extends Cell {
 
     @Override
     Cell copy() {
-        return new Constant(parameters, budget);
+        return new Constant(parameters, kept);
     }
 
     @Override
     boolean covers(Cell other) {
-        return !((Constant) other).budget.isMoreSpentThan(budget);
+        Cell that = ((Constant) other).kept;
+        Cell own = kept;
+        return that == null || (own != null && own.covers(that));
     }
 
     @Override
     void absorb(Cell other) {
-        Budget that = ((Constant) other).budget;
-        if (that.isMoreSpentThan(budget)) {
-            budget = that;
+        Cell that = ((Constant) other).kept;
+        Cell own = kept;
+        if (own == null || that == null) {
+            kept = own == null ? that : own;
+        } else {
+            Cell both = own.copy();
+            both.absorb(that);
+            kept = both;
         }
-    }
-
-    @Override
-    Budget leave(long now) {
-        return budget;
     }
 
     /** Open or closed. */
@@ -108,12 +124,12 @@ final class Constant extends Cell {
 
         @Override
         Cell whole(long now) {
-            return new Constant(this, Budget.WHOLE);
+            return new Constant(this, null);
         }
 
         @Override
-        Cell resume(Budget budget, long now) {
-            return new Constant(this, budget);
+        Cell resume(Cell before, long at) {
+            return new Constant(this, before);
         }
 
         @Override

@@ -179,18 +179,6 @@ final class FixedWindow extends Cell {
         }
     }
 
-    @Override
-    Budget leave(long now) {
-        long current = parameters.advance(word, now);
-        long ahead = (current >> parameters.bits) - parameters.windowAt(now).index;
-        if (ahead == 0) {
-            long left = Math.max(0, parameters.permits - parameters.taken(current));
-            return Budget.ofStored(left, parameters.permits, 1, false);
-        }
-        double debt = (double) (ahead - 1) * parameters.permits + parameters.taken(current);
-        return Budget.ofDebt(debt, parameters.nanosTo((current >> parameters.bits) + 1, now), false);
-    }
-
     /** The calendar of one limit. */
     static final class Parameters extends CellParameters {
 
@@ -291,15 +279,8 @@ final class FixedWindow extends Cell {
         }
 
         @Override
-        Cell resume(Budget handed, long now) {
-            Budget budget = handed.as(false);
-            if (budget.debt() == 0) {
-                return new FixedWindow(this, (windowAt(now).index << bits) + permits - budget.leftOf(permits, 1));
-            }
-            long debt = (long) Math.ceil(budget.debt());
-            long windows = Math.min((debt - 1) / permits, PermitTime.FAR / period);
-            long window = windowAt(now).index + 1 + windows;
-            return new FixedWindow(this, (window << bits) + (debt - 1) % permits + 1);
+        Cell resume(Cell before, long at) {
+            return new FixedWindow(this, ((FixedWindow) before).word);
         }
 
         @Override

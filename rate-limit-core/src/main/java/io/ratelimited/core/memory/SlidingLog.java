@@ -18,11 +18,14 @@ final class SlidingLog extends GuardedCell {
 
     private int oldest;
     private int size;
+    /** The largest number of permits that the limit had since this log began. */
+    private long largest;
 
-    private SlidingLog(Parameters parameters, long[] instants, int size) {
+    private SlidingLog(Parameters parameters, long[] instants, long largest) {
         this.parameters = parameters;
         this.instants = instants;
-        this.size = size;
+        this.size = instants.length;
+        this.largest = Math.max(largest, parameters.permits);
     }
 
     @Override
@@ -111,7 +114,7 @@ final class SlidingLog extends GuardedCell {
     /**
      * At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
      * after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges,
-     * which close the window without the older ones.
+     * which close the window without the older ones. The limit is the largest that has counted here.
      */
     @Override
     void add(long permits, long now) {
@@ -120,7 +123,7 @@ final class SlidingLog extends GuardedCell {
         while (ahead < size && instant(size - 1 - ahead) - now > 0) {
             ahead++;
         }
-        long most = 2 * parameters.permits;
+        long most = 2 * largest;
         for (long left = Math.min(permits, most); left > 0; left--) {
             append(last - now > 0 ? last : now, now);
         }
@@ -161,7 +164,7 @@ final class SlidingLog extends GuardedCell {
 
     @Override
     SlidingLog twin() {
-        return new SlidingLog(parameters, toArray(size), size);
+        return new SlidingLog(parameters, toArray(size), largest);
     }
 
     @Override
@@ -194,17 +197,7 @@ final class SlidingLog extends GuardedCell {
         instants = merged;
         oldest = 0;
         size = merged.length;
-    }
-
-    @Override
-    synchronized Budget leave(long now) {
-        int ahead = 0;
-        while (ahead < size && instant(size - 1 - ahead) - now > 0) {
-            ahead++;
-        }
-        return ahead == 0
-                ? Budget.ofStored(remaining(now), parameters.permits, 1, false)
-                : Budget.ofDebt(ahead, instant(size - 1) - now, false);
+        largest = Math.max(largest, that.largest);
     }
 
     /** The window of one limit. */
@@ -221,22 +214,13 @@ final class SlidingLog extends GuardedCell {
 
         @Override
         Cell whole(long now) {
-            return new SlidingLog(this, new long[0], 0);
+            return new SlidingLog(this, new long[0], permits);
         }
 
-        /** Counts the spent permits as spent now, so that they leave the window last, and debt in later windows. */
         @Override
-        Cell resume(Budget handed, long now) {
-            Budget budget = handed.as(false);
-            long spent = permits - budget.leftOf(permits, 1);
-            long debt = (long) Math.ceil(budget.debt());
-            long[] instants = new long[(int) Math.min(permits, spent + debt)];
-            for (int i = 0; i < instants.length; i++) {
-                long position = spent + debt - instants.length + i;
-                long periods = position < spent ? 0 : 1 + (position - spent) / permits;
-                instants[i] = now + Math.min(periods, PermitTime.FAR / period) * period;
-            }
-            return new SlidingLog(this, instants, instants.length);
+        Cell resume(Cell before, long at) {
+            SlidingLog log = (SlidingLog) before;
+            return new SlidingLog(this, log.toArray(log.size), log.largest);
         }
 
         @Override

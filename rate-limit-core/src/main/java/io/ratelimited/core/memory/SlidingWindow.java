@@ -150,7 +150,11 @@ final class SlidingWindow extends GuardedCell {
 
     @Override
     SlidingWindow twin() {
-        SlidingWindow twin = new SlidingWindow(parameters, head);
+        return under(parameters);
+    }
+
+    private SlidingWindow under(Parameters next) {
+        SlidingWindow twin = new SlidingWindow(next, head);
         System.arraycopy(taken, 0, twin.taken, 0, taken.length);
         twin.total = total;
         return twin;
@@ -193,21 +197,6 @@ final class SlidingWindow extends GuardedCell {
         }
     }
 
-    @Override
-    synchronized Budget leave(long now) {
-        long ahead = head - parameters.slot(now);
-        if (ahead <= 0) {
-            return Budget.ofStored(remaining(now), parameters.permits, 1, false);
-        }
-        // Slots between now and those that are remembered held the permits of a window each time at the most.
-        long forgotten = Math.max(0, ahead - taken.length);
-        double debt = Math.ceil((double) forgotten / taken.length) * parameters.permits;
-        for (long slot = head; slot > head - Math.min(ahead, taken.length); slot--) {
-            debt += taken[index(slot)];
-        }
-        return Budget.ofDebt(debt, parameters.start(head) - now, false);
-    }
-
     /** The slots of one limit. */
     static final class Parameters extends CellParameters {
 
@@ -236,22 +225,9 @@ final class SlidingWindow extends GuardedCell {
             return new SlidingWindow(this, slot(now));
         }
 
-        /** Counts the spent permits in the current slot, so that they leave the window last, and debt in the next ones. */
         @Override
-        Cell resume(Budget handed, long now) {
-            Budget budget = handed.as(false);
-            SlidingWindow cell = new SlidingWindow(this, slot(now));
-            long spent = budget.debt() > 0 ? permits : permits - budget.leftOf(permits, 1);
-            cell.taken[cell.index(cell.head)] = spent;
-            cell.total = spent;
-            long debt = (long) Math.ceil(budget.debt());
-            if (debt > 0) {
-                long windows = (debt - 1) / permits + 1;
-                cell.advance(cell.head + Math.min(windows, PermitTime.FAR / idleNanos()) * cell.taken.length);
-                cell.total = debt - (windows - 1) * permits;
-                cell.taken[cell.index(cell.head)] = cell.total;
-            }
-            return cell;
+        Cell resume(Cell before, long at) {
+            return ((SlidingWindow) before).under(this);
         }
 
         @Override

@@ -5,6 +5,7 @@ import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
+import java.math.BigInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -272,18 +273,6 @@ class VirtualTime extends Cell {
         }
     }
 
-    @Override
-    Budget leave(long now) {
-        long units = parameters.time.at(now);
-        long v = Math.max(zeroAt, units - parameters.most);
-        if (v <= units) {
-            return Budget.ofStored(
-                    Math.min(parameters.depth, units - v), parameters.depth, parameters.unit, !parameters.paysFirst);
-        }
-        return Budget.ofDebt(
-                parameters.time.permitsExactly(v - units), parameters.time.nanosUntil(v, now), !parameters.paysFirst);
-    }
-
     /** The parameters of the four algorithms. */
     static final class Parameters extends CellParameters {
 
@@ -401,19 +390,32 @@ class VirtualTime extends Cell {
             }
         }
 
-        /** Keeps debt in permits. SMOOTH_BURSTY keeps it in time, as Guava does, where that is the longer debt. */
+        /** Keeps debt in permits, and of what is stored no more permits and no larger share. */
         @Override
-        Cell resume(Budget handed, long now) {
-            Budget budget = handed.as(!paysFirst);
-            long units = time.at(now);
-            if (budget.debt() == 0) {
-                return new VirtualTime(this, units - budget.leftOf(depth, unit));
+        Cell resume(Cell before, long at) {
+            Parameters old = ((VirtualTime) before).parameters;
+            long units = time.at(at);
+            long oldUnits = old.time.at(at);
+            long ahead = Math.max(((VirtualTime) before).zeroAt, oldUnits - old.most) - oldUnits;
+            return new VirtualTime(
+                    this,
+                    ahead > 0
+                            ? units + Math.min(PermitTime.FAR, time.units(old.time.permitsExactly(ahead)))
+                            : units - left(Math.min(old.depth, -ahead), old));
+        }
+
+        /** What is stored in units of the old parameters, in units of these; rounded down. */
+        private long left(long stored, Parameters old) {
+            if (stored == 0) {
+                return 0;
             }
-            long debt = time.units(budget.debt());
-            if (limit().algorithm().startsEmpty()) {
-                debt = Math.max(debt, time.at(now + budget.debtNanos()) - units);
-            }
-            return new VirtualTime(this, units + Math.min(PermitTime.FAR, debt));
+            BigInteger whole = BigInteger.valueOf(old.depth).multiply(BigInteger.valueOf(unit));
+            BigInteger room = BigInteger.valueOf(depth).multiply(BigInteger.valueOf(old.unit));
+            boolean shrinks = room.compareTo(whole) < 0;
+            return BigInteger.valueOf(stored)
+                    .multiply(BigInteger.valueOf(shrinks ? depth : unit))
+                    .divide(BigInteger.valueOf(shrinks ? old.depth : old.unit))
+                    .longValueExact();
         }
 
         @Override

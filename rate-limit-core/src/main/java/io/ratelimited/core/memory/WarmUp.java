@@ -190,18 +190,8 @@ final class WarmUp extends GuardedCell {
         }
     }
 
-    @Override
-    synchronized Budget leave(long now) {
-        long debt = Math.max(0, due() - now);
-        long left =
-                parameters.most == 0 ? Parameters.SHARES : (long) (storedAt(now) / parameters.most * Parameters.SHARES);
-        return new Budget(left, Parameters.SHARES, 0, true, debt / parameters.interval, debt);
-    }
-
     /** The trapezoid of one limit. */
     static final class Parameters extends CellParameters {
-
-        private static final long SHARES = 1L << 52;
 
         /** T, nanoseconds. */
         private final double interval;
@@ -241,13 +231,14 @@ final class WarmUp extends GuardedCell {
             return new WarmUp(this, most, now, 0);
         }
 
-        /** Keeps the stored share, because stored permits cost more than fresh ones, and keeps debt at least as long as it was. */
+        /** Keeps debt in permits, and the stored share, because stored permits cost more than fresh ones. */
         @Override
-        Cell resume(Budget handed, long now) {
-            Budget budget = handed.as(true);
-            long debt =
-                    Math.max(budget.debtNanos(), (long) Math.min(PermitTime.FAR, Math.ceil(budget.debt() * interval)));
-            return new WarmUp(this, most * budget.share(), now + debt, 0);
+        Cell resume(Cell before, long at) {
+            WarmUp old = (WarmUp) before;
+            Parameters was = old.parameters;
+            double share = was.most == 0 ? 1 : old.storedAt(at) / was.most;
+            double debt = Math.max(0, old.due() - at) / was.interval * interval;
+            return new WarmUp(this, most * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
         }
 
         @Override

@@ -8,7 +8,6 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
-import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -250,37 +249,6 @@ class CellTest {
                 .hasMessageContaining(limit.toString());
     }
 
-    /** Callers of the old limit wait until then; Guava's algorithms keep debt in time, so the next goes after them. */
-    @ParameterizedTest
-    @MethodSource("limits")
-    void aChangeToAnAlgorithmOfGuavaKeepsTheTimeOfTheDebt(Limit limit) {
-        for (Limit next : List.of(
-                Limit.of("a", Algorithm.SMOOTH_BURSTY).rate("1000/s").build(),
-                Limit.of("a", Algorithm.WARM_UP)
-                        .rate("1000/s")
-                        .warmup(Duration.ZERO)
-                        .build())) {
-            ManualTicker time = new ManualTicker(77, Instant.ofEpochSecond(1_000));
-            InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, time, 1);
-            time.advanceNanos(5 * SECOND + 300);
-            long debt = 0;
-            for (int i = 0; i < 12; i++) {
-                debt = Math.max(debt, limiter.reserve(null, 2, DAY).waitNanos());
-            }
-            limiter.update(next);
-            long wait = limiter.reserve(null, 1, DAY).waitNanos();
-            switch (limit.algorithm()) {
-                case SMOOTH_BURSTY,
-                        WARM_UP,
-                        LEAKY_BUCKET -> // the next call there would have waited for the last's permits
-                    assertThat(wait).isBetween(debt + SECOND / 5 - 1, debt + SECOND);
-                case FIXED_WINDOW -> // until the window of the debt has ended
-                    assertThat(wait).isEqualTo(debt + SECOND);
-                default -> assertThat(wait).isBetween(debt - 1, debt + 1);
-            }
-        }
-    }
-
     /** 15 permits below the threshold, 15 above it, which cost up to three times as much; one is stored in 0.1 s. */
     @Test
     void aWarmUpTellsTheOneCallThatMayGoAndKeepsTheShareOfWhatIsStored() {
@@ -365,89 +333,56 @@ class CellTest {
         assertThat(cell.peek(most + 1, 0, PermitTime.FAR)).isEqualTo(Cell.NEVER);
     }
 
-    /** What was granted in advance counts in the windows in which it will be used, as many as a window holds. */
+    /** 10/s, 35 granted in advance: 10 in this window and in each of the next two, 5 in the third. */
     @Test
-    void debtHandedToAWindowFillsTheWindowsAhead() {
+    void whatIsGrantedInLaterWindowsStaysThereThroughChanges() {
         ticker.advanceNanos(123 * SECOND);
         for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
-            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
-                    Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), ticker, 1);
-            for (int i = 0; i < 35; i++) {
-                limiter.reserve(null, 1, DAY);
-            }
-            limiter.update(Limit.of("a", window).rate("10/s").build());
-            assertThat(limiter.tryAcquire(null, 1)).isFalse();
-            assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
             long slots = window == Algorithm.SLIDING_WINDOW ? SECOND * 11 / 10 : SECOND;
-            // 10 spent now, 10 in each of two windows, 5 in the third, where 5 are left.
-            assertThat(limiter.reserve(null, 5, DAY).waitNanos()).isEqualTo(3 * slots);
+            Limit limit = Limit.of("a", window).rate("10/s").build();
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 1);
+            for (int i = 0; i < 7; i++) {
+                assertThat(limiter.reserve(null, 5, DAY).waitNanos()).isEqualTo(i / 2 * slots);
+            }
+            limiter.update(limit.toBuilder().rate("6/s").build());
+            assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
+            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(3 * slots);
             assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(4 * slots);
         }
     }
 
-    @Test
-    void debtOfAWholeWindowFillsTheNextAndNoOther() {
-        ticker.advanceNanos(123 * SECOND);
-        for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
-            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
-                    Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), ticker, 1);
-            for (int i = 0; i < 2; i++) {
-                limiter.reserve(null, 10, DAY);
-            }
-            limiter.update(Limit.of("a", window).rate("10/s").build());
-            long slots = window == Algorithm.SLIDING_WINDOW ? SECOND * 11 / 10 : SECOND;
-            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(2 * slots);
-        }
-    }
-
-    /** 10 now, 10 in each of two windows, 5 in the third: 25 are not due yet, and a bucket brings them one by one. */
-    @Test
-    void debtInWindowsAheadIsHandedOnInPermits() {
-        for (Algorithm window : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_LOG, Algorithm.SLIDING_WINDOW)) {
-            InMemoryRateLimiter limiter =
-                    new InMemoryRateLimiter(Limit.of("a", window).rate("10/s").build(), ticker, 1);
-            ticker.advanceNanos(123 * SECOND);
-            for (int i = 0; i < 7; i++) {
-                limiter.reserve(null, 5, DAY);
-            }
-            limiter.update(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build());
-            assertThat(limiter.reserve(null, 1, DAY).waitNanos()).isEqualTo(26 * SECOND / 10);
-        }
-    }
-
-    /** Debt that is paid at this very moment is none any more: a queue that holds no call lets the next one go. */
-    @Test
-    void aQueueThatIsEmptyAgainHandsOnOnePermit() {
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(
-                Limit.of("a", Algorithm.LEAKY_BUCKET).rate("10/s").build(), ticker, 1);
-        assertThat(limiter.tryAcquire(null, 1)).isTrue();
-        ticker.advanceNanos(SECOND / 10);
-        limiter.update(Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build());
-        assertThat(limiter.peek(null, 1, 0).remaining()).isOne();
-    }
-
     /** While a limit is closed, its cells only keep what they were handed. */
-    @Test
-    void aClosedCellThatAbsorbsAnotherKeepsTheMoreSpentBudget() {
+    @ParameterizedTest
+    @MethodSource("limits")
+    void aClosedCellThatAbsorbsAnotherKeepsTheMoreSpentState(Limit limit) {
+        CellParameters before = CellFactory.parameters(limit, 0);
         CellParameters closed =
-                CellFactory.parameters(Limit.of("a", Algorithm.GCRA).rate("0/s").build(), 0);
-        List<Budget> ordered = List.of(
-                Budget.WHOLE,
-                Budget.ofStored(9, 10, 1, false),
-                Budget.ofStored(0, 10, 1, false),
-                Budget.ofDebt(3, 7, false));
-        for (Budget less : ordered) {
-            for (Budget more : ordered.subList(ordered.indexOf(less), ordered.size())) {
-                for (boolean first : new boolean[] {true, false}) {
-                    Cell cell = closed.resume(first ? less : more, 0);
-                    cell.absorb(closed.resume(first ? more : less, 0));
-                    assertThat(cell.leave(0)).isEqualTo(more);
+                CellFactory.parameters(limit.toBuilder().rate("0/s").build(), 0);
+        CellParameters again = CellFactory.parameters(limit, 0);
+        long half = 500_000_000;
+        for (int[] calls : new int[][] {{0, 0}, {0, 1}, {3, 1}, {1, 3}, {12, 3}}) {
+            Cell[] cells = new Cell[2];
+            for (int i = 0; i < 2; i++) {
+                Cell spent = before.fresh(half);
+                for (int call = 0; call < calls[i]; call++) {
+                    spent.reserve(1, half, DAY, null);
                 }
+                cells[i] = spent;
             }
-            assertThat(closed.resume(less, 0).nanosToFresh(0)).isEqualTo(less.left() == less.of() ? 0 : Long.MAX_VALUE);
+            Cell more = cells[calls[0] > calls[1] ? 0 : 1].copy();
+            Cell cell = closed.follow(cells[0], half);
+            assertThat(cell.nanosToFresh(half)).isEqualTo(cells[0].nanosToFresh(half));
+            cell.absorb(closed.follow(cells[1], half));
+            cell.absorb(closed.fresh(half));
+            Cell next = again.follow(cell.retire(), half);
+            assertThat(next.peek(1, half, DAY)).isEqualTo(more.peek(1, half, DAY));
+            assertThat(next.remaining(half)).isEqualTo(more.remaining(half));
+            assertThat(cell.peek(1, half, 0)).isEqualTo(Cell.MOVED);
         }
-        Cell cell = closed.fresh(0);
-        cell.retire();
-        assertThat(cell.peek(1, 0, 0)).isEqualTo(Cell.MOVED);
+        Cell whole = closed.fresh(half);
+        assertThat(whole.nanosToFresh(half)).isZero();
+        whole.absorb(closed.follow(before.fresh(half), half));
+        assertThat(again.follow(whole, half).remaining(half))
+                .isEqualTo(before.fresh(half).remaining(half));
     }
 }

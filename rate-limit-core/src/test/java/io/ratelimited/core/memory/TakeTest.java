@@ -59,7 +59,7 @@ final class TakeTest {
             }
             taken.retire();
             assertThat(taken.take(1, now)).isEqualTo(Cell.MOVED);
-            reserved.parameters().replaceBy(CellFactory.parameters(limit, now), now, now);
+            reserved.parameters().replaceBy(CellFactory.parameters(limit, now), now);
             assertThat(reserved.take(1, now)).isEqualTo(Cell.MOVED);
         }
     }

@@ -1,5 +1,7 @@
 package io.ratelimited.redis.connection;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Whether a server may be asked. Closed, it counts failures: five in a row, or half of the last twenty, open it, and so
  * does a server that is silent. Open, nobody asks the server but a probe, until one succeeds. Thread-safe.
@@ -9,14 +11,21 @@ final class Breaker {
     private static final int IN_A_ROW = 5;
     private static final int WINDOW = 20;
 
-    private volatile boolean open;
+    /** The present outage; null while the breaker is closed. */
+    private volatile @Nullable Object outage;
     /** One bit a call, the latest lowest; 1 for a failure. Guarded by this. */
     private long history;
     /** Whether {@link #history} may have a bit set: keeps the lock out of the way while all is well. */
     private volatile boolean troubled;
 
     boolean isOpen() {
-        return open;
+        return outage != null;
+    }
+
+    /** An object of its own for each outage; null while the breaker is closed. */
+    @Nullable
+    Object outage() {
+        return outage;
     }
 
     void succeeded() {
@@ -38,14 +47,16 @@ final class Breaker {
 
     /** True when the breaker was closed. */
     synchronized boolean open() {
-        boolean opened = !open;
-        open = true;
+        boolean opened = outage == null;
+        if (opened) {
+            outage = new Object();
+        }
         return opened;
     }
 
     synchronized void close() {
         history = 0;
         troubled = false;
-        open = false;
+        outage = null;
     }
 }

@@ -157,6 +157,29 @@ public final class GuardedConnection implements AutoCloseable {
         return deciding(key) == null;
     }
 
+    /** The address of the server that has a key; empty where there is a single primary, or none is known. */
+    public String address(String key) {
+        Server server = primaries.of(key);
+        return server == null ? "" : server.address();
+    }
+
+    /**
+     * The present outage for a key: two calls return the same object only if no command for the key would have been sent
+     * in between. Null while one would be sent.
+     */
+    public @Nullable Object outage(String key) {
+        Object found = primaries.found();
+        Server server = primaries.of(key);
+        if (closed) {
+            return this;
+        }
+        if (server == null) {
+            return found;
+        }
+        Object outage = server.outage();
+        return outage != null ? outage : time.isKnown() ? null : time;
+    }
+
     private @Nullable String refusal(@Nullable Server server) {
         if (closed) {
             return "the connection is closed";

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Names of keys in Redis: {@code prefix:{caller key}:limit}, and {@code prefix:{limit}} for a limit without keys, with
- * {@code {tier}} behind it for one of a tier. All limits of one caller are in one hash slot. Braces in names and keys are
+ * {@code {tier}} behind it for one of a tier. What stores a state adds a tilde and how it counts. All limits of one caller are in one hash slot. Braces in names and keys are
  * escaped, so that no caller chooses the slot, and tildes, with which the names of internal keys begin. An empty key is a
  * percent sign, since Redis ignores empty braces. Different texts have different names: what has no encoding in UTF-8
  * is escaped too.

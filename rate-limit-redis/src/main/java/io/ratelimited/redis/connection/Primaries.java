@@ -25,6 +25,8 @@ final class Primaries {
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
     /** When the last search began. */
     private final AtomicLong searchedAt;
+    /** An object of its own for each result of a search. */
+    private volatile Object found = new Object();
     /** When the search began whose result is in use. Guarded by this. */
     private long foundAt;
 
@@ -40,6 +42,11 @@ final class Primaries {
 
     Collection<Server> all() {
         return servers.values();
+    }
+
+    /** The result of the last search, by identity. */
+    Object found() {
+        return found;
     }
 
     long away() {
@@ -120,6 +127,7 @@ final class Primaries {
             return;
         }
         foundAt = begunAt;
+        found = new Object();
         add(primaries);
         servers.forEach((address, server) -> {
             if (!primaries.contains(address) && servers.remove(address, server)) {

@@ -68,6 +68,12 @@ final class Server {
         return breaker.isOpen();
     }
 
+    /** As of {@link Breaker#outage}. */
+    @Nullable
+    Object outage() {
+        return breaker.outage();
+    }
+
     /** The connection, or the one that is being made. */
     CompletableFuture<RedisLink> ready() {
         return ready;

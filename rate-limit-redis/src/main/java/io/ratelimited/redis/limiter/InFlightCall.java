@@ -107,7 +107,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         boolean takes = operation.equals("take");
         sent |= takes;
         return limiter.scripts()
-                .eval(key, arguments(operation, parameters, id))
+                .eval(key, parameters, arguments(operation, parameters, id))
                 .thenApply(values -> ScriptReply.of(values, 0, parameters))
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
@@ -183,7 +183,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
-        limiter.connection().deliver(DeliveryKind.REGISTRATION, key, this::registration);
+        limiter.connection()
+                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().key(key), this::registration);
     }
 
     private @Nullable ScriptArguments registration() {
@@ -217,7 +218,12 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private void deliverEnd(String attempt, Runnable delivered) {
         ScriptParameters parameters = limiter.parameters();
-        limiter.connection().deliver(DeliveryKind.END, key, () -> arguments("cancel", parameters, attempt), delivered);
+        limiter.connection()
+                .deliver(
+                        DeliveryKind.END,
+                        parameters.key(key),
+                        () -> arguments("cancel", parameters, attempt),
+                        delivered);
     }
 
     @Override

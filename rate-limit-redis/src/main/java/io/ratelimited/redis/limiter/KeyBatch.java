@@ -94,21 +94,22 @@ final class KeyBatch {
         Leases.Request lease = limiter.leases().request(key, parameters, sentAt);
         List<PermitRequest> calls = lease == null ? batch : lease.around(batch);
         LimitScripts scripts = limiter.scripts();
-        scripts.eval(key, scripts.arguments("take", parameters, calls)).whenComplete((reply, failure) -> {
-            if (failure != null) {
-                fail(batch, failure);
-                return;
-            }
-            ScriptReply[] all;
-            try {
-                all = ScriptReply.all(reply, calls, parameters);
-            } catch (RuntimeException ex) {
-                // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
-                fail(batch, ex);
-                return;
-            }
-            decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
-        });
+        scripts.eval(key, parameters, scripts.arguments("take", parameters, calls))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        fail(batch, failure);
+                        return;
+                    }
+                    ScriptReply[] all;
+                    try {
+                        all = ScriptReply.all(reply, calls, parameters);
+                    } catch (RuntimeException ex) {
+                        // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
+                        fail(batch, ex);
+                        return;
+                    }
+                    decided(batch, all, calls.indexOf(batch.get(0)), sentAt, lease);
+                });
     }
 
     /**

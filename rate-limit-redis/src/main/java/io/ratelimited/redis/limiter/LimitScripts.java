@@ -11,15 +11,26 @@ final class LimitScripts {
 
     private final LimiterContext context;
     private volatile ScriptParameters parameters;
+    /** Those of the last rate that was neither closed nor unlimited, of which a state may be stored. */
+    private volatile ScriptParameters counting;
 
     LimitScripts(LimiterContext context, Limit limit) {
         this.context = context;
         this.parameters = new ScriptParameters(limit, context.ticker(), context.origin());
+        this.counting = parameters;
     }
 
     /** From now on every call is decided by another limit. */
     void update(Limit limit) {
-        parameters = new ScriptParameters(limit, context.ticker(), context.origin());
+        ScriptParameters next = new ScriptParameters(limit, context.ticker(), context.origin());
+        if (!next.isConstant()) {
+            counting = next;
+        }
+        parameters = next;
+    }
+
+    ScriptParameters counting() {
+        return counting;
     }
 
     ScriptParameters parameters() {
@@ -55,7 +66,8 @@ final class LimitScripts {
         return args;
     }
 
-    CompletableFuture<List<Object>> eval(String key, ScriptArguments args) {
-        return context.connection().eval(Script.DECIDE, new String[] {key}, args);
+    /** @param current under which the arguments were made */
+    CompletableFuture<List<Object>> eval(String name, ScriptParameters current, ScriptArguments args) {
+        return context.connection().eval(Script.DECIDE, new String[] {current.key(name)}, args);
     }
 }

@@ -1,6 +1,5 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
@@ -22,10 +21,9 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides for a limit that counts over time by this node's share, while Redis does not. Buckets begin empty with each
- * outage and windows keep what they hold from one outage to the next, so that an outage gives nobody a burst again. What
- * is admitted here is charged in Redis as soon as that answers, for a bounded number of keys: those with the fewest permits
- * are forgotten first. Thread-safe.
+ * Decides for a limit that counts over time by this node's share, while Redis does not: {@link LocalBudgets} says what that
+ * may give. What is admitted here is charged in Redis as soon as that answers, for a bounded number of keys: those with the
+ * fewest permits are forgotten first. Thread-safe.
  */
 final class LocalFallback {
 
@@ -42,18 +40,14 @@ final class LocalFallback {
     private final WaitingRoom waitingRoom;
     private final Function<@Nullable String, String> names;
     private final ObjLongConsumer<String> charges;
+    /** By the address of the server that has the keys: each has outages of its own. */
+    private final ConcurrentHashMap<String, LocalBudgets> budgets = new ConcurrentHashMap<>();
     /** What is to be charged, by the key in Redis. */
     private final ConcurrentHashMap<String, Spent> spent = new ConcurrentHashMap<>();
 
     private final AtomicBoolean chargeIsDue = new AtomicBoolean();
     /** The callers with the fewest permits are being forgotten. */
     private final AtomicBoolean forgetting = new AtomicBoolean();
-
-    private @Nullable InMemoryRateLimiter local;
-    /** The outage and the number of nodes for which {@link #local} was made. */
-    private int outage;
-
-    private int nodes;
 
     /**
      * Permits of a key.
@@ -101,7 +95,8 @@ final class LocalFallback {
         this.charges = charges;
         // Loads classes that the first caller of an outage would have to wait for.
         reply(
-                        InMemoryRateLimiter.startingEmpty(limit(), context.ticker(), 1)
+                        new LocalBudgets(context.ticker(), 1)
+                                .forCall(() -> this, limit(), 1)
                                 .reserve("", 1, 0)
                                 .decision(),
                         1)
@@ -109,52 +104,31 @@ final class LocalFallback {
         context.connection().onRecovery(() -> charge(true));
     }
 
-    private synchronized InMemoryRateLimiter local() {
-        InMemoryRateLimiter current = local;
-        Limit limit = limit();
-        int recoveries = context.connection().recoveries();
-        int sharers = context.nodes().getAsInt();
-        boolean window = limit.algorithm().family() == Family.WINDOW;
-        if (current == null || (outage != recoveries && !window)) {
-            current = InMemoryRateLimiter.startingEmpty(NodeShare.of(limit, sharers), context.ticker(), maximumKeys);
-        } else if (nodes != sharers) {
-            current.update(NodeShare.of(limit, sharers));
-        }
-        outage = recoveries;
-        nodes = sharers;
-        local = current;
-        return current;
-    }
-
-    /** The limit has changed. */
-    synchronized void update() {
-        local = null;
+    private InMemoryRateLimiter local(String name) {
+        return budgets.computeIfAbsent(
+                        context.connection().address(name), server -> new LocalBudgets(context.ticker(), maximumKeys))
+                .forCall(
+                        () -> context.connection().outage(name),
+                        limit(),
+                        context.nodes().getAsInt());
     }
 
     private Limit limit() {
         return parameters.get().limit();
     }
 
-    private synchronized @Nullable InMemoryRateLimiter current() {
-        return local;
-    }
-
     long keys() {
-        InMemoryRateLimiter current = current();
-        return current == null ? 0 : current.keys();
+        return budgets.values().stream().mapToLong(LocalBudgets::keys).sum();
     }
 
     void reset(@Nullable String caller) {
         spent.remove(names.apply(caller));
-        InMemoryRateLimiter current = current();
-        if (current != null) {
-            current.reset(caller);
-        }
+        budgets.values().forEach(each -> each.reset(caller));
     }
 
     Reservation reserve(@Nullable String caller, long permits, long maxWait) {
-        Reservation decided = local().reserve(caller, permits, maxWait);
         String name = names.apply(caller);
+        Reservation decided = local(name).reserve(caller, permits, maxWait);
         Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
         return new RedisReservation(
                 context.ticker(), waitingRoom, permits, reply(decided.decision(), permits), (excess, elapsed) -> {
@@ -170,7 +144,8 @@ final class LocalFallback {
     }
 
     Decision peek(@Nullable String caller, long permits, long maxWait) {
-        return reply(local().peek(caller, permits, maxWait), permits).decision();
+        return reply(local(names.apply(caller)).peek(caller, permits, maxWait), permits)
+                .decision();
     }
 
     /** What is too much for this node alone, but not for the whole limit, is not refused for good. */

@@ -106,9 +106,12 @@ final class MultiLimitCall {
             used.add(current);
         }
         long sentAt = context.ticker().nanos();
-        String[] names = parts.stream().map(Part::name).toArray(String[]::new);
+        String[] keys = new String[parts.size()];
+        for (int i = 0; i < keys.length; i++) {
+            keys[i] = used.get(i).key(parts.get(i).name());
+        }
         return context.connection()
-                .eval(Script.DECIDE, names, arguments(used))
+                .eval(Script.DECIDE, keys, arguments(used))
                 .thenApply(reply -> decided(used, reply, sentAt));
     }
 

@@ -124,13 +124,15 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /** Refused for good; Redis is asked only for what is left. */
     void never(PermitRequest call, String name, ScriptParameters current) {
         PermitRequest one = new PermitRequest(1, 0);
-        scripts().eval(name, scripts().arguments("peek", current, List.of(one))).whenComplete((reply, failure) -> {
-            if (failure != null) {
-                call.completeExceptionally(failure);
-            } else {
-                call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
-            }
-        });
+        scripts()
+                .eval(name, current, scripts().arguments("peek", current, List.of(one)))
+                .whenComplete((reply, failure) -> {
+                    if (failure != null) {
+                        call.completeExceptionally(failure);
+                    } else {
+                        call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
+                    }
+                });
     }
 
     /**
@@ -145,15 +147,15 @@ public final class RedisRateLimiter extends RemoteLimiter {
         connection()
                 .deliver(
                         DeliveryKind.CHARGE,
-                        name,
+                        current.key(name),
                         () -> current.addCost(scripts().begin("charge", current, 1), permits)
                                 .add(0));
         denials.forget(name);
     }
 
     /**
-     * Gives back permits of a grant that nobody has reserved behind it, at the latest after an outage. Not repeated when the reply is lost,
-     * because permits given back twice would be permits too many.
+     * Gives back permits of a grant that nobody has reserved behind it, at the latest after an outage; none after a change of
+     * the limit. Not repeated when the reply is lost, because permits given back twice would be permits too many.
      */
     void giveBack(String name, long permits, ScriptReply taken) {
         String mark = taken.mark().toString();
@@ -162,10 +164,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
             return;
         }
         ScriptParameters then = taken.parameters();
+        if (then != parameters()) {
+            return;
+        }
         connection()
                 .deliver(
                         DeliveryKind.GIVE_BACK,
-                        name,
+                        then.key(name),
                         () -> then.addCost(scripts().begin("cancel", then, 1), permits)
                                 .add(mark));
         denials.forget(name);
@@ -191,7 +196,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         local.reset(caller);
         String name = name(caller);
         try {
-            connection().await(connection().delete(name));
+            connection().await(connection().delete(scripts().counting().key(name)));
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
@@ -202,7 +207,6 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     void updated(Limit limit) {
         denials.clear();
-        local.update();
     }
 
     /** Keys of which this process remembers something; the cells are in Redis. */

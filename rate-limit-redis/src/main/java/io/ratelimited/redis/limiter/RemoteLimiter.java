@@ -74,6 +74,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return waitingRoom;
     }
 
+    /** The name of a caller's budget on this node; {@link ScriptParameters#key} makes that in Redis of it. */
     String name(@Nullable String caller) {
         return context.keys().of(limit().name(), tier, caller);
     }
@@ -141,7 +142,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         }
         boolean never = current.isNever(permits);
         PermitRequest request = new PermitRequest(never ? 1 : permits, Math.max(0, maxWait));
-        return scripts.eval(name(caller), scripts.arguments("peek", current, List.of(request)))
+        return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
                 .thenApply(reply -> {
                     ScriptReply decided = ScriptReply.of(reply, 0, current);
                     return (never ? decided.outcome(ScriptReply.NEVER) : decided).decision();
@@ -173,7 +174,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /**
      * {@inheritDoc} Changes it on this node: until every node uses the new limit, each call is decided by that of its
-     * own node, on one budget.
+     * own node. Nodes with other numbers decide over one budget; what counts in another way has another.
      */
     @Override
     public synchronized void update(Limit limit) {

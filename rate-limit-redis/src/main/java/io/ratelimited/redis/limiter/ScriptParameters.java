@@ -8,6 +8,8 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.math.BigInteger;
 import java.time.Duration;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -41,7 +43,11 @@ final class ScriptParameters {
 
     private final Limit limit;
     private final String letter;
+    /** What the state of a bucket depends on, stored with it; empty for a window, whose state does not. */
     private final String meta;
+    /** Names the algorithm and the period, slots and zone of a window: what counts in another way has another key. */
+    private final String keyEnd;
+
     private final List<String> parameters = new ArrayList<>();
     /** The parameters, if they are the same in every call. */
     private final @Nullable ScriptArguments always;
@@ -88,46 +94,49 @@ final class ScriptParameters {
         this.mostPermits = limit.algorithm().uses(Attribute.WARMUP)
                 ? (1L << 60) / (interval(limit) * limit.coldFactor())
                 : Double.MAX_VALUE;
-        String size = rate.permits() + "/" + brief(rate.period().toNanos());
         letter = switch (limit.algorithm()) {
             case SLIDING_WINDOW -> "r";
             case SLIDING_LOG -> "q";
             default -> limit.algorithm().name().substring(0, 1).toLowerCase(Locale.ROOT);
         };
-        meta = letter
-                + switch (limit.algorithm()) {
-                    case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
-                        virtualTime();
-                        yield size + burst();
-                    }
-                    case WARM_UP -> {
-                        warmUp();
-                        yield size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
-                    }
-                    case FIXED_WINDOW -> {
-                        add(rate.permits());
-                        add(micros(rate.period()));
-                        yield size + "/" + limit.zone();
-                    }
-                    case SLIDING_WINDOW -> {
-                        long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
-                        add(rate.permits());
-                        add(slot);
-                        add(limit.slots() + 1);
-                        yield rate.permits() + "/" + slot + "/" + (limit.slots() + 1);
-                    }
-                    case SLIDING_LOG -> {
-                        add(rate.permits());
-                        add(micros(rate.period()));
-                        yield rate.permits() + "/" + micros(rate.period());
-                    }
-                    case CONCURRENCY -> {
-                        add(limit.maxConcurrent());
-                        Duration lease = limit.lease();
-                        add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
-                        yield "";
-                    }
-                };
+        String size = rate.permits() + "/" + brief(rate.period().toNanos());
+        String window = "";
+        String storedWith = "";
+        switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> {
+                virtualTime();
+                storedWith = size + burst();
+            }
+            case WARM_UP -> {
+                warmUp();
+                storedWith = size + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor();
+            }
+            case FIXED_WINDOW -> {
+                add(rate.permits());
+                add(micros(rate.period()));
+                ZoneId zone = limit.zone().normalized();
+                window = brief(micros(rate.period())) + (zone.equals(ZoneOffset.UTC) ? "" : "/" + zone);
+            }
+            case SLIDING_WINDOW -> {
+                long slot = (micros(rate.period()) - 1) / limit.slots() + 1;
+                add(rate.permits());
+                add(slot);
+                add(limit.slots() + 1);
+                window = brief(slot) + "/" + limit.slots();
+            }
+            case SLIDING_LOG -> {
+                add(rate.permits());
+                add(micros(rate.period()));
+                window = brief(micros(rate.period()));
+            }
+            case CONCURRENCY -> {
+                add(limit.maxConcurrent());
+                Duration lease = limit.lease();
+                add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
+            }
+        }
+        meta = storedWith;
+        keyEnd = "~" + letter + window;
         offsets = limit.algorithm().followsCalendar() ? new ZoneOffsets(limit, ticker) : null;
         always = offsets == null && !limit.algorithm().startsEmpty() ? arguments(-1) : null;
     }
@@ -212,6 +221,15 @@ final class ScriptParameters {
 
     Limit limit() {
         return limit;
+    }
+
+    /**
+     * The key in Redis that has the state of a caller under this limit.
+     *
+     * @param name of the caller's budget, whatever the limit becomes
+     */
+    String key(String name) {
+        return name + keyEnd;
     }
 
     /** Whether {@code virtual_time_usual.lua} takes permits, but for what it cannot foresee. */

@@ -25,6 +25,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -152,9 +153,7 @@ class LocalFallbackTest {
         assertThat(meanwhile).containsExactly(true);
         server.answer();
         clock.advance(CHARGE);
-        assertThat(server.sent)
-                .extracting(Sent::key)
-                .containsExactlyInAnyOrder(limiter.name("one"), limiter.name("two"));
+        assertThat(server.sent).extracting(Sent::key).containsExactlyInAnyOrder(key("one"), key("two"));
     }
 
     @Test
@@ -166,9 +165,7 @@ class LocalFallbackTest {
         limiter.reserveLocally("none", 1, 0).cancel();
         limiter.reserveLocally(null, 5, 0);
         clock.advance(CHARGE);
-        assertThat(server.sent)
-                .extracting(Sent::key)
-                .containsExactly(limiter.name(null), limiter.name("three"), limiter.name("two"), limiter.name("one"));
+        assertThat(server.sent).extracting(Sent::key).containsExactly(key(null), key("three"), key("two"), key("one"));
         assertThat(server.sent).extracting(Sent::permits).containsExactly("5", "3", "2", "1");
     }
 
@@ -205,9 +202,13 @@ class LocalFallbackTest {
         assertThat(server.sent).hasSize(6).allMatch(sent -> sent.words.get(1).equals("charge"));
     }
 
+    private String key(@Nullable String caller) {
+        return limiter.parameters().key(limiter.name(caller));
+    }
+
     private List<String> charged(String caller) {
         return server.sent.stream()
-                .filter(sent -> sent.key.equals(limiter.name(caller)))
+                .filter(sent -> sent.key.equals(key(caller)))
                 .map(Sent::permits)
                 .toList();
     }

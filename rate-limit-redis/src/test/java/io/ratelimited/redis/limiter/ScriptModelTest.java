@@ -10,6 +10,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
@@ -195,20 +196,23 @@ class ScriptModelTest {
         }
     }
 
-    /** What another algorithm or other parameters have left is converted once, before the first. */
+    /** What other parameters have left is converted once, before the first; a window is counted by another number. */
     @ParameterizedTest
     @MethodSource("awkwardLimits")
     void callsDecidedTogetherFindWhatAnotherLimitHasLeft(Limit limit) {
         Random random = new Random(limit.name().charAt(0));
         long period = limit.rate().period().toNanos() / 1000;
-        for (Algorithm algorithm : List.of(
-                Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.LEAKY_BUCKET, Algorithm.TOKEN_BUCKET)) {
-            Pair pair = new Pair(Limit.of(limit.name(), algorithm).rate("9/s").build());
-            pair.ask("before", List.of(pair.call(random, 1_000_000), pair.call(random, 1_000_000)));
-            pair.scripts.update(limit);
+        Rate rate = limit.rate();
+        Limit faster = limit.toBuilder()
+                .rate(new Rate(3 * rate.permits(), rate.period()))
+                .build();
+        for (Limit before : List.of(limit, faster)) {
+            Pair pair = new Pair(before);
+            pair.ask("before", List.of(pair.call(random, period), pair.call(random, period)));
+            pair.scripts.update(before == limit ? faster : limit);
             PermitRequest call = pair.call(random, period);
-            pair.ask(limit.name() + " after " + algorithm, Collections.nCopies(5, call));
-            pair.ask(limit.name() + " later after " + algorithm, Collections.nCopies(5, call));
+            pair.ask("after " + before, Collections.nCopies(5, call));
+            pair.ask("later after " + before, Collections.nCopies(5, call));
             REDIS.server().ask(commands -> commands.flushall());
         }
     }
@@ -393,8 +397,8 @@ class ScriptModelTest {
                 alone.addAll(ask(ALONE, List.of(call), where));
             }
             assertThat(texts(together)).as(where).isEqualTo(texts(alone));
-            assertThat(REDIS.server().<String>ask(commands -> commands.type(TOGETHER)))
-                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type(ALONE)));
+            assertThat(REDIS.server().<String>ask(commands -> commands.type(key(TOGETHER))))
+                    .isEqualTo(REDIS.server().<String>ask(commands -> commands.type(key(ALONE))));
             return together;
         }
 
@@ -405,7 +409,7 @@ class ScriptModelTest {
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
             ScriptParameters parameters = scripts.parameters();
-            List<Object> reply = scripts.eval(key, scripts.arguments("take", parameters, calls))
+            List<Object> reply = scripts.eval(key, parameters, scripts.arguments("take", parameters, calls))
                     .join();
             ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
             assertThat(verdicts)
@@ -414,6 +418,10 @@ class ScriptModelTest {
                             || verdict.outcome() == ScriptReply.NEVER
                             || Math.abs(verdict.outcome()) <= 2 * ScriptParameters.FAR * 1000);
             return List.of(verdicts);
+        }
+
+        private String key(String name) {
+            return scripts.parameters().key(name);
         }
 
         private void giveBack(long permits, ScriptReply verdict) {

@@ -4,11 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.AllOf;
-import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
@@ -21,6 +20,7 @@ import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Script;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.ZoneId;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -51,7 +51,12 @@ class ScriptsTest {
         };
     }
 
-    /** A budget is continued by the algorithm that the first letter of its key's value names. */
+    /** In Redis, of the caller {@code k}. */
+    private String key(Limit limit) {
+        return new ScriptParameters(limit, ticker, () -> 0).key("rl:{k}:scripts");
+    }
+
+    /** The name of a key tells the algorithm by it. */
     @Test
     void everyAlgorithmHasALetterOfItsOwn() {
         String text = Script.DECIDE.text();
@@ -74,12 +79,13 @@ class ScriptsTest {
         limiter.reserve("k", 1, 0);
         Decision decision = limiter.peek("k", 1, 0);
         List<String> keys = REDIS.server().ask(commands -> commands.keys("*"));
-        assertThat(keys).contains("rl:{k}:scripts");
+        String stored = key(limit(algorithm));
+        assertThat(keys).contains(stored);
         for (String key : keys) {
             long left = REDIS.server().ask(commands -> commands.pttl(key));
             assertThat(left).as(key).isPositive();
         }
-        long pttl = REDIS.server().ask(commands -> commands.pttl("rl:{k}:scripts"));
+        long pttl = REDIS.server().ask(commands -> commands.pttl(stored));
         long left = pttl - PADDING;
         if (algorithm == Algorithm.CONCURRENCY) {
             assertThat(left).isBetween(20_000L, 30_000L);
@@ -104,11 +110,10 @@ class ScriptsTest {
             limit.warmup(Duration.ofMillis(10));
         }
         RateLimiter limiter = backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS);
+        String stored = key(limit.build());
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
         RedisProcess.until(
-                () -> REDIS.server().ask(commands -> commands.exists("rl:{k}:scripts")) == 0,
-                "expired",
-                Duration.ofSeconds(20));
+                () -> REDIS.server().ask(commands -> commands.exists(stored)) == 0, "expired", Duration.ofSeconds(20));
         assertThat(limiter.tryAcquire("k", 1)).isTrue();
     }
 
@@ -206,8 +211,8 @@ class ScriptsTest {
             limit.burst(200);
         }
         backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS).tryAcquire("user", 1);
-        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage("rl:{user}:api")))
-                .isLessThanOrEqualTo(110);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage(REDIS.keyOf("rl:{user}:api"))))
+                .isLessThanOrEqualTo(120);
     }
 
     @Test
@@ -303,48 +308,62 @@ class ScriptsTest {
         LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit(algorithm));
         ScriptParameters parameters = scripts.parameters();
         PermitRequest all = new PermitRequest(10, 0);
-        List<Object> reply = scripts.eval("rl:{k}", scripts.arguments("take", parameters, List.of(all)))
+        List<Object> reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, List.of(all)))
                 .join();
         ScriptReply taken = ScriptReply.all(reply, List.of(all), parameters)[0];
         List<PermitRequest> calls =
                 List.of(PermitRequest.refund(10, taken.mark().toString()), all);
-        reply = scripts.eval("rl:{k}", scripts.arguments("take", parameters, calls))
+        reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, calls))
                 .join();
         assertThat(ScriptReply.all(reply, calls, parameters)[1].admitted()).isTrue();
     }
 
-    /** The other limit refuses, and so nothing is taken of a log that goes on with a budget nobody has used. */
-    @Test
-    void anUnusedBudgetGoesOnAsALogUnderARefusal() {
-        RedisBackend backend = REDIS.backend(ticker);
-        RateLimiter changed = backend.limiter(limit(Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS);
-        RateLimiter spent = backend.limiter(
-                Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/m").build(), RedisLimitOptions.DEFAULTS);
-        changed.tryAcquire("k", 1);
-        spent.tryAcquire("k", 1);
-        ticker.advance(Duration.ofSeconds(2));
-        changed.update(limit(Algorithm.SLIDING_LOG));
-        Decision decision = AllOf.reserve(List.of(Claim.of(changed, "k", 1, 0), Claim.of(spent, "k", 1, 0)))
-                .decision();
-        assertThat(decision.source()).isEqualTo(Source.REDIS);
-        assertThat(decision.limit()).isEqualTo("spent");
-        assertThat(changed.peek("k", 1, 0).remaining()).isEqualTo(10);
-    }
-
     /** While nodes are restarted one by one, some count calls in flight and some permits over time. */
     @Test
-    void whoeverOnlyAsksOrEndsACallLeavesABudgetAlone() {
+    void callsInFlightAndPermitsUnderOneNameLeaveEachOtherAlone() {
         RedisBackend backend = REDIS.backend(ticker);
         RateLimiter calls = backend.limiter(limit(Algorithm.CONCURRENCY), RedisLimitOptions.DEFAULTS);
         RateLimiter bucket = backend.limiter(limit(Algorithm.TOKEN_BUCKET), RedisLimitOptions.DEFAULTS);
         Reservation call = calls.reserve("k", 1, 0);
         assertThat(bucket.tryAcquire("k", 10)).isTrue();
-        assertThat(calls.peek("k", 1, 0).source()).isEqualTo(Source.REDIS);
+        assertThat(calls.peek("k", 1, 0).remaining()).isEqualTo(4);
         assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
         ((InFlightCall) call).renew();
         call.release();
+        assertThat(calls.peek("k", 1, 0).remaining()).isEqualTo(5);
         assertThat(bucket.peek("k", 1, 0).remaining()).isZero();
         assertThat(backend.health().errors()).isZero();
+    }
+
+    /** What counts in one way has one name, whatever the number of permits, and nothing else has it. */
+    @Test
+    void theNameOfAKeySaysHowItCounts() {
+        List<String> names = new ArrayList<>();
+        for (Limit.Builder limit : List.of(
+                Limit.of("names", Algorithm.TOKEN_BUCKET).rate("1/s"),
+                Limit.of("names", Algorithm.GCRA).rate("1/s"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/h"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d").zone(ZoneId.of("Asia/Kathmandu")),
+                Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/m"),
+                Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/m").slots(60),
+                Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/10m").slots(100),
+                Limit.of("names", Algorithm.SLIDING_LOG).rate("1/m"))) {
+            String name = key(limit.build());
+            names.add(name);
+            Rate rate = limit.build().rate();
+            assertThat(key(limit.rate(new Rate(77, rate.period())).build())).isEqualTo(name);
+        }
+        assertThat(names).doesNotHaveDuplicates();
+        Limit utc = Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d").build();
+        assertThat(key(utc)).isEqualTo("rl:{k}:scripts~f864e8");
+        assertThat(key(utc.toBuilder().zone(ZoneId.of("UTC")).build())).isEqualTo(key(utc));
+        assertThat(key(Limit.of("names", Algorithm.TOKEN_BUCKET)
+                        .rate("5/d")
+                        .burst(9)
+                        .build()))
+                .isEqualTo(names.get(0))
+                .isEqualTo("rl:{k}:scripts~t");
     }
 
     @Test

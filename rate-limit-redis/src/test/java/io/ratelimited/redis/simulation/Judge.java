@@ -13,6 +13,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
@@ -27,6 +28,9 @@ final class Judge {
     private static final long TICK = 13 * MILLI;
     /** Further apart, the time of one node is to another a clock that has stepped: {@code slack} in the scripts. */
     private static final long SLACK_MILLIS = 1_000;
+
+    /** Nodes count each other for so long before they rely on it. */
+    private static final long COUNTED = 3_000 * MILLI;
 
     private final Plan plan;
     private final List<String> violations;
@@ -125,7 +129,7 @@ final class Judge {
             if (call.completions > 2) {
                 violations.add("a call ends " + call.completions + " times: " + call);
             }
-            long late = call.decidedAt - call.sentAt - Node.TIMEOUT.toNanos() - TICK;
+            long late = call.decidedAt - call.sentAt - Node.TIMEOUT.toNanos() - TICK - plan.stall();
             if (late > pauses(call.sentAt, call.decidedAt)) {
                 violations.add("a call is decided " + late / 1e6 + " ms late: " + call);
             }
@@ -237,6 +241,60 @@ final class Judge {
         return worst;
     }
 
+    /**
+     * However many outages there are: what nodes admit from buckets by themselves is their share of one burst, and of what
+     * refills while Redis is away from them. The worst key of a node, divided by its bound.
+     */
+    double outages(List<Call> calls) {
+        boolean bucket = switch (plan.limit().algorithm().family()) {
+            case BUCKET, PACED -> true;
+            case WINDOW, IN_FLIGHT -> false;
+        };
+        if (!bucket || plan.onFailure() != OnFailure.LOCAL) {
+            return 0;
+        }
+        Map<List<Object>, List<Call>> local = calls.stream()
+                .filter(call -> call.isLocal() && call.went() && call.step.kind() != Kind.CALL_OF_LEDGER)
+                .collect(Collectors.groupingBy(call -> List.of(call.node, call.step.key())));
+        double worst = 0;
+        for (List<Call> each : local.values()) {
+            long largest = each.stream().mapToLong(call -> call.permits).max().orElse(0);
+            long ahead = each.stream().mapToLong(call -> call.wait).max().orElse(0);
+            long sum = each.stream().mapToLong(Call::stands).sum();
+            Node node = each.get(0).node;
+            double rate = perNano(plan.limit());
+            rate = plan.has(Kind.CHANGE) ? Math.max(rate, perNano(plan.changed())) : rate;
+            // A node has one permit of a burst at least, and where the next caller pays one more.
+            double burst = Math.max(1, larger(Limit::burst) * share()) * (1 + moves()) + largest;
+            double bound = burst + rate * share() * (node.awayNanos() + ahead);
+            worst = Math.max(worst, sum / bound);
+            if (sum > bound + 1e-6) {
+                violations.add(String.format(
+                        Locale.ROOT,
+                        "%s admits %d permits by itself while Redis is away for %.3f ms in all, %.3f allowed",
+                        node,
+                        sum,
+                        node.awayNanos() / 1e6,
+                        bound));
+            }
+        }
+        return worst;
+    }
+
+    /** A node that has not counted the others yet takes itself for one of four. */
+    private double share() {
+        return plan.expected() > 0 ? 1.0 / plan.expected() : plan.end() < COUNTED ? 0.25 : 1;
+    }
+
+    /** In a cluster a key may come to other servers, each with outages of its own. */
+    private long moves() {
+        return plan.servers() == 1
+                ? 0
+                : plan.steps().stream()
+                        .filter(step -> step.kind() == Kind.MOVE_SLOT || step.kind() == Kind.FAILOVER)
+                        .count();
+    }
+
     private double worst(List<Call> all, Predicate<Call> counts, int localNodes) {
         // Calls that wait keep their time when the limit changes or the server forgets, and others come in between.
         boolean changes = plan.has(Kind.CHANGE) || bursts > 0;
@@ -254,7 +312,7 @@ final class Judge {
 
     /** The part of the limit that nodes cut off from Redis may give beside it, together. */
     private double local(int nodes) {
-        return plan.expected() == 0 ? nodes : (double) nodes / plan.expected();
+        return nodes * share();
     }
 
     private double mostAtOnce(List<Call> calls, int localNodes) {
@@ -312,16 +370,23 @@ final class Judge {
                 ? 0
                 : Math.min(1_000 * MILLI, (long) (limit.rate().period().toNanos() * plan.overshoot()));
         long largest = calls.stream().mapToLong(call -> call.permits).max().orElse(0);
+        boolean otherWindow = plan.has(Kind.CHANGE)
+                && !plan.changed().rate().period().equals(limit.rate().period());
         double stored = switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA -> larger(Limit::burst);
             case SMOOTH_BURSTY -> larger(Limit::burst) + largest;
             case LEAKY_BUCKET, WARM_UP -> largest;
-            default -> larger(each -> each.rate().permits());
+            // Windows of two periods have two budgets.
+            default ->
+                otherWindow
+                        ? (double) limit.rate().permits()
+                                + plan.changed().rate().permits()
+                        : larger(each -> each.rate().permits());
         };
         // Each call of a node may find the clock stepped by the one before, of another node.
         int refilled = 1 + bursts + (nodesDisagreeOnTheTime() ? calls.size() : 0);
         boolean calendar = limit.algorithm() == Algorithm.FIXED_WINDOW;
-        boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !plan.has(Kind.CHANGE);
+        boolean aligned = calendar && apart == 0 && bursts == 0 && localNodes == 0 && !otherWindow;
         double worst = 0;
         List<Call> byEnd = new ArrayList<>(calls);
         byEnd.sort(Comparator.comparingLong(call -> call.wentAt));

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/** The simulation notices changes of the shipped code: {@code mutants.txt} has the list. */
+/** The simulation notices changes of the shipped code: {@code mutants.txt} has the list. See {@link MethodMutantsTest}. */
 class MutantsTest {
 
     private static final Path SOURCES = Path.of("src", "main");
@@ -83,7 +83,7 @@ class MutantsTest {
 
     @Test
     void everyMutantFitsTheShippedCode() throws IOException {
-        assertThat(mutants()).hasSizeGreaterThanOrEqualTo(52);
+        assertThat(mutants()).hasSizeGreaterThanOrEqualTo(49);
         for (Mutant mutant : mutants()) {
             assertThat(mutant.pattern().matcher(mutant.source()).results().count())
                     .as("%s: %s", mutant.file, mutant.original)
@@ -143,8 +143,7 @@ class MutantsTest {
     }
 
     /** The first line of what the simulation reports about changed classes; null when it notices nothing. */
-    private static @Nullable String noticed(String plans, Path classes, String classPath, double seconds)
-            throws Exception {
+    static @Nullable String noticed(String plans, Path classes, String classPath, double seconds) throws Exception {
         List<URL> urls = new ArrayList<>();
         urls.add(classes.toUri().toURL());
         for (String entry :

@@ -29,6 +29,9 @@ final class Network implements RedisConnector {
     private final Servers servers;
     private final SplittableRandom random;
     private final long mostDelay;
+    /** Runs before and after a command is sent: other threads of the node may go on there. */
+    private final Runnable between;
+
     private final Set<Link> links = new LinkedHashSet<>();
     private final List<Long> sent = new ArrayList<>();
     /** Connections that a frozen server has accepted. */
@@ -50,12 +53,19 @@ final class Network implements RedisConnector {
     /** Connections are accepted, and never answered, until then. */
     private long deafUntil;
 
-    Network(World world, World.Member node, Servers servers, SplittableRandom random, long mostDelay) {
+    Network(
+            World world,
+            World.Member node,
+            Servers servers,
+            SplittableRandom random,
+            long mostDelay,
+            Runnable between) {
         this.world = world;
         this.node = node;
         this.servers = servers;
         this.random = random;
         this.mostDelay = mostDelay;
+        this.between = between;
     }
 
     void silence(long until, boolean up, boolean down) {
@@ -285,12 +295,14 @@ final class Network implements RedisConnector {
                 sent.completeExceptionally(new RedisException("Connection is closed"));
                 return sent;
             }
+            between.run();
             unsent.add(sent);
             world.at(node, world.now(), () -> {
                 if (unsent.remove(sent) && !sent.isDone() && (wanted == null || !wanted.isDone())) {
                     write(sent);
                 }
             });
+            between.run();
             return sent;
         }
 

@@ -10,6 +10,8 @@ import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.SimulatedBackend;
 import io.ratelimited.redis.connection.Threads;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -18,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /** A process with the shipped backend and limiters, on virtual time. */
 final class Node extends World.Member {
 
+    private static final long UP = -1;
     static final Duration TIMEOUT = Duration.ofMillis(50);
 
     private static final Limit OTHER =
@@ -31,15 +34,26 @@ final class Node extends World.Member {
     private @Nullable RateLimiter other;
     private @Nullable RateLimiter ledger;
     private final Plan plan;
+    private final World world;
+    /** Callers that stand still before they are decided without Redis. */
+    private final List<Runnable> stalled = new ArrayList<>();
+
+    private final SplittableRandom random;
+    /** For how long some of Redis has been away. */
+    private long awayNanos;
+
+    private long awaySince = UP;
     private boolean alone;
     private boolean rejects;
 
     Node(World world, Servers servers, Plan plan, int number) {
         this.name = "n" + number;
         this.plan = plan;
+        this.world = world;
+        this.random = new SplittableRandom(31 * plan.seed() + number);
         this.clock = new Clock(world, this, number * 3_600_000_000_000L);
-        this.network =
-                new Network(world, this, servers, new SplittableRandom(plan.seed() + 77L * number), plan.delay());
+        this.network = new Network(
+                world, this, servers, new SplittableRandom(plan.seed() + 77L * number), plan.delay(), this::between);
         Executor soon = task -> world.at(this, world.now(), task);
         this.backend = SimulatedBackend.of(
                 network,
@@ -49,13 +63,48 @@ final class Node extends World.Member {
                     if (rejects) {
                         throw new RejectedExecutionException("an executor of the application");
                     }
-                    soon.execute(task);
+                    if (plan.stall() == 0 || world.now() > plan.end()) {
+                        soon.execute(task);
+                    } else {
+                        stall(task);
+                    }
                 },
                 soon,
                 name);
         this.limiter = backend.limiter(
                 plan.limit(),
                 RedisLimitOptions.DEFAULTS.onFailure(plan.onFailure()).maxOvershoot(plan.overshoot()));
+    }
+
+    private void stall(Runnable caller) {
+        stalled.add(caller);
+        world.at(this, world.now() + random.nextLong(plan.stall()), () -> {
+            if (stalled.remove(caller)) {
+                caller.run();
+            }
+        });
+    }
+
+    /** The connection is between two steps, as of a recovery: one of those who stand still may go on just then. */
+    private void between() {
+        if (!stalled.isEmpty() && random.nextInt(4) == 0) {
+            stalled.remove(random.nextInt(stalled.size())).run();
+        }
+    }
+
+    /** Looks after each event whether Redis is away. */
+    void observe() {
+        if (awaySince == UP && SimulatedBackend.isAway(backend)) {
+            awaySince = world.now();
+        } else if (awaySince != UP && !SimulatedBackend.isAway(backend)) {
+            awayNanos += world.now() - awaySince;
+            awaySince = UP;
+        }
+    }
+
+    /** For how long Redis has been away from this node in all. */
+    long awayNanos() {
+        return awaySince == UP ? awayNanos : awayNanos + world.now() - awaySince;
     }
 
     Network network() {

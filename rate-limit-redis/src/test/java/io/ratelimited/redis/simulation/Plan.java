@@ -21,6 +21,7 @@ import java.util.stream.Stream;
  * @param changed what the limit is changed to on one node
  * @param expected how many nodes share the limit while Redis is away; 0 to count them
  * @param delay the longest usual time of a message, in nanoseconds
+ * @param stall for how long a caller stands still at most when Redis has decided or has not, in nanoseconds
  */
 record Plan(
         long seed,
@@ -32,6 +33,7 @@ record Plan(
         double overshoot,
         int expected,
         long delay,
+        long stall,
         List<Step> steps) {
 
     private static final long MILLI = 1_000_000;
@@ -121,6 +123,7 @@ record Plan(
                 0,
                 nodes,
                 400_000,
+                0,
                 List.copyOf(steps));
     }
 
@@ -158,6 +161,7 @@ record Plan(
                 hot ? 0.05 + 0.05 * random.nextInt(3) : random.nextInt(3) == 0 ? 0.05 : 0,
                 random.nextInt(4) > 0 ? nodes : 0,
                 delay,
+                0,
                 List.copyOf(steps));
     }
 
@@ -219,12 +223,17 @@ record Plan(
 
     Plan with(List<Step> fewer) {
         return new Plan(
-                seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(fewer));
+                seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, stall, List.copyOf(fewer));
     }
 
     Limit ledger() {
         Algorithm algorithm = LEDGERS.get((int) (seed % LEDGERS.size()));
         return Limit.of("other-ledger", algorithm).rate(LEDGER + "/3650d").build();
+    }
+
+    /** When the last step is over. */
+    long end() {
+        return steps.stream().mapToLong(Step::end).max().orElse(0);
     }
 
     boolean has(Kind kind) {
@@ -236,7 +245,8 @@ record Plan(
         return "seed " + seed + ": " + nodes + " nodes" + (servers == 1 ? "" : ", " + servers + " servers") + " ("
                 + (expected == 0 ? "counted" : "expected " + expected) + "), "
                 + limit + ", changed to " + changed + ", on-failure " + onFailure + ", max-overshoot " + overshoot
-                + ", messages take up to " + (delay + 100_000) / 1_000 + " us\n"
+                + ", messages take up to " + (delay + 100_000) / 1_000 + " us, callers stand still for up to "
+                + stall / 1_000 + " us\n"
                 + steps.stream().map(step -> "  " + step + "\n").collect(Collectors.joining());
     }
 }

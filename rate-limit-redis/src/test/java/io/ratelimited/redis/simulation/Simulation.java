@@ -44,6 +44,7 @@ final class Simulation {
 
     Outcome run() {
         log.begin();
+        world.observe(() -> nodes.forEach(Node::observe));
         for (int i = 0; i < plan.nodes(); i++) {
             nodes.add(new Node(world, servers, plan, i));
         }
@@ -59,7 +60,7 @@ final class Simulation {
         Judge judge = new Judge(plan, violations);
         judge.calls(calls());
         judge.waiting(calls());
-        double worst = judge.windows(calls());
+        double worst = Math.max(judge.windows(calls()), judge.outages(calls()));
         judge.ledgers(calls(), stored);
         for (Step step : plan.steps()) {
             if (step.kind() == Kind.SILENCE && !servers.isCluster()) {
@@ -178,7 +179,10 @@ final class Simulation {
     /** The reset of a limiter blocks, which the only thread must not. */
     private void reset(Step step) {
         try {
-            servers.of(name(step)).delete(LuaString.valueOf(name(step)));
+            Server server = servers.of(name(step));
+            server.store().keys().stream()
+                    .filter(key -> key.tojstring().startsWith(name(step) + "~"))
+                    .forEach(server::delete);
         } catch (RedisError ex) {
             // Reported to whoever has asked for it.
         }
@@ -289,7 +293,7 @@ final class Simulation {
     private void left(Store store) {
         List<String> left = store.keys().stream()
                 .map(LuaString::tojstring)
-                .filter(key -> !key.contains("~") && !key.contains("other"))
+                .filter(key -> !key.contains("{~") && !key.contains(":~") && !key.contains("other"))
                 .toList();
         if (!left.isEmpty()) {
             violations.add("keys are left: " + left + " " + store.described());

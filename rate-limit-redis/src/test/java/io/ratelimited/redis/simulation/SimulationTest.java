@@ -31,6 +31,42 @@ class SimulationTest {
     }
 
     @Test
+    void outagesOneAfterTheOtherKeepEveryPromise() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 300).mapToObj(OutagePlan::of)));
+    }
+
+    /** {@code -Dsimulation.outages} chooses how many. */
+    @Test
+    @Tag("proof")
+    void manyOutagesOneAfterTheOtherKeepEveryPromise() {
+        int count = Integer.getInteger("simulation.outages", 3_000);
+        System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(OutagePlan::of)));
+    }
+
+    /**
+     * Four threads ask all the time; callers whom an outage has caught are decided up to 5 ms later. What the node admits by
+     * itself is judged on its own, too.
+     */
+    @Test
+    void freezesGiveOneBurstMoreAtMost() {
+        assertThat(Simulations.admittedInFreezes(3)).isLessThanOrEqualTo(300 + 300 + 6_250);
+    }
+
+    @Test
+    @Tag("proof")
+    void eightFreezesGiveOneBurstMoreAtMost() {
+        long admitted = Simulations.admittedInFreezes(8);
+        System.out.println("MINTED eight freezes: " + admitted + " permits");
+        assertThat(admitted).isLessThanOrEqualTo(300 + 300 + 14_750);
+    }
+
+    /** In its first second: nobody has set how many nodes there are. */
+    @Test
+    void fourNodesThatHaveNotCountedEachOtherAdmitNoMoreThanTheLimitTogether() {
+        assertThat(Simulations.admittedByYoungFleet()).isLessThanOrEqualTo(100 + 1_000);
+    }
+
+    @Test
     void schedulesChargeWhatCallsHaveCost() {
         System.out.println(Simulations.run(LongStream.rangeClosed(1, 150).mapToObj(Plan::settling)));
     }

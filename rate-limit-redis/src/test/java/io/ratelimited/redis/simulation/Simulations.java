@@ -18,6 +18,7 @@ import java.util.stream.Stream;
 /** Runs many schedules. The first that breaks a promise is made smaller and shown. */
 final class Simulations {
 
+    private static final long MILLI = 1_000_000;
     private static final Lua LUA = Lua.shared();
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
@@ -63,15 +64,53 @@ final class Simulations {
     static double admitted(Algorithm algorithm, double overshoot) {
         Limit limit = Limit.of("limit", algorithm).rate("40/200ms").build();
         List<Step> steps = List.of(flood(0), flood(1));
-        Plan plan = new Plan(1, 2, 1, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, steps);
+        Plan plan = new Plan(1, 2, 1, limit, limit, OnFailure.LOCAL, overshoot, 2, 400_000, 0, steps);
+        boolean bucket = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
+        return calls(plan).stream().filter(Call::went).count() / (bucket ? 160.0 : 120.0);
+    }
+
+    /** One node, 1,000/s with a burst of 300: what callers are given in freezes of 0.7 s, one every 1.7 s. */
+    static long admittedInFreezes(int freezes) {
+        Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET)
+                .rate("1000/s")
+                .burst(300)
+                .build();
+        List<Step> steps = new ArrayList<>();
+        long begin = 200 * MILLI;
+        int millis = 1_150 + freezes * 1_700;
+        steps.add(new Step(begin, Kind.FLOOD, 0, 0, 4 * millis, millis * MILLI));
+        for (int i = 0; i < freezes; i++) {
+            steps.add(new Step(begin + (1_000 + i * 1_700L) * MILLI, Kind.FREEZE, 0, 0, 0, 700 * MILLI));
+        }
+        Plan plan = new Plan(1, 1, 1, limit, limit, OnFailure.LOCAL, 0, 1, 400_000, 5 * MILLI, steps);
+        return calls(plan).stream().filter(Call::went).count();
+    }
+
+    /** Four nodes that do not know how many they are, 1,000/s with a burst of 100: what they admit in a freeze of a second. */
+    static long admittedByYoungFleet() {
+        Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET)
+                .rate("1000/s")
+                .burst(100)
+                .build();
+        List<Step> steps = new ArrayList<>();
+        steps.add(new Step(200 * MILLI, Kind.FREEZE, 0, 0, 0, 1_000 * MILLI));
+        for (int node = 0; node < 4; node++) {
+            steps.add(new Step(210 * MILLI, Kind.FLOOD, node, 0, 2_000, 980 * MILLI));
+        }
+        Plan plan = new Plan(1, 4, 1, limit, limit, OnFailure.LOCAL, 0, 0, 400_000, 0, steps);
+        return calls(plan).stream()
+                .filter(call -> call.went() && call.isLocal())
+                .count();
+    }
+
+    private static List<Call> calls(Plan plan) {
         try (LogProbe log = new LogProbe()) {
             Simulation simulation = new Simulation(plan, LUA, log);
             List<String> violations = simulation.run().violations();
             if (!violations.isEmpty()) {
                 throw new AssertionError(violations.toString());
             }
-            boolean bucket = algorithm == Algorithm.TOKEN_BUCKET || algorithm == Algorithm.GCRA;
-            return simulation.calls().stream().filter(Call::went).count() / (bucket ? 160.0 : 120.0);
+            return simulation.calls();
         }
     }
 
@@ -141,7 +180,8 @@ final class Simulations {
         SMALL,
         SETTLING,
         WIDE,
-        LASTING;
+        LASTING,
+        OUTAGES;
 
         Plan plan(long seed) {
             return switch (this) {
@@ -150,6 +190,7 @@ final class Simulations {
                 case SETTLING -> Plan.settling(seed);
                 case WIDE -> WidePlan.of(seed);
                 case LASTING -> WidePlan.lasting(seed);
+                case OUTAGES -> OutagePlan.of(seed);
             };
         }
     }

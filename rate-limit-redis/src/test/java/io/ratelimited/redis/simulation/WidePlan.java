@@ -174,6 +174,6 @@ final class WidePlan {
         OnFailure onFailure = ON_FAILURE.get(random.nextInt(ON_FAILURE.size()));
         int expected = random.nextInt(4) > 0 ? nodes : 0;
         return new Plan(
-                seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, List.copyOf(steps));
+                seed, nodes, servers, limit, changed, onFailure, overshoot, expected, delay, 0, List.copyOf(steps));
     }
 }

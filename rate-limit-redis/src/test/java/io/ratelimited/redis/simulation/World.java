@@ -16,6 +16,7 @@ final class World {
     private final ArrayDeque<Event> soon = new ArrayDeque<>();
 
     private final List<Throwable> failures = new ArrayList<>();
+    private Runnable observer = () -> {};
     private long now;
     private long sequence;
     private long begun;
@@ -70,6 +71,11 @@ final class World {
         }
     }
 
+    /** Runs a task after each event; it has no effect on what happens. */
+    void observe(Runnable task) {
+        observer = task;
+    }
+
     /** Nanoseconds since the beginning. */
     long now() {
         return now;
@@ -121,6 +127,7 @@ final class World {
             } catch (RuntimeException | Error ex) {
                 failures.add(ex);
             }
+            observer.run();
         }
         now = Math.max(now, end);
     }

@@ -14,6 +14,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** The report of the endpoint about a limit: members named as in the annotation, values written as in the properties. */
@@ -23,10 +24,13 @@ final class LimitReport {
 
     private final RefusedKeys refused;
     private final ShownKeys keys;
+    private final Function<String, List<Map<String, Object>>> routes;
 
-    LimitReport(RefusedKeys refused, ShownKeys keys) {
+    /** @param routes those of a limit */
+    LimitReport(RefusedKeys refused, ShownKeys keys, Function<String, List<Map<String, Object>>> routes) {
         this.refused = refused;
         this.keys = keys;
+        this.routes = routes;
     }
 
     /** The settings of a limit, and how much is in use. */
@@ -49,6 +53,10 @@ final class LimitReport {
         put(report, "onFailure", properties.onFailure() == null ? null : PropertyText.of(properties.onFailure()));
         put(report, "maxOvershoot", properties.maxOvershoot());
         report.put("declaredBy", limit.place());
+        List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
+        if (!ofRoutes.isEmpty()) {
+            report.put("routes", ofRoutes);
+        }
         report.put(
                 "keys", LimitMeters.limiters(limit).mapToLong(RateLimiter::keys).sum());
         report.put(
@@ -57,14 +65,36 @@ final class LimitReport {
         return report;
     }
 
-    /** All of a limit: the budget of calls without a key, its tiers, the keys that were refused most. */
+    /** The budget of calls without a key; nothing is said of one that no call has used, where calls have keys. */
+    private static Map<String, Object> withoutKey(RateLimiter limiter, boolean keyed) {
+        Map<String, Object> state = state(limiter, null);
+        Limit limit = limiter.limit();
+        long all = limit.algorithm().countsCallsInFlight() ? limit.maxConcurrent() : limit.burst();
+        boolean used = state.get("remaining") instanceof Long remaining
+                && remaining < all
+                && !Double.valueOf(0).equals(state.get("reset"));
+        if (keyed && !used) {
+            state.keySet().removeAll(List.of("remaining", "reset", "inFlight", "retryAfter"));
+        }
+        return state;
+    }
+
+    /** Whether the properties or all routes of a limit name a key. */
+    private boolean isKeyed(NamedLimit limit) {
+        List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
+        return limit.properties().key() != null
+                || (!ofRoutes.isEmpty() && ofRoutes.stream().allMatch(route -> route.containsKey("key")));
+    }
+
+    /** All of a limit: its tiers, the keys that were refused most, and the budget of calls without a key if there are such. */
     Map<String, Object> full(NamedLimit limit) {
         Map<String, Object> report = summary(limit);
-        report.putAll(state(limit.limiter(), null));
+        boolean keyed = isKeyed(limit);
+        report.putAll(withoutKey(limit.limiter(), keyed));
         Map<String, Object> tiers = new TreeMap<>();
         limit.tiers().forEach((tier, limiter) -> {
             Map<String, Object> ofTier = new LinkedHashMap<>(terms(limiter.limit()));
-            ofTier.putAll(state(limiter, null));
+            ofTier.putAll(withoutKey(limiter, keyed));
             tiers.put(tier, ofTier);
         });
         if (!tiers.isEmpty()) {

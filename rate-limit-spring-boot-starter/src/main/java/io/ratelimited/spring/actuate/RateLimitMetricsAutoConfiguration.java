@@ -3,12 +3,14 @@ package io.ratelimited.spring.actuate;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
 /** Wires the meters, where there is a registry for them. */
 @AutoConfiguration(
@@ -18,6 +20,7 @@ import org.springframework.context.annotation.Bean;
             "org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration"
         })
 @ConditionalOnClass(MeterRegistry.class)
+@Conditional(OnEnabledCondition.class)
 @ConditionalOnBean({MeterRegistry.class, RateLimits.class})
 public final class RateLimitMetricsAutoConfiguration {
 

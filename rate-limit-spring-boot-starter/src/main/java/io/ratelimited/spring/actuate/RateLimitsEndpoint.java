@@ -59,7 +59,7 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * Changes a limit, or one of its tiers, while it is in use; what was spent stays spent.
+     * Changes a limit, or one of its tiers, while it is in use, as {@code RateLimiter.update} says.
      *
      * @return the new limit
      * @throws IllegalArgumentException when a value cannot be meant; nothing has changed

@@ -3,6 +3,10 @@ package io.ratelimited.spring.actuate;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.web.RouteLimits;
+import java.util.List;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -10,10 +14,12 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
 /** Wires the actuator endpoint {@code ratelimits}, where it is exposed. */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
 @ConditionalOnClass({Endpoint.class, ConditionalOnAvailableEndpoint.class})
+@Conditional(OnEnabledCondition.class)
 @ConditionalOnBean(RateLimits.class)
 @ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
 public final class RateLimitsEndpointAutoConfiguration {
@@ -30,9 +36,15 @@ public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimitsEndpoint rateLimitsEndpoint(RateLimits rateLimits, RefusedKeys refused, RateLimitProperties properties) {
+    RateLimitsEndpoint rateLimitsEndpoint(
+            RateLimits rateLimits,
+            RefusedKeys refused,
+            RateLimitProperties properties,
+            ObjectProvider<RouteLimits> routes) {
         ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
-        return new RateLimitsEndpoint(rateLimits, new LimitReport(refused, keys), keys);
+        RouteLimits all = routes.getIfAvailable();
+        return new RateLimitsEndpoint(
+                rateLimits, new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)), keys);
     }
 
     @Bean

@@ -37,8 +37,8 @@ public final class RateLimitsEndpointWebExtension {
     @ReadOperation
     public WebEndpointResponse<Map<String, Object>> limit(
             @Selector(match = Selector.Match.ALL_REMAINING) String[] path, @Nullable String key) {
-        String name = name(path);
-        return answer(name, () -> endpoint.limit(name, key(path, key)));
+        Target target = target(path, key);
+        return answer(target.name, () -> endpoint.limit(target.name, target.key));
     }
 
     /** {@code POST /{name}}. */
@@ -82,10 +82,10 @@ public final class RateLimitsEndpointWebExtension {
     @DeleteOperation
     public WebEndpointResponse<Map<String, Object>> forget(
             @Selector(match = Selector.Match.ALL_REMAINING) String[] path, @Nullable String key) {
-        String name = name(path);
+        Target target = target(path, key);
         try {
-            return answer(name, () -> {
-                endpoint.forget(name, key(path, key));
+            return answer(target.name, () -> {
+                endpoint.forget(target.name, target.key);
                 return null;
             });
         } catch (RuntimeException ex) {
@@ -96,14 +96,34 @@ public final class RateLimitsEndpointWebExtension {
         }
     }
 
-    private static String name(String[] path) {
-        return path.length == 0 ? "" : path[0];
+    /**
+     * The limit and the key that a path names. The name is the longest beginning of the path that is the name of a limit,
+     * since names and keys may have slashes.
+     */
+    private Target target(String[] path, @Nullable String key) {
+        for (int end = path.length; end > 0; end--) {
+            String name = join(path, 0, end);
+            if (isLimit(name)) {
+                return new Target(name, end < path.length ? join(path, end, path.length) : key);
+            }
+        }
+        return new Target(path.length == 0 ? "" : path[0], key);
     }
 
-    /** The key in the path, or else the one of the query. */
-    private static @Nullable String key(String[] path, @Nullable String key) {
-        return path.length > 1 ? String.join("/", Arrays.copyOfRange(path, 1, path.length)) : key;
+    private static String join(String[] path, int from, int to) {
+        return String.join("/", Arrays.copyOfRange(path, from, to));
     }
+
+    private boolean isLimit(String name) {
+        try {
+            rateLimits.get(name);
+            return true;
+        } catch (IllegalArgumentException ex) {
+            return false;
+        }
+    }
+
+    private record Target(String name, @Nullable String key) {}
 
     private WebEndpointResponse<Map<String, Object>> answer(
             String name, Supplier<@Nullable Map<String, Object>> operation) {

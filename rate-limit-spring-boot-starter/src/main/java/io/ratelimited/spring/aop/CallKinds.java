@@ -46,12 +46,11 @@ final class CallKinds {
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }
-        boolean unattended = method.isUnattended();
         return AsyncCalls.<@Nullable Object>run(
                 entered,
                 method.enforcer(),
                 () -> cast(call.proceed()),
-                refusal -> stage(method.refused(call, unattended, refusal)));
+                refusal -> stage(method.refused(call, refusal)));
     }
 
     private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {

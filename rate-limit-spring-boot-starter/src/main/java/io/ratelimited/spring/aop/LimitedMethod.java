@@ -38,7 +38,6 @@ public final class LimitedMethod {
     private final Kind kind;
     private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
-    private final @Nullable UnattendedCalls unattended;
     private final boolean behindProxies;
     private final boolean charges;
 
@@ -63,7 +62,6 @@ public final class LimitedMethod {
         this.kind = kind;
         this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
-        this.unattended = UnattendedCalls.of(method, enforcer.ticker());
         this.behindProxies = behindProxies;
         this.charges = limits.stream().anyMatch(LimitUse::charges);
     }
@@ -123,7 +121,7 @@ public final class LimitedMethod {
             boolean admitted = current == null && requests.length == 1 && isAdmittedAtOnce(requests[0]);
             admission = admitted ? null : enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
-            return refused(call, isUnattended(), refusal);
+            return refused(call, refusal);
         }
         if (admission == null) {
             return call.proceed();
@@ -190,18 +188,9 @@ public final class LimitedMethod {
         return applying == requests.length ? requests : Arrays.copyOf(requests, applying);
     }
 
-    /** Whether Spring makes the present call, and nobody handles its refusal. Known only while the method is called. */
-    boolean isUnattended() {
-        return fallback == null && unattended != null && unattended.isCurrent();
-    }
-
-    /** Calls the fallback, or throws the refusal if there is none; skips an unattended call. */
+    /** Calls the fallback, or throws the refusal if there is none. */
     @Nullable
-    Object refused(LimitedInvocation call, boolean isUnattended, RateLimitExceededException refusal) throws Throwable {
-        if (isUnattended && unattended != null) {
-            unattended.log(refusal);
-            return null;
-        }
+    Object refused(LimitedInvocation call, RateLimitExceededException refusal) throws Throwable {
         if (fallback == null) {
             throw refusal;
         }

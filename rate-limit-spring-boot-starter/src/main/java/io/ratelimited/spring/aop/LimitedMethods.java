@@ -16,6 +16,7 @@ import java.lang.reflect.Proxy;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -95,7 +96,7 @@ public final class LimitedMethods {
             return;
         }
         declared = true;
-        for (Class<?> type : Set.copyOf(BeanTypes.of(beanFactory).values())) {
+        for (Class<?> type : new LinkedHashSet<>(BeanTypes.of(beanFactory).values())) {
             for (Method method : BeanTypes.methods(type)) {
                 List<Declared> limits = declared(method, type);
                 limits.forEach(Declared::define);
@@ -141,6 +142,7 @@ public final class LimitedMethods {
             Expressions expressions = new Expressions(limit, declared, specific);
             if (!charged.add(limit.name() + "\n" + use.key())) {
                 throw expressions.invalid(
+                        "key",
                         "the method has the limit twice, with the same key",
                         "Remove one of the two, or give it another name or key.");
             }
@@ -148,11 +150,13 @@ public final class LimitedMethods {
             if (use.fallback() != null) {
                 if (fallbackName != null && !fallbackName.equals(use.fallback())) {
                     throw expressions.invalid(
+                            "fallback",
                             "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
                             "Name one fallback; it is called whichever limit refuses.");
                 }
                 fallbackName = use.fallback();
-                fallback = Fallbacks.find(specific, targetClass, fallbackName, limit.name(), declared.place);
+                fallback = Fallbacks.find(
+                        specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
         }
         LimitedMethod.Kind kind = CallKinds.of(specific);
@@ -202,7 +206,7 @@ public final class LimitedMethods {
 
         private final ConfiguredLimit limit;
         private final @Nullable Method annotated;
-        private final String place;
+        private final Declared declared;
         private final Method method;
         private final boolean once;
 
@@ -210,7 +214,7 @@ public final class LimitedMethods {
             Declaration declaration = declared.declaration;
             this.limit = limit;
             this.annotated = declaration.annotatedMethod();
-            this.place = declared.place;
+            this.declared = declared;
             this.method = method;
             // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
             this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
@@ -241,22 +245,25 @@ public final class LimitedMethods {
         }
 
         LimitUse limitUse(LimitProperties use) {
-            limit.warnOfTiersWithout(use.tier(), place);
+            limit.warnOfTiersWithout(use.tier(), place("tier"));
             CallExpression key = expression("key", use.key());
             if (key != null && key.plainParameter() >= 0) {
                 Class<?> type = method.getParameterTypes()[key.plainParameter()];
                 if (LimitUse.isNeverKey(type)) {
                     throw invalid(
+                            "key",
                             key + " must be something with an equals of its own, not a " + type.getName(),
                             "Use what identifies it, such as its id.");
                 }
             }
             if (use.charge() != null && limit.countsInFlight()) {
                 throw invalid(
+                        "charge",
                         "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
                         "Remove it, or use an algorithm that counts over time.");
             }
-            return LimitUse.of(limit, key, use, place, this::expression, once ? limit.name() + "\n" + use.key() : null);
+            return LimitUse.of(
+                    limit, key, use, place("permits"), this::expression, once ? limit.name() + "\n" + use.key() : null);
         }
 
         private @Nullable CallExpression expression(String attribute, @Nullable String text) {
@@ -269,12 +276,22 @@ public final class LimitedMethods {
                         : new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
             } catch (IllegalArgumentException ex) {
                 throw new InvalidRateLimitException(
-                        limit.name(), place, attribute + " " + ex.getMessage(), "Correct the expression.", ex);
+                        limit.name(),
+                        place(attribute),
+                        attribute + " " + ex.getMessage(),
+                        "Correct the expression.",
+                        ex);
             }
         }
 
-        InvalidRateLimitException invalid(String problem, String remedy) {
-            return new InvalidRateLimitException(limit.name(), place, problem, remedy);
+        /** The annotation or property that sets an attribute, and the method if that is a property. */
+        String place(String attribute) {
+            String place = registry.place(limit.name(), declared.properties, declared.place, attribute);
+            return place.equals(declared.place) ? place : place + ", used by " + declared.place;
+        }
+
+        InvalidRateLimitException invalid(String attribute, String problem, String remedy) {
+            return new InvalidRateLimitException(limit.name(), place(attribute), problem, remedy);
         }
     }
 }

@@ -63,13 +63,11 @@ final class ReactiveCalls implements LimitedMethod.Kind {
     @Override
     public Object invoke(LimitedMethod method, LimitedInvocation call) {
         CurrentRequest caller = method.currentRequest();
-        boolean unattended = method.isUnattended();
         return toReturnType.apply(
                 many
-                        ? Flux.deferContextual(
-                                context -> new Subscription(method, call, true, unattended, caller, context).many())
+                        ? Flux.deferContextual(context -> new Subscription(method, call, true, caller, context).many())
                         : Mono.deferContextual(
-                                context -> new Subscription(method, call, false, unattended, caller, context).one()));
+                                context -> new Subscription(method, call, false, caller, context).one()));
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {
@@ -82,7 +80,6 @@ final class ReactiveCalls implements LimitedMethod.Kind {
 
         private final LimitedMethod method;
         private final LimitedInvocation call;
-        private final boolean unattended;
         private final CompletableFuture<Admission> entered;
         private final boolean many;
         private volatile boolean started;
@@ -99,13 +96,11 @@ final class ReactiveCalls implements LimitedMethod.Kind {
                 LimitedMethod method,
                 LimitedInvocation call,
                 boolean many,
-                boolean unattended,
                 @Nullable CurrentRequest caller,
                 ContextView context) {
             this.method = method;
             this.many = many;
             this.call = call;
-            this.unattended = unattended;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
             this.entered = method.enterAsync(call, own == null ? caller : own);
         }
@@ -171,7 +166,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         private Publisher<?> refused(Throwable failure) {
             try {
                 return failure instanceof RateLimitExceededException refusal
-                        ? publisher(method.refused(call, unattended, refusal))
+                        ? publisher(method.refused(call, refusal))
                         : Mono.error(failure);
             } catch (Throwable ex) {
                 return Mono.error(ex);

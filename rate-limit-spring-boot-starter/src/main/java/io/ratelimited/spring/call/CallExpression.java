@@ -7,6 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.core.NativeDetector;
@@ -27,6 +29,7 @@ import org.springframework.util.ReflectionUtils;
  */
 public final class CallExpression {
 
+    private static final Log LOG = LogFactory.getLog(CallExpression.class);
     /** Native images cannot load compiled expressions. */
     private static final SpelCompilerMode COMPILER =
             NativeDetector.inNativeImage() ? SpelCompilerMode.OFF : SpelCompilerMode.MIXED;
@@ -101,6 +104,9 @@ public final class CallExpression {
         this.readsVariables = words.readsVariables() || !beanVariables.isEmpty();
         this.readsRoot = words.readsRoot();
         this.headers = words.headers();
+        UndeclaredProperty.find(whole, method, parameters)
+                .ifPresent(missing -> LOG.warn("The " + this + " reads " + missing
+                        + ". Calls whose argument does not have it either fail: correct the expression."));
         this.expression = parse(rest == null || parameter == NONE ? beanVariables.text() : rest, beans);
         this.shared = context(beans);
     }

@@ -26,7 +26,7 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
 
     /** As at the start: a property that does not exist is an error. */
     private static final BindHandler STRICT =
-            new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter());
+            new ReplacedLists(new NoUnboundElementsBindHandler(BindHandler.DEFAULT, new UnboundElementsSourceFilter()));
 
     private final LimitRegistry registry;
     private final Environment environment;

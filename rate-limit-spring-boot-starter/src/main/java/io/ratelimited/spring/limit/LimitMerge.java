@@ -54,6 +54,24 @@ public final class LimitMerge {
         return merged(properties.limit(name), properties.orDefaults(), declared);
     }
 
+    /**
+     * The place that sets an attribute of a limit, for messages.
+     *
+     * @param declared what the annotation states
+     * @param place where the annotation stands
+     * @param attribute as the annotation names it
+     */
+    static String place(
+            RateLimitProperties properties, String name, LimitProperties declared, String place, String attribute) {
+        if (properties.limit(name).values().containsKey(attribute)) {
+            return LimitSettings.property(name, attribute);
+        }
+        return declared.values().containsKey(attribute)
+                        || !properties.orDefaults().values().containsKey(attribute)
+                ? place
+                : "rate-limit.defaults." + DataObjectPropertyName.toDashedForm(attribute);
+    }
+
     static LimitProperties merged(LimitProperties own, LimitProperties defaults, LimitProperties declared) {
         Algorithm algorithm = LimitSettings.algorithm(over(over(own, declared), defaults));
         boolean replaced = algorithm != LimitSettings.algorithm(declared);

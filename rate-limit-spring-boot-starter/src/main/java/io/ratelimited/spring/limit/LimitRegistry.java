@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
@@ -118,6 +119,17 @@ public final class LimitRegistry {
         return LimitMerge.ofUse(properties, name, declared);
     }
 
+    /**
+     * The place that sets an attribute of a use of a limit, for messages.
+     *
+     * @param declared what the annotation states
+     * @param place where the annotation stands
+     * @param attribute as the annotation names it
+     */
+    public String place(String name, LimitProperties declared, String place, String attribute) {
+        return LimitMerge.place(properties, name, declared, place, attribute);
+    }
+
     /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
     public boolean isEmpty() {
         return limits.isEmpty();
@@ -163,7 +175,7 @@ public final class LimitRegistry {
         if (configured == null) {
             return;
         }
-        Set<String> annotated = Set.copyOf(limits.keySet());
+        Set<String> annotated = new TreeSet<>(limits.keySet());
         for (String name : configured.keySet()) {
             ConfiguredLimit limit = get(name);
             if (annotated.contains(name)) {

@@ -26,7 +26,7 @@ public final class LimitSettings {
     private static final LimitProperties EXEMPT = LimitProperties.of(Map.of("algorithm", Algorithm.TOKEN_BUCKET));
 
     /** Properties of a limit that some backends read and others do not. */
-    private static final List<String> OF_SOME_BACKENDS = List.of("onFailure", "maxOvershoot");
+    public static final List<String> OF_SOME_BACKENDS = List.of("onFailure", "maxOvershoot");
 
     private LimitSettings() {}
 

@@ -52,15 +52,7 @@ final class NamedLimitFactory {
                 : declaredAt + " with " + LimitSettings.property(name);
         LimitProperties merged = LimitMerge.merged(properties, name, declared);
         requireDefined(name, place, merged, properties, known);
-        LimitSettings.Places places = attribute -> {
-            if (own.values().containsKey(attribute)) {
-                return LimitSettings.property(name, attribute);
-            }
-            return declared.values().containsKey(attribute)
-                            || !properties.orDefaults().values().containsKey(attribute)
-                    ? place
-                    : "rate-limit.defaults." + DataObjectPropertyName.toDashedForm(attribute);
-        };
+        LimitSettings.Places places = attribute -> LimitMerge.place(properties, name, declared, place, attribute);
         LimitSettings.check(name, places, merged);
         LimiterFactory factory = factory(name, places, merged);
         LimitSettings.checkBackend(name, own, factory);

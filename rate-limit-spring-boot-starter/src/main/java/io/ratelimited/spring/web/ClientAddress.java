@@ -3,15 +3,13 @@ package io.ratelimited.spring.web;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The address of a client, as one text for one client. Takes what the server resolved and never reads a forwarding
- * header: {@code server.forward-headers-strategy} decides whether those are trusted.
+ * The address of a client, as one text for one client, however a server has written it.
  *
  * @param ipv6PrefixLength bits of an IPv6 address that identify a client, from 1 to 128: a client can pick any of the
  *     rest
@@ -25,7 +23,7 @@ public record ClientAddress(int ipv6PrefixLength) {
             return null;
         }
         InetAddress address = socket.getAddress();
-        return address == null ? of(socket.getHostString()) : text(address);
+        return address == null ? of(socket.getHostString()) : of(address);
     }
 
     /**
@@ -41,26 +39,31 @@ public record ClientAddress(int ipv6PrefixLength) {
             return null;
         }
         String text = written.strip();
-        if (text.startsWith("[")) {
-            int end = text.indexOf(']');
-            text = end < 0 ? text.substring(1) : text.substring(1, end);
-        }
-        int colon = text.indexOf(':');
-        if (colon == text.lastIndexOf(':')) {
-            return colon < 0 ? text : text.substring(0, colon);
-        }
-        int zone = text.indexOf('%');
-        String address = zone < 0 ? text : text.substring(0, zone);
-        try {
-            // In brackets only a literal is accepted, so that no name is ever looked up.
-            return text(InetAddress.getByName("[" + address + "]"));
-        } catch (UnknownHostException ex) {
+        if (text.indexOf(':') < 0 && !text.startsWith("[")) {
             return text;
         }
+        InetAddress address = parse(text);
+        return address == null ? text : of(address);
     }
 
-    /** An IPv4 address behind an IPv6 one is an {@link java.net.Inet4Address} already. */
-    private String text(InetAddress address) {
+    /** The address of such a text; null if it is none. */
+    public static @Nullable InetAddress parse(@Nullable String written) {
+        if (written == null) {
+            return null;
+        }
+        InetAddress address = IpLiteral.parse(written);
+        return address == null && written.startsWith("[") && written.endsWith("]")
+                ? IpLiteral.parse(written.substring(1, written.length() - 1))
+                : address;
+    }
+
+    /** The client of an address; an IPv4-mapped one is its IPv4 address, which servers do not agree on. */
+    @Nullable
+    public String of(@Nullable InetAddress client) {
+        if (client == null) {
+            return null;
+        }
+        InetAddress address = IpLiteral.plain(client);
         if (!(address instanceof Inet6Address)) {
             return address.getHostAddress();
         }

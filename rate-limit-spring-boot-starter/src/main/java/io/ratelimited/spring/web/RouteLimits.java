@@ -5,15 +5,19 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimitProperties.RouteOrder;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -60,6 +64,18 @@ public final class RouteLimits {
         return registry.isEmpty();
     }
 
+    /** The routes of a limit as the endpoint shows them, in the order of the properties. */
+    public List<Map<String, Object>> describe(String limit) {
+        List<Map<String, Object>> described = new ArrayList<>();
+        for (Route route : routes) {
+            Map<String, Object> report = route.describe(limit);
+            if (report != null) {
+                described.add(report);
+            }
+        }
+        return described;
+    }
+
     /** All routes, in the order of the properties. */
     List<Route> routes() {
         return routes;
@@ -101,23 +117,37 @@ public final class RouteLimits {
 
         private final String place;
         private final String path;
+        private final List<String> exclude;
         private final Set<String> methods;
         private final List<LimitUse> limits;
-        private final boolean orderStated;
-        private volatile boolean beforeSecurity;
+        private final Map<String, String> keys;
+        private final @Nullable RouteOrder order;
+        private final boolean beforeSecurity;
 
         Route(
                 String place,
                 String path,
+                List<String> exclude,
                 Set<String> methods,
                 List<LimitUse> limits,
-                RateLimitProperties.@Nullable RouteOrder order) {
+                Map<String, String> keys,
+                @Nullable RouteOrder order) {
             this.place = place;
             this.path = path;
+            this.exclude = exclude;
             this.methods = methods;
             this.limits = limits;
-            this.orderStated = order != null;
-            this.beforeSecurity = order == RateLimitProperties.RouteOrder.BEFORE_SECURITY;
+            this.keys = keys;
+            this.order = order;
+            boolean readsPrincipal = limits.stream().anyMatch(limit -> limit.reads("principal"));
+            if (readsPrincipal && order == RouteOrder.BEFORE_SECURITY) {
+                throw new InvalidRateLimitException(
+                        limits.get(0).limit().name(),
+                        place + ".order",
+                        "a route that stands before-security cannot read principal, which is not known there",
+                        "Use another key, such as clientIp, for the route; or leave out its order.");
+            }
+            this.beforeSecurity = order == null ? !readsPrincipal : order == RouteOrder.BEFORE_SECURITY;
         }
 
         /** Where the route is declared, for messages. */
@@ -125,44 +155,65 @@ public final class RouteLimits {
             return place;
         }
 
+        /** The route as the endpoint shows it under one of its limits; null if it does not have the limit. */
+        @Nullable
+        Map<String, Object> describe(String limit) {
+            if (limits().noneMatch(own -> own.name().equals(limit))) {
+                return null;
+            }
+            Map<String, Object> report = new LinkedHashMap<>();
+            report.put("path", path);
+            if (!exclude.isEmpty()) {
+                report.put("exclude", exclude);
+            }
+            report.put("methods", methods.isEmpty() ? "all" : methods);
+            if (keys.containsKey(limit)) {
+                report.put("key", keys.get(limit));
+            }
+            report.put("order", order(beforeSecurity));
+            report.put("declaredBy", place);
+            return report;
+        }
+
+        private static String order(boolean beforeSecurity) {
+            return beforeSecurity ? "before-security" : "after-security";
+        }
+
+        /** For the log: what the route counts, and whose budgets it uses. */
+        @Override
+        public String toString() {
+            String uses = limits().map(NamedLimit::name)
+                    .map(name ->
+                            keys.containsKey(name) ? name + " with key " + keys.get(name) : name + " without a key")
+                    .collect(Collectors.joining(" and "));
+            return (methods.isEmpty() ? "all methods" : String.join(", ", methods)) + " " + path
+                    + (exclude.isEmpty() ? "" : " except " + String.join(", ", exclude)) + ": " + uses + ", "
+                    + order(beforeSecurity) + " (" + place + ")";
+        }
+
         /** The limits of the route; all of them must agree. */
         Stream<NamedLimit> limits() {
             return limits.stream().map(LimitUse::limit);
         }
 
-        /** Whether the properties set the order of the route. */
-        boolean isOrderStated() {
-            return orderStated;
+        /** Whether the properties say that requests are counted which a filter of Spring Security answers. */
+        boolean isStatedBeforeSecurity() {
+            return order == RouteOrder.BEFORE_SECURITY;
         }
 
-        /** Whether requests are counted before Spring Security sees them. */
+        /** Whether requests are counted before Spring Security sees them: all that need not know who sends them. */
         boolean isBeforeSecurity() {
             return beforeSecurity;
-        }
-
-        /** Whether a limit of the route needs to know who has been authenticated. */
-        boolean readsPrincipal() {
-            return limits.stream().anyMatch(limit -> limit.reads("principal"));
-        }
-
-        /** Counts requests before Spring Security sees them, from now on. */
-        void standBeforeSecurity() {
-            beforeSecurity = true;
-        }
-
-        void requireNoPrincipal() {
-            if (readsPrincipal()) {
-                throw new InvalidRateLimitException(
-                        limits.get(0).limit().name(),
-                        place + ".order",
-                        "a route that stands before-security cannot read principal, which is not known there",
-                        "Use another key, such as clientIp, for the route; or set its order to after-security.");
-            }
         }
 
         /** Path pattern within the application. */
         String path() {
             return path;
+        }
+
+        /** Path patterns of requests that are not meant. */
+        List<String> exclude() {
+            return exclude;
         }
 
         /** Whether a request of this HTTP method is meant. */
@@ -171,15 +222,15 @@ public final class RouteLimits {
         }
 
         /**
-         * The failure to start because of the path.
+         * The failure to start because of a path.
          *
          * @param problem what is wrong with it
          */
-        RuntimeException invalidPath(String problem, Throwable cause) {
+        RuntimeException invalidPath(String property, String pattern, String problem, Throwable cause) {
             return new InvalidRateLimitException(
                     limits.get(0).limit().name(),
-                    place + ".path",
-                    "\"" + path + "\" is not a path pattern: " + problem,
+                    place + "." + property,
+                    "\"" + pattern + "\" is not a path pattern: " + problem,
                     "Correct the pattern, as in /api/** or /users/{id}.",
                     cause);
         }

@@ -9,8 +9,10 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -23,6 +25,10 @@ import org.springframework.beans.factory.config.ConfigurableBeanFactory;
  */
 record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
 
+    /** Those that Spring's mappings know. */
+    private static final List<String> METHODS =
+            List.of("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE");
+
     /**
      * Reads one.
      *
@@ -34,29 +40,51 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
         String path = route.path();
         if (names.isEmpty()) {
             throw new InvalidRateLimitException(
-                    String.valueOf(path), place + ".limits", "no limit is named", "Name limits of rate-limit.limits.");
+                    String.valueOf(path),
+                    place + ".limits",
+                    "no limit is named",
+                    "Name limits of rate-limit.limits. A property source that sets any part of a list replaces the whole list.");
         }
         if (path == null || path.isBlank()) {
             throw new InvalidRateLimitException(
-                    names.get(0), place + ".path", "the path is missing", "Set it, as in /api/**.");
+                    names.get(0),
+                    place + ".path",
+                    "the path is missing",
+                    "Set it, as in /api/**. A property source that sets any part of a list replaces the whole list.");
         }
         List<LimitUse> limits = new ArrayList<>();
         for (int i = 0; i < names.size(); i++) {
             limits.add(limit(place, place + ".limits[" + i + "]", names.get(i), route.key()));
         }
         limits.forEach(limit -> registry.prepare(limit::reads));
-        RouteLimits.Route read = new RouteLimits.Route(place, path, methods(route), limits, route.order());
-        if (read.isBeforeSecurity()) {
-            read.requireNoPrincipal();
+        Map<String, String> keys = new LinkedHashMap<>();
+        for (String name : names) {
+            String key = route.key() == null
+                    ? registry.ofUse(name, LimitProperties.NONE).key()
+                    : route.key();
+            if (key != null && !key.isBlank()) {
+                keys.put(name, key);
+            }
         }
-        return read;
+        List<String> exclude = route.exclude() == null ? List.of() : route.exclude();
+        return new RouteLimits.Route(
+                place, path, exclude, methods(place, names.get(0), route), limits, keys, route.order());
     }
 
     /** Who answers GET answers HEAD. */
-    private static Set<String> methods(RateLimitProperties.Route route) {
+    private static Set<String> methods(String place, String limit, RateLimitProperties.Route route) {
         Set<String> methods = new TreeSet<>();
-        if (route.methods() != null) {
-            route.methods().forEach(method -> methods.add(method.toUpperCase(Locale.ROOT)));
+        List<String> written = route.methods() == null ? List.of() : route.methods();
+        for (int i = 0; i < written.size(); i++) {
+            String method = written.get(i).strip().toUpperCase(Locale.ROOT);
+            if (!METHODS.contains(method)) {
+                throw new InvalidRateLimitException(
+                        limit,
+                        place + ".methods[" + i + "]",
+                        "\"" + written.get(i) + "\" is not an HTTP method",
+                        "Use one of " + METHODS + ", or leave out methods for all.");
+            }
+            methods.add(method);
         }
         if (methods.contains("GET")) {
             methods.add("HEAD");

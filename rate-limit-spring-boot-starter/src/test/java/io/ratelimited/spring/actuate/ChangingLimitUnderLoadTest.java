@@ -138,7 +138,7 @@ class ChangingLimitUnderLoadTest {
 
     @ParameterizedTest
     @EnumSource
-    void theSpentShareIsKept(Way way) {
+    void whatIsSpentStaysSpent(Way way) {
         configuration.put("rate-limit.limits.search.rate", "100/s");
         runner.run(context -> {
             RateLimits limits = context.getBean(RateLimits.class);

@@ -13,6 +13,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
@@ -39,6 +40,7 @@ class RateLimitMetricsTest {
                     MetricsAutoConfiguration.class,
                     SimpleMetricsExportAutoConfiguration.class,
                     CompositeMeterRegistryAutoConfiguration.class,
+                    DisabledRateLimitAutoConfiguration.class,
                     RateLimitAutoConfiguration.class,
                     RateLimitMetricsAutoConfiguration.class))
             .withBean(Ticker.class, () -> ticker)

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import java.util.Arrays;
@@ -34,6 +35,7 @@ class RateLimitsEndpointJmxTest {
                     JacksonAutoConfiguration.class,
                     EndpointAutoConfiguration.class,
                     JmxEndpointAutoConfiguration.class,
+                    DisabledRateLimitAutoConfiguration.class,
                     RateLimitAutoConfiguration.class,
                     RateLimitsEndpointAutoConfiguration.class))
             .withBean(Ticker.class, ManualTicker::new)

@@ -134,14 +134,18 @@ class ConfigurationRefreshTest {
     }
 
     @Test
-    void anotherAlgorithmTakesOverTheSpentShare() {
+    void anotherAlgorithmBeginsAnewAndAnotherNumberDoesNot() {
         start(Map.of("rate-limit.limits.search.rate", "100/s"), (context, limits) -> {
             assertThat(limits.tryAcquire("search", null, 60)).isTrue();
 
             refresh(context, Map.of("rate-limit.limits.search.algorithm", "sliding-log"));
 
             assertThat(limits.get("search").limit().algorithm()).isEqualTo(Algorithm.SLIDING_LOG);
-            assertThat(limits.peek("search", null).remaining()).isEqualTo(40);
+            assertThat(limits.tryAcquire("search", null, 100)).isTrue();
+
+            refresh(context, Map.of("rate-limit.limits.search.rate", "120/s"));
+
+            assertThat(limits.peek("search", null).remaining()).isEqualTo(20);
         });
     }
 

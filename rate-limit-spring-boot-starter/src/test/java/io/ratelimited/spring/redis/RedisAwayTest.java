@@ -180,6 +180,17 @@ class RedisAwayTest {
     }
 
     @Test
+    void theFirstRequestOfEachCallerGoesThoughRedisHasNeverBeenThere() {
+        context.close();
+        server.kill();
+        start("rate-limit.redis.expected-nodes=3", "rate-limit.limits.welcome.rate=5/h");
+
+        assertThat(limits().tryAcquire("welcome", "alice")).isTrue();
+        assertThat(limits().tryAcquire("welcome", "alice")).isFalse();
+        assertThat(limits().tryAcquire("welcome", "bob")).isTrue();
+    }
+
+    @Test
     void anApplicationStartsWithoutItsRedis() throws Exception {
         context.close();
         server.kill();

@@ -163,7 +163,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
-                    assertThat(server.<Long>ask(commands -> commands.exists("rl:{bob}:search")))
+                    assertThat(server.<Long>ask(commands -> commands.exists("rl:{bob}:search~t")))
                             .isEqualTo(1);
                 });
     }
@@ -259,7 +259,7 @@ class RedisWiringTest {
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
                     limiter(context).tryAcquire("cid", 1);
-                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search")))
+                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search~t")))
                             .isEqualTo(1);
                 });
     }

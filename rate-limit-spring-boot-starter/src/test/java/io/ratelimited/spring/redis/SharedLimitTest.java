@@ -96,7 +96,7 @@ class SharedLimitTest {
     void keysBeginWithThePrefix() {
         shop(start("rate-limit.redis.key-prefix=shop")).search("ann");
 
-        assertThat(server.<Long>ask(commands -> commands.exists("shop:{ann}:search")))
+        assertThat(server.<Long>ask(commands -> commands.exists("shop:{ann}:search~t")))
                 .isEqualTo(1);
     }
 
@@ -164,7 +164,7 @@ class SharedLimitTest {
         };
 
         assertDecidedByRedis(start(settings), start(settings));
-        assertThat(primary.<Long>ask(commands -> commands.exists("rl:{ann}:search")))
+        assertThat(primary.<Long>ask(commands -> commands.exists("rl:{ann}:search~t")))
                 .isEqualTo(1);
     }
 

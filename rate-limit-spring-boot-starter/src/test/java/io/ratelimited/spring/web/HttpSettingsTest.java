@@ -218,7 +218,8 @@ class HttpSettingsTest {
                 "key=method.name | routes[0].key | unknown word method | clientIp, principal",
                 "limits=heavy | rate-limit.limits.heavy | permits = 6 can never be had: at most 5 | Ask for fewer",
                 "limits=none | rate-limit.limits.none | permits must be a whole number | Correct the annotation",
-                "path= | routes[0].path | the path is missing | Set it"
+                "path= | routes[0].path | the path is missing | Set it",
+                "methods=get,GTE | routes[0].methods[1] | \"GTE\" is not an HTTP method | GET, HEAD, POST"
             })
     void aRouteThatCannotBeMeantStopsTheApplication(String property, String place, String problem, String remedy) {
         runner().withPropertyValues(

@@ -48,7 +48,8 @@ class SpringSecurityTest {
                 "rate-limit.routes[0].limits=users",
                 "rate-limit.routes[0].key=principal",
                 "rate-limit.routes[1].path=/routed/all",
-                "rate-limit.routes[1].limits=all");
+                "rate-limit.routes[1].limits=all",
+                "rate-limit.routes[1].order=after-security");
     }
 
     @AfterParameterizedClassInvocation
@@ -73,7 +74,7 @@ class SpringSecurityTest {
     }
 
     @Test
-    void whoIsNotAuthenticatedIsNeitherCountedNorTold() {
+    void whoIsNotAuthenticatedIsNeitherCountedNorToldAfterSecurity() {
         for (int i = 0; i < 3; i++) {
             for (HttpResponse<String> response : List.of(server.get("/routed/all"), get("/routed/all", "eve"))) {
                 assertThat(response.statusCode()).isEqualTo(401);

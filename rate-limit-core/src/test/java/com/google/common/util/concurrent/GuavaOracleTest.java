@@ -243,17 +243,17 @@ class GuavaOracleTest {
         }
 
         /**
-         * Where a change adds no permits. Guava's do in two cases, and are made not to: what is stored grows with the rate,
-         * and a debt of so many permits becomes one of fewer, since its time is kept.
+         * Where a change adds no permits and nobody is in debt. Guava's changes differ in two cases: what is stored grows with
+         * the rate, and a debt keeps its time, not its permits.
          */
         private void changeRate() {
             int rate = 1 + random.nextInt(1_000);
-            if (rate > guava.getRate() && ours.limit().algorithm() == Algorithm.SMOOTH_BURSTY) {
+            boolean raises = rate > guava.getRate();
+            if (raises && ours.limit().algorithm() == Algorithm.SMOOTH_BURSTY) {
                 reserve((int) guava.getRate() + 1, -1);
-            } else if (rate < guava.getRate()) {
-                Duration debt = ours.peek(null, 1, 0).retryAfter();
-                step((debt == null ? 0 : debt.toNanos()) + apart + 1_000);
             }
+            Duration debt = ours.peek(null, 1, 0).retryAfter();
+            step((debt == null ? 0 : debt.toNanos()) + (raises ? 0 : apart + 1_000));
             guava.setRate(rate);
             ours.update(ours.limit().toBuilder().rate(perSecond(rate)).build());
             apart += 3 * cutOff;

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -18,13 +19,13 @@ import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 
 /**
- * Puts the request where reactive calls find it, and limits requests by route, without blocking. There are two: after
- * the filter of Spring Security, so that the principal is known and what is not authorized is not counted; and before
- * it, for routes that count every request.
+ * Puts the request where reactive calls find it, and limits requests by route, without blocking. There are two: before
+ * the filter of Spring Security, so that every request is counted; and after it, for routes that need to know the
+ * principal.
  */
 public final class RateLimitWebFilter implements WebFilter, Ordered {
 
-    /** Where the filter of most routes stands; Spring Security's stands at -100. */
+    /** Where the filter of routes that need the principal stands; Spring Security's stands at -100. */
     public static final int ORDER = -90;
 
     /** Where the filter of the routes before Spring Security stands. */
@@ -37,9 +38,10 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final ReactiveRefusals refusals;
 
     /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
-    RateLimitWebFilter(int order, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+    RateLimitWebFilter(
+            int order, RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         this.order = order;
-        this.routes = new RoutePatterns(limits);
+        this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.refusals = refusals;
@@ -65,7 +67,9 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
             return chain.filter(exchange);
         }
         List<Route> matching = routes.matching(
-                request.getMethod().name(), request.getPath().pathWithinApplication(), order == BEFORE_SECURITY);
+                request.getMethod().name(),
+                RequestPaths.of(request.getPath().pathWithinApplication()),
+                order == BEFORE_SECURITY);
         return matching.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, matching, call);
     }
 

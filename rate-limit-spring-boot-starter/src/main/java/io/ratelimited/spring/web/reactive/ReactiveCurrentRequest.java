@@ -7,13 +7,13 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitProperties.Headers;
-import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import java.security.Principal;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
+import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
@@ -32,7 +32,10 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             "org.springframework.security.core.context.ReactiveSecurityContextHolder",
             ReactiveCurrentRequest.class.getClassLoader());
 
-    private final ClientAddress clients;
+    private final ReactiveClients clients;
+    /** Null when no proxy is trusted, or when the request did not come by the handler of the application. */
+    private final @Nullable ServerHttpRequest raw;
+
     private final Headers style;
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
@@ -46,8 +49,10 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private volatile boolean askedInVain;
 
     /** The fields of the response are set in the end. */
-    ReactiveCurrentRequest(ServerWebExchange exchange, ClientAddress clients, Headers style) {
+    ReactiveCurrentRequest(
+            ServerWebExchange exchange, @Nullable ServerHttpRequest raw, ReactiveClients clients, Headers style) {
         this.exchange = exchange;
+        this.raw = raw;
         this.clients = clients;
         this.style = style;
         exchange.getAttributes().put(ATTRIBUTE, this);
@@ -93,7 +98,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable String clientIp() {
-        return clients.of(exchange.getRequest().getRemoteAddress());
+        return clients.of(exchange.getRequest(), raw);
     }
 
     @Override

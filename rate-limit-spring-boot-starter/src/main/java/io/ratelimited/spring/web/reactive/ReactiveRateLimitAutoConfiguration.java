@@ -4,11 +4,16 @@ import io.micrometer.context.ContextRegistry;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.CatchAllHandlers;
+import io.ratelimited.spring.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.SecuredRoutes;
+import io.ratelimited.spring.web.RoutePatterns;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
+import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -17,7 +22,8 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
-import org.springframework.security.web.server.SecurityWebFilterChain;
+import org.springframework.core.env.Environment;
+import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.reactive.DispatcherHandler;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
@@ -30,6 +36,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean
     ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties) {
         return new ReactiveRequests(properties.http());
+    }
+
+    @Bean
+    HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
+        return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
     @Bean
@@ -58,26 +69,43 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
-    RateLimitWebFilter rateLimitWebFilter(RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, limits, requests, refusals);
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+    }
+
+    @Bean
+    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
+        return new RoutePatterns(
+                limits,
+                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
+    }
+
+    @Bean
+    @Lazy(false)
+    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
+        return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
+    }
+
+    @Bean
+    RateLimitWebFilter rateLimitWebFilter(
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals);
     }
 
     @Bean
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
-            RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, limits, requests, refusals);
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
     }
 
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass(SecurityWebFilterChain.class)
-    static class Security {
+    @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
+    static class Actuator {
 
         @Bean
-        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<SecurityWebFilterChain> security) {
-            return new SecuredRoutes(
-                    limits,
-                    () -> security.stream()
-                            .flatMap(chain -> chain.getWebFilters().toStream()));
+        ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
+            return new ActuatorPaths(endpoints, environment);
         }
     }
 

@@ -9,6 +9,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.TrustedProxies;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
@@ -43,7 +44,7 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     private static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
     private final Http http;
-    private final ClientAddress clients;
+    private final ReactiveClients clients;
     /** Contexts in one process do not remove each other's hook. */
     private final String hook = KEY + "@" + System.identityHashCode(this);
 
@@ -52,10 +53,12 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     private volatile boolean needed;
     private volatile boolean readsPrincipal;
     private volatile boolean readsSession;
+    private volatile boolean readsClientIp;
 
     ReactiveRequests(Http http) {
         this.http = http;
-        this.clients = new ClientAddress(http.ipv6PrefixLength());
+        this.clients = new ReactiveClients(
+                new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
     }
 
     @Override
@@ -70,8 +73,16 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
 
     @Override
     public void prepare(Predicate<String> reads) {
-        readsPrincipal |= reads.test("principal");
-        readsSession |= reads.test("session");
+        // Never set back, so that limits may be prepared by several threads at once.
+        if (reads.test("principal")) {
+            readsPrincipal = true;
+        }
+        if (reads.test("session")) {
+            readsSession = true;
+        }
+        if (reads.test("clientIp")) {
+            readsClientIp = true;
+        }
         if (!needed) {
             Schedulers.onScheduleHook(hook, ReactiveRequests::withRequest);
             needed = true;
@@ -93,6 +104,17 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         return needed;
     }
 
+    /** Whether any limit reads the address of clients. */
+    boolean readClientIp() {
+        return readsClientIp;
+    }
+
+    /** Null when none is trusted. */
+    @Nullable
+    TrustedProxies proxies() {
+        return clients.proxies();
+    }
+
     /** Whether a call of a method may have to sleep. */
     boolean maySleep(Method method) {
         List<NamedLimit> limits = blocking.get(method);
@@ -109,8 +131,17 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     /** The request of an exchange, as a filter or handler sees it now. */
     Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
-        ReactiveCurrentRequest request =
-                known == null ? new ReactiveCurrentRequest(exchange, clients, http.headers()) : known;
+        if (known != null) {
+            return seen(known, exchange);
+        }
+        if (clients.proxies() == null) {
+            return seen(new ReactiveCurrentRequest(exchange, null, clients, http.headers()), exchange);
+        }
+        return Mono.deferContextual(context -> seen(
+                new ReactiveCurrentRequest(exchange, ReactiveClients.raw(context), clients, http.headers()), exchange));
+    }
+
+    private Mono<ReactiveCurrentRequest> seen(ReactiveCurrentRequest request, ServerWebExchange exchange) {
         return request.seenAs(exchange, readsPrincipal, readsSession).doOnNext(this::warnOfLatePrincipal);
     }
 

@@ -18,17 +18,16 @@ import java.io.IOException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
-import org.springframework.http.server.RequestPath;
 import org.springframework.web.cors.CorsUtils;
 
 /**
  * Limits requests by route, and knows when a request has ended; once a request, not on its further dispatches. There are
- * two: after the filters of Spring Security, so that a route can be limited by principal and what is not authorized is
- * not counted; and before them, for routes that count every request.
+ * two: before the filters of Spring Security, so that every request is counted; and after them, for routes that need to
+ * know the principal.
  */
 public final class RateLimitFilter implements Filter, Ordered {
 
-    /** Where the filter of most routes stands, unless Spring Security's, at -100 by default, stands behind it. */
+    /** Where the filter of routes that need the principal stands, unless Spring Security's, at -100 by default, stands behind it. */
     public static final int ORDER = -90;
 
     /** Where the filter of the routes before Spring Security stands, unless that has an order of its own. */
@@ -43,10 +42,15 @@ public final class RateLimitFilter implements Filter, Ordered {
 
     /** @param beforeSecurity which routes: those before or those after Spring Security */
     RateLimitFilter(
-            boolean beforeSecurity, int order, RouteLimits limits, ServletRequests requests, ServletRefusals refusals) {
+            boolean beforeSecurity,
+            int order,
+            RoutePatterns routes,
+            RouteLimits limits,
+            ServletRequests requests,
+            ServletRefusals refusals) {
         this.beforeSecurity = beforeSecurity;
         this.order = order;
-        this.routes = new RoutePatterns(limits);
+        this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.refusals = refusals;
@@ -86,8 +90,7 @@ public final class RateLimitFilter implements Filter, Ordered {
         if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
             return List.of();
         }
-        RequestPath path = RequestPath.parse(request.getRequestURI(), request.getContextPath());
-        return routes.matching(request.getMethod(), path.pathWithinApplication(), beforeSecurity);
+        return routes.matching(request.getMethod(), ServletPaths.of(request), beforeSecurity);
     }
 
     private static void proceed(

@@ -7,7 +7,6 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitProperties.Headers;
-import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
@@ -38,13 +37,13 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
-    private final ClientAddress clients;
+    private final ServletClients clients;
     private final Headers style;
     private final RequestState state;
 
     /** @param response null if nobody knows it, so that no fields can be set */
     ServletCurrentRequest(
-            HttpServletRequest request, @Nullable HttpServletResponse response, ClientAddress clients, Headers style) {
+            HttpServletRequest request, @Nullable HttpServletResponse response, ServletClients clients, Headers style) {
         this.request = request;
         this.response = response;
         this.clients = clients;
@@ -54,7 +53,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable String clientIp() {
-        return clients.of(request.getRemoteAddr());
+        return clients.of(request);
     }
 
     @Override

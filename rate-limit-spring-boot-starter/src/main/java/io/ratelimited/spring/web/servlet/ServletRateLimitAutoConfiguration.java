@@ -3,12 +3,17 @@ package io.ratelimited.spring.web.servlet;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.CatchAllHandlers;
+import io.ratelimited.spring.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
-import io.ratelimited.spring.web.SecuredRoutes;
+import io.ratelimited.spring.web.RoutePatterns;
 import jakarta.servlet.DispatcherType;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Value;
+import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
+import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -18,7 +23,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
-import org.springframework.security.web.FilterChainProxy;
+import org.springframework.core.env.Environment;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 
@@ -63,36 +68,53 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+    }
+
+    @Bean
+    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
+        return new RoutePatterns(
+                limits,
+                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
+    }
+
+    @Bean
+    @Lazy(false)
+    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
+        return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
+    }
+
+    @Bean
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
+            RoutePatterns routes,
             ServletRequests requests,
             ServletRefusals refusals,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
-        return new RateLimitFilter(false, order, limits, requests, refusals);
+        return new RateLimitFilter(false, order, routes, limits, requests, refusals);
     }
 
     @Bean
     RateLimitFilter rateLimitBeforeSecurityFilter(
             RouteLimits limits,
+            RoutePatterns routes,
             ServletRequests requests,
             ServletRefusals refusals,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
-        return new RateLimitFilter(true, order, limits, requests, refusals);
+        return new RateLimitFilter(true, order, routes, limits, requests, refusals);
     }
 
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass(FilterChainProxy.class)
-    static class Security {
+    @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
+    static class Actuator {
 
         @Bean
-        SecuredRoutes rateLimitSecuredRoutes(RouteLimits limits, ObjectProvider<FilterChainProxy> security) {
-            return new SecuredRoutes(
-                    limits,
-                    () -> security.stream()
-                            .flatMap(proxy -> proxy.getFilterChains().stream())
-                            .flatMap(chain -> chain.getFilters().stream()));
+        ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
+            return new ActuatorPaths(endpoints, environment);
         }
     }
 }

@@ -4,8 +4,10 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.RateLimitProperties.Http;
 import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.TrustedProxies;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.springframework.web.context.request.RequestContextHolder;
 import org.springframework.web.context.request.ServletRequestAttributes;
@@ -13,12 +15,32 @@ import org.springframework.web.context.request.ServletRequestAttributes;
 /** Finds the servlet request of the calling thread where Spring keeps it. */
 final class ServletRequests implements CurrentRequest.Source {
 
-    private final ClientAddress clients;
+    private final ServletClients clients;
     private final Headers style;
+    private volatile boolean readsClientIp;
 
     ServletRequests(Http http) {
-        this.clients = new ClientAddress(http.ipv6PrefixLength());
+        this.clients = new ServletClients(
+                new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
         this.style = http.headers();
+    }
+
+    @Override
+    public void prepare(Predicate<String> reads) {
+        if (reads.test("clientIp")) {
+            readsClientIp = true;
+        }
+    }
+
+    /** Whether any limit reads the address of clients. */
+    boolean readClientIp() {
+        return readsClientIp;
+    }
+
+    /** Null when none is trusted. */
+    @Nullable
+    TrustedProxies proxies() {
+        return clients.proxies();
     }
 
     @Override

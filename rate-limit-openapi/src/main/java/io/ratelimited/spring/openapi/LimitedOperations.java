@@ -6,7 +6,6 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.call.LimitUse;
-import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
@@ -29,9 +28,9 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
     private final RoutePatterns routes;
     private final LimitComponents components;
 
-    LimitedOperations(LimitedMethods methods, RouteLimits routes, RateLimitProperties.Http http) {
+    LimitedOperations(LimitedMethods methods, RoutePatterns routes, RateLimitProperties.Http http) {
         this.methods = methods;
-        this.routes = new RoutePatterns(routes);
+        this.routes = routes;
         this.components = new LimitComponents(http);
     }
 

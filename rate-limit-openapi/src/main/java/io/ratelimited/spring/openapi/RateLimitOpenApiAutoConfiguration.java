@@ -3,7 +3,9 @@ package io.ratelimited.spring.openapi;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.LimitedMethods;
-import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
+import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -14,16 +16,21 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.web.method.HandlerMethod;
 
 /** Wires the OpenAPI document, where there is springdoc and {@code rate-limit.http.open-api} is not false. */
-@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@AutoConfiguration(
+        after = {
+            RateLimitAutoConfiguration.class,
+            ServletRateLimitAutoConfiguration.class,
+            ReactiveRateLimitAutoConfiguration.class
+        })
 @ConditionalOnWebApplication
 @ConditionalOnClass({GlobalOpenApiCustomizer.class, HandlerMethod.class})
 @ConditionalOnProperty(name = "rate-limit.http.open-api", matchIfMissing = true)
-@ConditionalOnBean(RouteLimits.class)
+@ConditionalOnBean(RoutePatterns.class)
 public final class RateLimitOpenApiAutoConfiguration {
 
     @Bean
     LimitedOperations rateLimitedOperations(
-            LimitedMethods methods, RouteLimits routes, RateLimitProperties properties) {
+            LimitedMethods methods, RoutePatterns routes, RateLimitProperties properties) {
         return new LimitedOperations(methods, routes, properties.http());
     }
 }

@@ -1,0 +1,84 @@
+package io.ratelimited.spring.web;
+
+import java.util.List;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+import org.springframework.http.server.PathContainer;
+import org.springframework.http.server.PathContainer.Options;
+import org.springframework.web.util.pattern.PathPattern;
+
+/**
+ * The ways in which servers, filters and handler mappings may read the path of a request. A handler may be reached by any of
+ * them: a mapping of path patterns matches the path as it was sent, one of Ant patterns what the server has decoded and
+ * cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes.
+ *
+ * @param inApplication readings of the path within the application
+ * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
+ */
+public record RequestPaths(List<PathContainer> inApplication, List<PathContainer> inServlet) {
+
+    /** Text that is decoded already. */
+    private static final Options PLAIN = Options.create('/', false);
+
+    /** The paths of a request that no server has decoded. */
+    public static RequestPaths of(PathContainer sent) {
+        return new RequestPaths(readings(sent, null), List.of());
+    }
+
+    /**
+     * The readings of one path.
+     *
+     * @param sent as it was sent; null when it cannot be parsed
+     * @param decoded as the server has decoded it, if it has
+     */
+    public static List<PathContainer> readings(@Nullable PathContainer sent, @Nullable String decoded) {
+        if (sent == null) {
+            return decoded == null ? List.of() : List.of(PathContainer.parsePath(plain(decoded), PLAIN));
+        }
+        String plain = plain(decoded == null ? sent.value() : decoded);
+        if (plain.equals(sent.value())) {
+            return List.of(sent);
+        }
+        return List.of(sent, decoded == null ? PathContainer.parsePath(plain) : PathContainer.parsePath(plain, PLAIN));
+    }
+
+    /** A path without doubled and trailing slashes. */
+    private static String plain(String path) {
+        boolean clean = path.startsWith("/") && !path.contains("//") && (!path.endsWith("/") || path.length() == 1);
+        if (clean) {
+            return path;
+        }
+        StringBuilder plain = new StringBuilder(path.length() + 1).append('/');
+        for (int i = 0; i < path.length(); i++) {
+            char next = path.charAt(i);
+            if (next != '/' || plain.charAt(plain.length() - 1) != '/') {
+                plain.append(next);
+            }
+        }
+        int end = plain.length() - 1;
+        return end > 0 && plain.charAt(end) == '/' ? plain.substring(0, end) : plain.toString();
+    }
+
+    /** Whether a pattern matches any of the readings: so it matches whatever may reach its handler. */
+    boolean mayMatch(PathPattern pattern) {
+        return any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
+    }
+
+    /** Whether a pattern matches all readings: so nothing but its own handler can be reached. */
+    boolean mustMatch(PathPattern pattern) {
+        return all(inApplication, pattern) || all(inServlet, pattern);
+    }
+
+    private static boolean any(List<PathContainer> paths, Predicate<PathContainer> matches) {
+        for (PathContainer path : paths) {
+            if (matches.test(path)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    private static boolean all(List<PathContainer> paths, PathPattern pattern) {
+        return !paths.isEmpty() && !any(paths, path -> !pattern.matches(path));
+    }
+}

@@ -1,0 +1,117 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.spring.limit.SimilarName;
+import io.ratelimited.spring.web.RouteLimits.Route;
+import java.io.IOException;
+import java.util.Collection;
+import java.util.List;
+import java.util.Locale;
+import java.util.Set;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationListener;
+import org.springframework.context.event.ContextRefreshedEvent;
+import org.springframework.core.io.Resource;
+
+/** Logs the routes when the application has started, and warns of those that no handler of it can belong to. */
+public final class RouteCheck implements ApplicationListener<ContextRefreshedEvent> {
+
+    private static final Log LOG = LogFactory.getLog(RouteCheck.class);
+
+    /** Where filters of Spring Security answer by default. */
+    private static final Set<String> SECURITY =
+            Set.of("login", "logout", "oauth2", "saml2", "webauthn", "ott", "connect", ".well-known");
+
+    private final ApplicationContext context;
+    private final RouteLimits routes;
+    private final Supplier<@Nullable Handlers> handlers;
+
+    /** @param handlers of the application; null when they cannot be known */
+    public RouteCheck(ApplicationContext context, RouteLimits routes, Supplier<@Nullable Handlers> handlers) {
+        this.context = context;
+        this.routes = routes;
+        this.handlers = handlers;
+    }
+
+    /**
+     * What an application answers.
+     *
+     * @param patterns the path patterns of its handlers, but for those that serve files of any path
+     * @param files where it finds such files
+     */
+    public record Handlers(Collection<String> patterns, List<Resource> files) {}
+
+    @Override
+    public void onApplicationEvent(ContextRefreshedEvent event) {
+        if (event.getApplicationContext() != context || routes.routes().isEmpty()) {
+            return;
+        }
+        routes.routes().forEach(route -> LOG.info("Rate limits of " + route));
+        Handlers known = handlers.get();
+        if (known != null) {
+            routes.routes().stream().filter(route -> isAstray(route, known)).forEach(route -> {
+                String path = RoutePatterns.slashed(route.path());
+                LOG.warn(route.place() + " (" + path + ") matches no handler of the application"
+                        + SimilarName.hint(path, known.patterns()) + ", so it limits nothing. Correct its path."
+                        + " If a filter answers these requests, state order: before-security for the route.");
+            });
+        }
+    }
+
+    private boolean isAstray(Route route, Handlers known) {
+        String[] path = segments(route.path());
+        boolean any = Stream.of(path).allMatch(RouteCheck::isRest);
+        boolean ofFilter = route.isStatedBeforeSecurity()
+                || (context.containsBean("springSecurityFilterChain") && SECURITY.contains(path[0]));
+        return !any
+                && !ofFilter
+                && known.patterns().stream().noneMatch(handler -> overlap(path, 0, segments(handler), 0))
+                && known.files().stream().noneMatch(place -> hasFile(place, path));
+    }
+
+    private static String[] segments(String pattern) {
+        return pattern.replaceFirst("^/+", "").toLowerCase(Locale.ROOT).split("/+");
+    }
+
+    /** Whether some path belongs to both of two patterns. Segments with wildcards or variables may match any segment. */
+    private static boolean overlap(String[] one, int i, String[] other, int j) {
+        if (i == one.length && j == other.length) {
+            return true;
+        }
+        if (i < one.length && isRest(one[i])) {
+            return overlap(one, i + 1, other, j) || (j < other.length && overlap(one, i, other, j + 1));
+        }
+        if (j < other.length && isRest(other[j])) {
+            return overlap(other, j, one, i);
+        }
+        return i < one.length
+                && j < other.length
+                && (isOpen(one[i]) || isOpen(other[j]) || one[i].equals(other[j]))
+                && overlap(one, i + 1, other, j + 1);
+    }
+
+    private static boolean isRest(String segment) {
+        return segment.equals("**") || segment.startsWith("{*");
+    }
+
+    private static boolean isOpen(String segment) {
+        return segment.chars().anyMatch(character -> "*?{".indexOf(character) >= 0);
+    }
+
+    /** Whether there is a file or folder of the segments before the first wildcard. */
+    private static boolean hasFile(Resource place, String[] path) {
+        String fixed = String.join(
+                "/", Stream.of(path).takeWhile(segment -> !isOpen(segment)).toList());
+        try {
+            return fixed.isEmpty()
+                    || place.createRelative(fixed).exists()
+                    || place.createRelative(fixed + "/").exists();
+        } catch (IOException ex) {
+            return true;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+package io.ratelimited.spring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Rate;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.Test;
+
+/** With {@code rate-limit.enabled: false} every call goes, and code that asks for limits works as ever. */
+final class DisabledTest {
+
+    @Test
+    void everyCallGoesWhateverItsNameAndBudget() {
+        run(limits -> {
+            for (int i = 0; i < 5; i++) {
+                assertThat(limits.tryAcquire("login", "ann")).isTrue();
+                assertThat(limits.tryAcquire("only an annotation has it", "ann"))
+                        .isTrue();
+                assertThat(limits.<String>execute("closed", null, () -> "called"))
+                        .isEqualTo("called");
+            }
+        });
+    }
+
+    @Test
+    void peekReportsThatTheCallGoes() {
+        run(limits -> assertThat(new String[] {"login", "closed", "cluster", "flight", "only an annotation has it"})
+                .allSatisfy(name -> {
+                    assertThat(limits.peek(name, "ann").admitted()).isTrue();
+                    assertThat(limits.peek(name, "ann").limit()).isEqualTo(name);
+                }));
+    }
+
+    @Test
+    void resetDoesNothing() {
+        run(limits -> {
+            limits.reset("login", "ann");
+            limits.reset("only an annotation has it", "ann");
+        });
+    }
+
+    @Test
+    void limitsOfThePropertiesCanBeReadAndChanged() {
+        run(limits -> {
+            assertThat(limits.all())
+                    .extracting(NamedLimit::name)
+                    .containsExactly("closed", "cluster", "flight", "login");
+            assertThat(limits.get("login").limit().rate()).isEqualTo(Rate.parse("5/m"));
+            assertThat(limits.get("cluster").limit().algorithm()).isEqualTo(Algorithm.GCRA);
+            assertThat(limits.update("login", limit -> limit.rate("9/m")).rate())
+                    .isEqualTo(Rate.parse("9/m"));
+            assertThatThrownBy(() -> limits.get("lgoin"))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageContaining("login");
+        });
+    }
+
+    private static void run(Consumer<RateLimits> test) {
+        Contexts.runner()
+                .withPropertyValues(
+                        "rate-limit.enabled=false",
+                        "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.closed.rate=0/s",
+                        "rate-limit.limits.flight.algorithm=concurrency",
+                        "rate-limit.limits.flight.max-concurrent=1",
+                        "rate-limit.limits.cluster.algorithm=gcra",
+                        "rate-limit.limits.cluster.rate=5/m",
+                        "rate-limit.limits.cluster.backend=redis",
+                        "rate-limit.limits.cluster.max-overshoot=5%",
+                        "rate-limit.limits.cluster.on-failure=deny")
+                .run(context -> test.accept(context.getBean(RateLimits.class)));
+    }
+}

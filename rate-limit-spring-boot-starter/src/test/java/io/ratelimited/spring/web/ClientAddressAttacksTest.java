@@ -1,0 +1,174 @@
+package io.ratelimited.spring.web;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.web.RunningServer.Kind;
+import java.util.List;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+
+/** Callers who forge their address, on every server. Each test has a budget of one call. */
+@ParameterizedClass
+@EnumSource(Kind.class)
+@ExtendWith(OutputCaptureExtension.class)
+class ClientAddressAttacksTest {
+
+    private static final String XFF = "X-Forwarded-For";
+
+    @Parameter
+    Kind kind;
+
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "framework"})
+    void whatIsForgedBeforeTheEntryOfTheProxyBuysNothing(String strategy) {
+        try (RunningServer server = start("server.forward-headers-strategy=" + strategy, "trusted-proxies=1")) {
+            assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
+            assertThat(get(server, XFF, "192.0.2.3", XFF, "203.0.113.5")).isEqualTo(429);
+            assertThat(get(server, "Forwarded", "for=192.0.2.4, for=\"203.0.113.5:1234\";proto=http"))
+                    .isEqualTo(429);
+            assertThat(get(server, XFF, "203.0.113.5, 198.51.100.9")).isEqualTo(200);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "framework"})
+    void aSecondHeaderThatTheProxyPassesOnIsNotBelieved(String strategy) {
+        try (RunningServer server = start("server.forward-headers-strategy=" + strategy, "trusted-proxies=1")) {
+            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=203.0.113.5"))
+                    .isEqualTo(200);
+            assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
+            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2.1"))
+                    .as("the budget of the proxy itself")
+                    .isEqualTo(200);
+            for (int i = 2; i < 5; i++) {
+                assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2." + i))
+                        .isEqualTo(429);
+                assertThat(get(server, XFF, "192.0.2." + i, "Forwarded", "for=203.0.113.5"))
+                        .isEqualTo(429);
+            }
+        }
+    }
+
+    @Test
+    void aHeaderThatIsTooShortOrNoAddressIsTheProxys() {
+        try (RunningServer server = start("trusted-proxies=2")) {
+            assertThat(get(server)).isEqualTo(200);
+            for (String forged :
+                    new String[] {"192.0.2.1", "x, 192.0.2.1", "_a, 192.0.2.1", ", 192.0.2.1", "", "1.2.3, 4"}) {
+                assertThat(get(server, XFF, forged)).as(forged).isEqualTo(429);
+            }
+            for (String forged : new String[] {
+                "for=192.0.2.1",
+                "for=unknown, for=192.0.2.1",
+                "by=192.0.2.1, for=1.1.1.1",
+                "for=\"192.0.2.1, for=192.0.2.2, for=192.0.2.3"
+            }) {
+                assertThat(get(server, "Forwarded", forged)).as(forged).isEqualTo(429);
+            }
+            assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5, 198.51.100.1")).isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5, 198.51.100.2")).isEqualTo(429);
+        }
+    }
+
+    @Test
+    void onlyProxiesOfTheNetworksAreBelieved() {
+        try (RunningServer server = start("trusted-proxies=127.0.0.0/8, ::1, 10.0.0.0/8")) {
+            assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5, 10.1.2.3, 10.3.2.1"))
+                    .isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5, 10.9.9.9")).isEqualTo(429);
+            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
+            assertThat(get(server, XFF, "10.5.5.5")).isEqualTo(200);
+            assertThat(get(server, XFF, "forged, 10.5.5.5"))
+                    .as("the proxy that wrote it")
+                    .isEqualTo(429);
+        }
+        try (RunningServer server = start("trusted-proxies=10.0.0.0/8")) {
+            assertThat(get(server, XFF, "192.0.2.1")).isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.2")).as("the peer is no proxy").isEqualTo(429);
+        }
+    }
+
+    @Test
+    void mappedAddressesAreTheirIpv4Address() {
+        for (String[] settings : new String[][] {{"trusted-proxies=1"}, {"server.forward-headers-strategy=native"}}) {
+            try (RunningServer server = start(settings)) {
+                assertThat(get(server, XFF, "::ffff:203.0.113.5")).isEqualTo(200);
+                assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
+                assertThat(get(server, XFF, "[::ffff:cb00:7105]")).isEqualTo(429);
+                assertThat(get(server, XFF, "::ffff:198.51.100.9")).isEqualTo(200);
+                assertThat(get(server, XFF, "::1")).isEqualTo(200);
+                assertThat(get(server, XFF, "2001:db8::1")).isEqualTo(200);
+                assertThat(get(server, XFF, "2001:db8::ffff:2")).isEqualTo(429);
+            }
+        }
+    }
+
+    @Test
+    void aServerThatReadsTheHeadersItselfStopsTheStart() {
+        for (String setting : new String[] {
+            "server.forward-headers-strategy=native",
+            "spring.main.cloud-platform=kubernetes",
+            "server.tomcat.remoteip.remote-ip-header=X-Real-IP"
+        }) {
+            assertThatThrownBy(() -> start("trusted-proxies=1", setting).close())
+                    .satisfies(failure -> assertThat(root(failure))
+                            .isInstanceOf(InvalidRateLimitException.class)
+                            .hasMessageContaining("rate-limit.http.trusted-proxies")
+                            .hasMessageContaining(setting.replaceAll("(-ip-header)=.*|.*=kubernetes", "$1"))
+                            .extracting(ex -> ((InvalidRateLimitException) ex).remedy())
+                            .asString()
+                            .contains("server.forward-headers-strategy", "framework"));
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "1, 2", "10.0.0.0/33", "proxy.example", "::1/129"})
+    void whatIsNeitherHopsNorNetworksStopsTheStart(String written) {
+        assertThatThrownBy(() -> start("trusted-proxies=" + written).close())
+                .satisfies(failure -> assertThat(root(failure))
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining("Property rate-limit.http.trusted-proxies must be"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"none", "native", "framework"})
+    void whereTheServerTakesTheLeftmostEntryTheStartWarns(String strategy, CapturedOutput output) {
+        boolean leftmost = strategy.equals("framework") || (strategy.equals("native") && kind != Kind.TOMCAT);
+        try (RunningServer server = start("server.forward-headers-strategy=" + strategy)) {
+            assertThat(output.toString().contains("clientIp is the leftmost address of X-Forwarded-For"))
+                    .isEqualTo(leftmost);
+            if (leftmost) {
+                assertThat(output).contains("rate-limit.http.trusted-proxies", "WARN");
+            }
+            assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
+            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(leftmost ? 200 : 429);
+        }
+    }
+
+    private static Throwable root(Throwable failure) {
+        return failure.getCause() == null ? failure : root(failure.getCause());
+    }
+
+    private RunningServer start(String... settings) {
+        return kind.start(
+                List.of(kind == Kind.REACTOR_NETTY ? ReactiveApp.class : ServletApp.class),
+                Stream.of(settings)
+                        .map(setting -> setting.startsWith("trusted") ? "rate-limit.http." + setting : setting)
+                        .toArray(String[]::new));
+    }
+
+    private static int get(RunningServer server, String... headers) {
+        return server.get("/ip", headers).statusCode();
+    }
+}

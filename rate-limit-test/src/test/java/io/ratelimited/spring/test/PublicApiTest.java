@@ -1,0 +1,13 @@
+package io.ratelimited.spring.test;
+
+import io.ratelimited.core.PublicApi;
+import org.junit.jupiter.api.Test;
+
+/** The public API of the module for tests. */
+class PublicApiTest {
+
+    @Test
+    void itIsTheReviewedOne() throws Exception {
+        PublicApi.requireReviewed();
+    }
+}
