@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import org.jspecify.annotations.Nullable;
@@ -77,6 +78,71 @@ class GiveBackTest {
         assertThat(limiter.peek("key", 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
         next.cancel();
         assertThat(limiter.peek("key", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(800));
+    }
+
+    /** 1/s, burst 12: of two calls of 6, the first is settled for nothing after 3 s; the bucket would hold 9 had it not come. */
+    @ParameterizedTest
+    @NullSource
+    @ValueSource(strings = "key")
+    void theRoomThatACallMadeIsGivenBackThoughAnotherCameBehindIt(@Nullable String key) {
+        for (Algorithm algorithm : List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA)) {
+            InMemoryRateLimiter limiter = limiter(algorithm, "1/s", 12);
+            Reservation first = limiter.reserve(key, 6, 0);
+            assertThat(limiter.reserve(key, 6, 0).isRefused()).isFalse();
+            ticker.advance(Duration.ofSeconds(3));
+            first.settle(0);
+            assertThat(limiter.peek(key, 1, 0).remaining()).isEqualTo(9);
+        }
+    }
+
+    /** What has been refilled before a later call was not there to be taken from it. */
+    @Test
+    void whatWasRefilledBeforeALaterCallIsNotGivenBackAgain() {
+        InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "1/s", 12);
+        Reservation first = limiter.reserve("key", 6, 0);
+        ticker.advance(Duration.ofSeconds(4));
+        limiter.reserve("key", 6, 0);
+        first.settle(0);
+        // Had the first call not come, the bucket would have been full after 4 s, and 6 would be left.
+        assertThat(limiter.peek("key", 1, 0).remaining()).isEqualTo(6);
+    }
+
+    /** Any number of calls in flight that end in any order: what is left is the burst less what was used. */
+    @ParameterizedTest
+    @ValueSource(ints = {33, 64, 1_000})
+    void callsInFlightGiveBackAllThatTheyHaveNotUsed(int calls) {
+        for (int seed = 0; seed < 20; seed++) {
+            Random random = new Random(seed);
+            InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "1/d", 10L * calls);
+            List<Reservation> open = new ArrayList<>();
+            for (int call = 0; call < calls; call++) {
+                open.add(limiter.reserve("key", 10, 0));
+                ticker.advanceNanos(random.nextInt(1_000_000));
+            }
+            Collections.shuffle(open, random);
+            long left = 0;
+            for (Reservation call : open) {
+                long used = random.nextInt(11);
+                call.settle(used);
+                left += 10 - used;
+                ticker.advanceNanos(random.nextInt(1_000_000));
+            }
+            assertThat(limiter.peek("key", 1, 0).remaining()).isBetween(left - 1, left);
+        }
+    }
+
+    /** S4: 1/s, burst 3. The second call goes in 3 s with 2 of its 3 permits; the first made no room for it. */
+    @Test
+    void aCallThatIsSettledWhileItWaitsStillStandsInFrontOfOthers() {
+        InMemoryRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "1/s", 3);
+        Reservation first = limiter.reserve("key", 3, 0);
+        Reservation waiting = limiter.reserve("key", 3, DAY);
+        assertThat(waiting.waitNanos()).isEqualTo(3 * SECOND);
+        waiting.settle(2);
+        ticker.advanceNanos(SECOND);
+        first.settle(0);
+        // At 2 s from here two permits are used, so one is left for that time, and the second comes a second later.
+        assertThat(limiter.reserve("key", 2, DAY).waitNanos()).isEqualTo(3 * SECOND);
     }
 
     /** Some cells are divided by several threads at once; every permit that stands is still counted. */

@@ -14,10 +14,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <ul>
  *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
- *   <li>C2 A cell that leaves while it is not fresh is folded into one of a fixed array of shared cells, chosen by the
- *       hash of its key, which becomes at least as spent.
- *   <li>C3 A new cell starts as spent as the shared cell of its key. Keys that share one may be limited too early; none
- *       is ever admitted above its limit.
+ *   <li>C2 A cell that is evicted while it is not fresh is remembered in {@link EvictedKeys}.
+ *   <li>C3 A new cell starts with what they know of its key: never less than the key has spent. A key may be limited too
+ *       early, but none is ever admitted above its limit.
  * </ul>
  *
  * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
@@ -28,7 +27,6 @@ import org.jspecify.annotations.Nullable;
  */
 final class CachedCells {
 
-    private static final int SHARED = 8192;
     /** A sweep takes about a hundredth of this a key, so that sweeping stays below a hundredth of a processor. */
     private static final long NANOS_BETWEEN_SWEEPS_PER_KEY = 10_000;
 
@@ -40,13 +38,14 @@ final class CachedCells {
 
     private final AtomicBoolean sweeping = new AtomicBoolean();
 
-    private final Object foldLock = new Object();
-    /** Made by the first eviction that needs it; entries guarded by {@link #foldLock}. */
-    private volatile @Nullable Cell @Nullable [] shared;
+    private final long maximumKeys;
+    /** Made by the first eviction that needs it. */
+    private volatile @Nullable EvictedKeys evicted;
 
     CachedCells(CellParameters parameters, SteadyClock clock, long maximumKeys) {
         this.parameters = parameters;
         this.clock = clock;
+        this.maximumKeys = maximumKeys;
         this.cells = Caffeine.newBuilder()
                 .maximumSize(maximumKeys)
                 .evictionListener(this::fold)
@@ -76,11 +75,15 @@ final class CachedCells {
             cells.asMap().forEach((key, cell) -> {
                 if (cell.parameters().change() != null || isFresh(cell)) {
                     cells.asMap().computeIfPresent(key, (k, present) -> {
-                        Cell last = present.retire().newest();
-                        return isFresh(last) ? null : last;
+                        Cell last = present.newest();
+                        return last.retireIfFresh(now(last.parameters())) ? null : last;
                     });
                 }
             });
+            EvictedKeys known = evicted;
+            if (known != null) {
+                known.forget(this::isFresh);
+            }
         } finally {
             sweeping.set(false);
         }
@@ -111,22 +114,15 @@ final class CachedCells {
     private Cell create(Object key, CellParameters seen, long now) {
         CellParameters current = parameters;
         Cell fresh = current.fresh(current == seen ? now : now(current));
-        @Nullable Cell[] array = shared;
-        if (array == null) {
+        EvictedKeys known = evicted;
+        Cell cell = known == null ? null : known.continued(key, now);
+        if (cell == null) {
             return fresh;
         }
-        synchronized (foldLock) {
-            int index = index(key);
-            if (array[index] == null) {
-                return fresh;
-            }
-            array[index] = array[index].newest();
-            Cell cell = array[index].copy();
-            if (cell.parameters() == current) {
-                cell.absorb(fresh);
-            }
-            return cell;
+        if (cell.parameters() == current) {
+            cell.absorb(fresh);
         }
+        return cell;
     }
 
     private void fold(@Nullable Object key, @Nullable Cell cell, RemovalCause cause) {
@@ -134,33 +130,23 @@ final class CachedCells {
             return;
         }
         Cell last = cell.retire().newest();
-        if (isFresh(last)) {
-            return;
-        }
-        synchronized (foldLock) {
-            @Nullable Cell[] array = shared;
-            if (array == null) {
-                array = new Cell[SHARED];
-            }
-            int index = index(key);
-            Cell sink = array[index];
-            if (sink == null) {
-                array[index] = last;
-            } else {
-                do {
-                    sink = sink.newest();
-                    last = last.newest();
-                } while (sink.parameters() != last.parameters());
-                sink.absorb(last);
-                array[index] = sink;
-            }
-            shared = array;
+        if (!isFresh(last)) {
+            evictedKeys().add(key, last);
         }
     }
 
-    private static int index(Object key) {
-        int hash = key.hashCode() * 0x9E3779B9;
-        return hash >>> (32 - Integer.numberOfTrailingZeros(SHARED));
+    private EvictedKeys evictedKeys() {
+        EvictedKeys known = evicted;
+        return known != null ? known : makeEvictedKeys();
+    }
+
+    private synchronized EvictedKeys makeEvictedKeys() {
+        EvictedKeys known = evicted;
+        if (known == null) {
+            known = new EvictedKeys(maximumKeys);
+            evicted = known;
+        }
+        return known;
     }
 
     /** Replaces the cell of a key whose parameters have been replaced. */
@@ -168,14 +154,25 @@ final class CachedCells {
         cells.asMap().computeIfPresent(key, (k, cell) -> cell.newest());
     }
 
-    /** The cell made by dividing the given one, now if the key still has it; null when it was retired otherwise. */
+    /** Replaces a cell if the key still has it. Returns the cell of the key, if there is one. */
     @Nullable
-    Cell successor(Object key, Cell cell) {
-        Cell present = cells.asMap().computeIfPresent(key, (k, last) -> {
-            Cell next = last == cell ? last.divide() : null;
-            return next == null ? last : next;
-        });
-        return present != null && present.succeeds(cell) ? present : null;
+    Cell replace(Object key, Cell cell, Successor successor) {
+        return cells.asMap().computeIfPresent(key, (k, last) -> successor.of(last, cell, now(last.parameters())));
+    }
+
+    /** How a cell is replaced by one that can do more. */
+    @FunctionalInterface
+    interface Successor {
+
+        /** The cell that follows at a time; null for none. */
+        @Nullable
+        Cell of(Cell cell, long now);
+
+        /** The cell that follows the present one, if that is the cell to replace; else the present one. */
+        default Cell of(Cell present, Cell replaced, long now) {
+            Cell next = present == replaced ? of(present, now) : null;
+            return next == null ? present : next;
+        }
     }
 
     /** Gives the key a fresh cell. */

@@ -68,12 +68,23 @@ abstract class Cell {
 
     /** Retires this cell and returns one that can do what this one could not; null when it was retired before. */
     @Nullable
-    Cell divide() {
+    Cell divide(long now) {
         return null;
     }
 
-    /** Whether this cell was made by {@link #divide dividing} the other one. */
-    boolean succeeds(Cell other) {
+    /** Whether {@link #dated} would let a grant of this cell give back more later. */
+    boolean needsDate(Grant grant) {
+        return false;
+    }
+
+    /** Retires this cell and returns one that knows when permits are used; null when it was retired before. */
+    @Nullable
+    Cell dated(long now) {
+        return null;
+    }
+
+    /** Whether this cell has the grants of the other one, because both continue the same cell. */
+    boolean hasOriginOf(Cell other) {
         return false;
     }
 
@@ -94,6 +105,12 @@ abstract class Cell {
     /** Retires this cell and returns its twin, which continues with its state. */
     abstract Cell retire();
 
+    /**
+     * Retires this cell in one step if it equals a fresh one. A call that comes first keeps it, so that what the call has
+     * taken can still be given back.
+     */
+    abstract boolean retireIfFresh(long now);
+
     /** The cell under the parameters that replaced those of this one; itself when nothing replaced them. */
     final Cell newest() {
         Cell newest = this;
@@ -112,6 +129,9 @@ abstract class Cell {
     /** A twin with the state of this cell. */
     abstract Cell copy();
 
-    /** Makes this cell at least as spent as the other one with the same parameters, for every later call. */
+    /** Whether this cell is at least as spent as the other one with the same parameters, for every later call. */
+    abstract boolean covers(Cell other);
+
+    /** Makes this cell {@link #covers cover} the other one, too. */
     abstract void absorb(Cell other);
 }

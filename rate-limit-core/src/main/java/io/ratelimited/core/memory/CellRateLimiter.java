@@ -94,6 +94,9 @@ public final class CellRateLimiter implements MemoryLimiter {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
                 reservation.decided(cell, outcome);
+                if (outcome == 0 && cell.needsDate(reservation)) {
+                    replace(key, cell, Cell::dated);
+                }
                 return reservation;
             }
         }
@@ -180,13 +183,12 @@ public final class CellRateLimiter implements MemoryLimiter {
                 && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
     }
 
-    /** Gives back permits of a reservation, in the successor of its cell when the cell itself cannot. */
+    /** Gives back permits of a reservation, in the cell that has followed its own where that was replaced. */
     void giveBack(@Nullable Object key, Cell cell, CellReservation reservation, long permits) {
-        if (!cell.giveBack(reservation, permits, now(cell.parameters()))) {
-            Cell successor = successor(key, cell);
-            if (successor != null) {
-                successor.giveBack(reservation, permits, now(successor.parameters()));
-            }
+        Cell last = cell;
+        while (last != null && !last.giveBack(reservation, permits, now(last.parameters()))) {
+            Cell next = replace(key, last, Cell::divide);
+            last = next != null && next != last && next.hasOriginOf(cell) ? next : null;
         }
     }
 
@@ -200,23 +202,20 @@ public final class CellRateLimiter implements MemoryLimiter {
                 return;
             }
             if (cell.parameters().change() == null) {
-                successor(key, cell);
+                replace(key, cell, Cell::divide);
             } else {
                 follow(key);
             }
         }
     }
 
-    private @Nullable Cell successor(@Nullable Object key, Cell cell) {
-        return key == null ? successor(cell) : cells().successor(key, cell);
+    private @Nullable Cell replace(@Nullable Object key, Cell cell, CachedCells.Successor successor) {
+        return key == null ? replace(cell, successor) : cells().replace(key, cell, successor);
     }
 
-    private synchronized @Nullable Cell successor(Cell cell) {
-        Cell next = single == cell ? cell.divide() : null;
-        if (next != null) {
-            single = next;
-        }
-        return single.succeeds(cell) ? single : null;
+    private synchronized Cell replace(Cell cell, CachedCells.Successor successor) {
+        single = successor.of(single, cell, now(single.parameters()));
+        return single;
     }
 
     /** The decision on a reservation, with the present budget of its key. */

@@ -27,8 +27,6 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     private @Nullable Cell cell;
     private volatile long outcome;
-    /** When the call may go: {@link Ticker#nanos}. While nothing is taken, what the clock of the cell showed. */
-    private long time;
     /** Whether {@link #cancel} or {@link #settle} has been called. */
     private volatile int ended;
 
@@ -41,7 +39,7 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
     /** A cell would grant the permits. Nothing is taken, so this is not yet the reservation's cell, which could take back. */
     void asked(Cell asked, long read) {
         mark(asked);
-        time = read;
+        time(read);
     }
 
     /** No cell would grant the permits. */
@@ -58,7 +56,7 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     /** What the clock of the cell that was asked showed. */
     long read() {
-        return time;
+        return time();
     }
 
     /** Whether {@link #read} is of a clock, so that it need not be read again at once. */
@@ -72,11 +70,21 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
         return key;
     }
 
-    /** Completes this reservation before its caller sees it, so that the outcome needs no barrier. */
+    @Override
+    long instant() {
+        return outcome == 0 ? time() : UNKNOWN;
+    }
+
+    /**
+     * Completes this reservation before its caller sees it, so that the outcome needs no barrier. The time is that of
+     * {@link Ticker#nanos} at which a waiting call may go.
+     */
     void decided(Cell decider, long result) {
         cell = decider;
         OUTCOME.lazySet(this, result);
-        time = result > 0 ? limiter.ticker().nanos() + result : 0;
+        if (result > 0) {
+            time(limiter.ticker().nanos() + result);
+        }
     }
 
     @Override
@@ -96,13 +104,13 @@ final class CellReservation extends Grant implements Reservation, WaitingRoom.Wa
 
     @Override
     public boolean await() throws InterruptedException {
-        return outcome > 0 ? limiter.waitingRoom().await(time, this) : outcome == 0;
+        return outcome > 0 ? limiter.waitingRoom().await(time(), this) : outcome == 0;
     }
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
         return outcome > 0
-                ? limiter.waitingRoom().awaitAsync(time, this)
+                ? limiter.waitingRoom().awaitAsync(time(), this)
                 : CompletableFuture.completedFuture(outcome == 0);
     }
 

@@ -79,8 +79,24 @@ final class Constant extends Cell {
     }
 
     @Override
+    boolean retireIfFresh(long now) {
+        if (nanosToFresh(now) > 0) {
+            return false;
+        }
+        retired = true;
+        return true;
+    }
+
+    @Override
     Cell copy() {
         return new Constant(parameters, kept);
+    }
+
+    @Override
+    boolean covers(Cell other) {
+        Cell that = ((Constant) other).kept;
+        Cell own = kept;
+        return that == null || (own != null && own.covers(that));
     }
 
     @Override

@@ -1,40 +1,38 @@
 package io.ratelimited.core.memory;
 
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A cell in which a grant was given back while later ones stayed, or in which a charge made debt. The later callers keep
- * their times, so V no longer shows how much was granted after a given grant. A second word does: W, the value that V
- * would have if nothing had been given back from the middle. Grants are marked by W, which only the cancellation of the
- * last grant lowers.
+ * A bucket in which a grant was given back while later ones stayed, or in which a charge made debt. The later
+ * callers keep their times, so V no longer shows how much was granted after a given grant. A second word does: W, the value
+ * that V would have if nothing had been given back from the middle. Grants are marked by W, which only the cancellation of
+ * the last grant lowers.
  *
  * <p>The monitor guards every change but {@link #retire}.
  */
-final class DividedTime extends VirtualTime {
+final class DividedTime extends DatedTime {
 
     /** What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more. */
-    private static final int MOST_MARKS = 32;
+    private static final int MOST_MARKS = 4096;
 
-    private final VirtualTime before;
+    private static final long[] NONE = {};
+
     /** W − V. */
     private long returned;
     /** No waiting caller goes later. A charge moves V, but nobody waits for it. */
     private long due;
-    /** The marks of grants that were given back from the middle, in order, and the units given back. */
-    private final long[] marks = new long[MOST_MARKS + 1];
+    /**
+     * The marks of grants that were given back from the middle, in order, each before the units given back. They are needed
+     * until the bucket is full again.
+     */
+    private long[] backs = NONE;
 
-    private final long[] units = new long[MOST_MARKS + 1];
     private int count;
 
-    DividedTime(VirtualTime before, long zeroAt) {
-        super(before.parameters(), zeroAt);
-        this.before = before;
+    DividedTime(VirtualTime before, long zeroAt, long latest) {
+        super(before, zeroAt, latest);
         this.due = zeroAt;
-    }
-
-    @Override
-    boolean succeeds(Cell other) {
-        return other == before;
     }
 
     @Override
@@ -48,12 +46,6 @@ final class DividedTime extends VirtualTime {
             into.mark(into.mark() + returned);
         }
         return outcome;
-    }
-
-    @Override
-    synchronized long take(long permits, long now) {
-        refillIfAdmitted(permits, now, 0);
-        return super.take(permits, now);
     }
 
     /** A refusal changes no state (I1), because the next call may have an earlier time. */
@@ -70,6 +62,7 @@ final class DividedTime extends VirtualTime {
         if (returned > 0 && v < full && v != RETIRED && ZERO_AT.compareAndSet(this, v, full)) {
             returned = Math.max(0, v + returned - full);
             count = 0;
+            backs = NONE;
         }
     }
 
@@ -83,14 +76,15 @@ final class DividedTime extends VirtualTime {
             if (v == RETIRED) {
                 return false;
             }
-            long w = v + returned;
-            long behind = w - grant.mark();
-            long back = p.back(cost, behind, returnedAfter(grant.mark()), v, Math.min(due, w), p.time.at(now));
+            long behind = v + returned - grant.mark();
+            long last = Math.min(due, v + returned);
+            long units = p.time.at(now);
+            long back = p.back(grant, cost, v, behind, returnedAfter(grant.mark()), last, latest(units), units);
             if (back <= 0) {
                 return true;
             }
             if (ZERO_AT.compareAndSet(this, v, v - back)) {
-                if (behind != 0) {
+                if (behind != 0 || p.staysAhead(grant, permits, v, units)) {
                     returned += back;
                     remember(grant.mark(), back);
                 }
@@ -102,26 +96,28 @@ final class DividedTime extends VirtualTime {
     /** Units that were given back of grants later than the one with a mark. */
     private long returnedAfter(long mark) {
         long sum = 0;
-        for (int i = count - 1; i >= 0 && marks[i] > mark; i--) {
-            sum += units[i];
+        for (int i = count - 2; i >= 0 && backs[i] > mark; i -= 2) {
+            sum += backs[i + 1];
         }
         return sum;
     }
 
     private void remember(long mark, long back) {
-        int at = count;
-        while (at > 0 && marks[at - 1] > mark) {
-            marks[at] = marks[at - 1];
-            units[at] = units[at - 1];
-            at--;
+        if (count == backs.length) {
+            backs = Arrays.copyOf(backs, Math.max(2, 2 * count));
         }
-        marks[at] = mark;
-        units[at] = back;
-        if (++count > MOST_MARKS) {
-            units[0] += units[1];
-            count--;
-            System.arraycopy(marks, 2, marks, 1, count - 1);
-            System.arraycopy(units, 2, units, 1, count - 1);
+        int at = count;
+        while (at > 0 && backs[at - 2] > mark) {
+            at -= 2;
+        }
+        System.arraycopy(backs, at, backs, at + 2, count - at);
+        backs[at] = mark;
+        backs[at + 1] = back;
+        count += 2;
+        if (count > 2 * MOST_MARKS) {
+            backs[1] += backs[3];
+            count -= 2;
+            System.arraycopy(backs, 4, backs, 2, count - 2);
         }
     }
 
@@ -129,12 +125,14 @@ final class DividedTime extends VirtualTime {
     synchronized boolean charge(long permits, long now) {
         refill(now);
         Parameters p = parameters();
+        long units = p.time.at(now);
         while (true) {
             long v = zeroAt;
             if (v == RETIRED || p.change() != null) {
                 return false;
             }
-            if (ZERO_AT.compareAndSet(this, v, p.charged(v, permits, p.time.at(now)))) {
+            use(units);
+            if (ZERO_AT.compareAndSet(this, v, p.charged(v, permits, units))) {
                 return true;
             }
         }

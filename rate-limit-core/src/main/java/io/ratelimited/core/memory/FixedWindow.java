@@ -135,10 +135,14 @@ final class FixedWindow extends Cell {
                 : 0;
     }
 
-    /** A later window that was given back whole still closes those before it. */
     @Override
     long nanosToFresh(long now) {
-        long current = parameters.advance(word, now);
+        return nanosToFresh(word, now);
+    }
+
+    /** A later window that was given back whole still closes those before it. */
+    private long nanosToFresh(long before, long now) {
+        long current = parameters.advance(before, now);
         return parameters.nanosTo((current >> parameters.bits) + (parameters.taken(current) == 0 ? 0 : 1), now);
     }
 
@@ -148,8 +152,23 @@ final class FixedWindow extends Cell {
     }
 
     @Override
+    boolean retireIfFresh(long now) {
+        for (long before = word; before != RETIRED && nanosToFresh(before, now) == 0; before = word) {
+            if (WORD.compareAndSet(this, before, RETIRED)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
     Cell copy() {
         return new FixedWindow(parameters, word);
+    }
+
+    @Override
+    boolean covers(Cell other) {
+        return word >= ((FixedWindow) other).word;
     }
 
     @Override

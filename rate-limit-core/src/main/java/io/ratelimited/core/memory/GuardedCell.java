@@ -105,6 +105,16 @@ abstract class GuardedCell extends Cell {
     }
 
     @Override
+    final synchronized boolean retireIfFresh(long now) {
+        if (retired || nanosToFresh(now) > 0) {
+            return false;
+        }
+        retired = true;
+        changed();
+        return true;
+    }
+
+    @Override
     final synchronized Cell copy() {
         return twin();
     }
@@ -112,10 +122,25 @@ abstract class GuardedCell extends Cell {
     /** A cell with the state of this one, read under the monitor. */
     abstract Cell twin();
 
+    /** The other cell is copied first: no thread holds the monitors of two cells. */
     @Override
-    final synchronized void absorb(Cell other) {
-        merge(other.copy());
-        changed();
+    final boolean covers(Cell other) {
+        Cell copy = other.copy();
+        synchronized (this) {
+            return isAtLeast(copy);
+        }
+    }
+
+    /** {@link Cell#covers} under the monitor, of a cell that no other thread has. */
+    abstract boolean isAtLeast(Cell other);
+
+    @Override
+    final void absorb(Cell other) {
+        Cell copy = other.copy();
+        synchronized (this) {
+            merge(copy);
+            changed();
+        }
     }
 
     /** {@link Cell#absorb} under the monitor, of a cell that no other thread has. */

@@ -167,6 +167,17 @@ final class SlidingLog extends GuardedCell {
         return new SlidingLog(parameters, toArray(size), largest);
     }
 
+    @Override
+    boolean isAtLeast(Cell other) {
+        SlidingLog that = (SlidingLog) other;
+        for (int i = 1; i <= that.size; i++) {
+            if (i > size || instant(size - i) - that.instant(that.size - i) < 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+
     /** Permit by permit from the newest, the later instant of the two. */
     @Override
     void merge(Cell other) {

@@ -160,16 +160,40 @@ final class SlidingWindow extends GuardedCell {
         return twin;
     }
 
-    /** Slot by slot, the larger count of the two. */
+    /** A call sees a slot and all later ones, so their sums are what compares. */
+    @Override
+    boolean isAtLeast(Cell other) {
+        SlidingWindow that = (SlidingWindow) other;
+        if (head < that.head) {
+            return false;
+        }
+        that.advance(head);
+        long sum = 0;
+        long others = 0;
+        for (long slot = head; slot > head - taken.length; slot--) {
+            sum += taken[index(slot)];
+            others += that.taken[index(slot)];
+            if (sum < others) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** From each slot on, the larger sum of the two: what two cells hold in different slots is not added. */
     @Override
     void merge(Cell other) {
         SlidingWindow that = (SlidingWindow) other;
         advance(that.head);
         that.advance(head);
+        long sum = 0;
+        long others = 0;
         total = 0;
-        for (int i = 0; i < taken.length; i++) {
-            taken[i] = Math.max(taken[i], that.taken[i]);
-            total += taken[i];
+        for (long slot = head; slot > head - taken.length; slot--) {
+            sum += taken[index(slot)];
+            others += that.taken[index(slot)];
+            taken[index(slot)] = Math.max(sum, others) - total;
+            total += taken[index(slot)];
         }
     }
 

@@ -68,9 +68,15 @@ class VirtualTime extends Cell {
             }
             long end = Math.max(v, units - p.most) + cost;
             long wait = p.wait(end, cost, units, now, maxWait);
-            if (wait < 0 || ZERO_AT.compareAndSet(this, v, end)) {
+            if (wait < 0) {
+                return wait;
+            }
+            long instant = wait == 0 ? units : end;
+            use(instant);
+            if (ZERO_AT.compareAndSet(this, v, end)) {
                 if (into != null) {
                     into.mark(end);
+                    into.time(wait == 0 ? units : Grant.UNKNOWN);
                 }
                 return wait;
             }
@@ -139,8 +145,9 @@ class VirtualTime extends Cell {
                 return false;
             }
             long behind = v - grant.mark();
-            if (behind != 0) {
-                return parameters.back(cost, behind, 0, v, v, parameters.time.at(now)) <= 0;
+            long units = parameters.time.at(now);
+            if (behind != 0 || parameters.staysAhead(grant, permits, v, units)) {
+                return parameters.back(grant, cost, v, behind, 0, v, latest(units), units) <= 0;
             }
             if (ZERO_AT.compareAndSet(this, v, v - cost)) {
                 return true;
@@ -158,17 +165,50 @@ class VirtualTime extends Cell {
             if (v == RETIRED || parameters.change() != null || (parameters.paysFirst && end > units)) {
                 return false;
             }
+            use(units);
             if (ZERO_AT.compareAndSet(this, v, end)) {
                 return true;
             }
         }
     }
 
+    /** The cell of one word that this one has followed, or itself. */
+    VirtualTime origin() {
+        return this;
+    }
+
+    /** No permits were used later than at this time, as far as it is known; at most the present time. */
+    long latest(long units) {
+        return units;
+    }
+
+    /** Permits are about to be used at a time. */
+    void use(long instant) {}
+
+    @Override
+    final boolean hasOriginOf(Cell other) {
+        return other instanceof VirtualTime that && origin() == that.origin();
+    }
+
+    /** A grant to a bucket that was not full may overlap with one before it. */
+    @Override
+    boolean needsDate(Grant grant) {
+        long begin = grant.mark() - parameters.time.cost(grant.permits());
+        return parameters.paysFirst && begin > grant.instant() - parameters.most;
+    }
+
     @Override
     @Nullable
-    Cell divide() {
+    Cell dated(long now) {
         long v = (long) ZERO_AT.getAndSet(this, RETIRED);
-        return v == RETIRED ? null : new DividedTime(this, v);
+        return v == RETIRED ? null : new DatedTime(this, v, Math.max(v, parameters.time.at(now)));
+    }
+
+    @Override
+    @Nullable
+    Cell divide(long now) {
+        long v = (long) ZERO_AT.getAndSet(this, RETIRED);
+        return v == RETIRED ? null : new DividedTime(this, v, latest(Math.max(v, parameters.time.at(now))));
     }
 
     @Override
@@ -205,8 +245,24 @@ class VirtualTime extends Cell {
     }
 
     @Override
+    boolean retireIfFresh(long now) {
+        long fresh = parameters.time.at(now) - parameters.depth;
+        for (long v = zeroAt; v <= fresh && v != RETIRED; v = zeroAt) {
+            if (ZERO_AT.compareAndSet(this, v, RETIRED)) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    @Override
     Cell copy() {
         return new VirtualTime(parameters, zeroAt);
+    }
+
+    @Override
+    boolean covers(Cell other) {
+        return zeroAt >= ((VirtualTime) other).zeroAt;
     }
 
     @Override
@@ -262,24 +318,41 @@ class VirtualTime extends Cell {
         }
 
         /**
-         * Units that a cancelled grant gives back. The last grant gives back its whole cost. Where the next caller pays,
-         * the times of later grants stand, and an earlier one gives back nothing. In a bucket it depends on the later
-         * callers: if all of them have gone, the grant gives back as much as the bucket could still hold had the call never
-         * been made; if some still wait, their times stand, and it gives back its cost less theirs.
+         * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
+         * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
+         * stand, and the grant gives back its cost less theirs.
          *
+         * <p>When all of them have gone, the grant gives back what the bucket would hold in addition had the call never been
+         * made: at most the least room that the bucket has had since. It is least now or just before a later call. For the
+         * latter two bounds hold, so the larger does: the room at the latest call, had all that stands behind the grant come
+         * in that instant; and the room that the grant itself made, less what has been refilled until the latest call.
+         *
+         * @param cost of the permits to give back
          * @param behind units granted after it
          * @param returned units that were given back of these
-         * @param due no earlier than any caller's time
+         * @param due no earlier than any waiting caller's time
+         * @param latest no earlier than any time at which permits were used
          */
-        long back(long cost, long behind, long returned, long v, long due, long units) {
+        long back(Grant grant, long cost, long v, long behind, long returned, long due, long latest, long units) {
             if (behind == 0) {
                 return cost;
             }
             if (!paysFirst) {
                 return 0;
             }
-            boolean gone = due <= units;
-            return Math.min(gone ? cost : cost - behind, v - (units - most) - (gone ? behind - returned : behind));
+            long room = v - (units - most);
+            if (due > units) {
+                return Math.min(cost, room) - behind;
+            }
+            long late = Math.min(latest, units);
+            long afterAll = v - (late - most) - (behind - returned);
+            long own = time.cost(grant.permits()) - (late - grant.instant());
+            return Math.min(Math.min(cost, room), Math.max(afterAll, own));
+        }
+
+        /** Whether a part of the last grant stays at a time to come, so that earlier grants see all of it behind them. */
+        boolean staysAhead(Grant grant, long permits, long v, long units) {
+            return paysFirst && v > units && permits < grant.permits();
         }
 
         /** V after a charge. */

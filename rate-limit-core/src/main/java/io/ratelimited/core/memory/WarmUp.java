@@ -167,11 +167,21 @@ final class WarmUp extends GuardedCell {
         return new WarmUp(parameters, stored, next, fraction);
     }
 
+    @Override
+    boolean isAtLeast(Cell other) {
+        WarmUp that = (WarmUp) other;
+        return isNoEarlierThan(that) && stored >= that.storedAt(next);
+    }
+
+    private boolean isNoEarlierThan(WarmUp that) {
+        return next == that.next ? fraction >= that.fraction : next - that.next > 0;
+    }
+
     /** A later N and more stored permits (a colder, slower state) are both at least as spent. */
     @Override
     void merge(Cell other) {
         WarmUp that = (WarmUp) other;
-        if (due() - that.due() >= 0) {
+        if (isNoEarlierThan(that)) {
             stored = Math.max(stored, that.storedAt(next));
         } else {
             stored = Math.max(storedAt(that.next), that.stored);

@@ -12,7 +12,7 @@ import java.util.List;
  */
 final class BucketTwin implements Twin {
 
-    private record Grant(BigInteger mark) {}
+    private record Grant(BigInteger mark, BigInteger cost, BigInteger instant, boolean waited) {}
 
     private record Returned(BigInteger mark, BigInteger amount) {}
 
@@ -31,6 +31,8 @@ final class BucketTwin implements Twin {
     private BigInteger due;
 
     private boolean divided;
+    /** When permits were or will be used last; known once {@link #divided}. */
+    private BigInteger lastUse;
     /** What was given back from the middle. */
     private final List<Returned> returned = new ArrayList<>();
 
@@ -48,6 +50,7 @@ final class BucketTwin implements Twin {
         this.emptyAt = paysFirst ? at(now).subtract(depth) : at(now);
         this.latest = emptyAt;
         this.due = emptyAt;
+        this.lastUse = emptyAt;
     }
 
     private BigInteger at(long now) {
@@ -88,7 +91,9 @@ final class BucketTwin implements Twin {
     public void grant(long permits, long now) {
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
-        grants.add(new Grant(latest));
+        BigInteger instant = emptyAt.compareTo(at(now)) > 0 && paysFirst ? emptyAt : at(now);
+        lastUse = lastUse.max(instant);
+        grants.add(new Grant(latest, cost(permits), instant, instant.compareTo(at(now)) > 0));
         if (emptyAt.compareTo(at(now)) > 0) {
             due = due.max(emptyAt);
         }
@@ -98,11 +103,12 @@ final class BucketTwin implements Twin {
     public void charge(long permits, long now) {
         boolean intoDebt = begin(now).add(cost(permits)).compareTo(at(now)) > 0;
         if (paysFirst && intoDebt) {
-            divide();
+            divide(now);
         }
         latest = latest.max(begin(now)).add(cost(permits));
         emptyAt = begin(now).add(cost(permits));
-        grants.add(new Grant(latest));
+        lastUse = lastUse.max(at(now));
+        grants.add(new Grant(latest, cost(permits), at(now), false));
     }
 
     @Override
@@ -117,20 +123,36 @@ final class BucketTwin implements Twin {
         BigInteger cost = cost(permits);
         BigInteger mark = grants.get(grant).mark();
         BigInteger behind = latest.subtract(mark);
-        if (behind.signum() == 0) {
+        if (behind.signum() == 0
+                && paysFirst
+                && emptyAt.compareTo(at(now)) > 0
+                && cost.compareTo(grants.get(grant).cost) < 0) {
+            divide(now);
+            emptyAt = emptyAt.subtract(cost);
+            returned.add(new Returned(mark, cost));
+        } else if (behind.signum() == 0) {
             emptyAt = emptyAt.subtract(cost);
             latest = latest.subtract(cost);
         } else if (paysFirst) {
             boolean allGone = (divided ? due.min(latest) : emptyAt).compareTo(at(now)) <= 0;
-            BigInteger after = allGone ? behind.subtract(returnedAfter(mark)) : behind;
-            BigInteger room = emptyAt.subtract(at(now).subtract(depth)).subtract(after);
-            BigInteger free = room.min(allGone ? cost : cost.subtract(behind));
+            BigInteger room = emptyAt.subtract(at(now).subtract(depth));
+            BigInteger free = allGone
+                    ? room.min(roomAtLastUse(grants.get(grant), behind, now)).min(cost)
+                    : room.min(cost).subtract(behind);
             if (free.signum() > 0) {
-                divide();
+                divide(now);
                 emptyAt = emptyAt.subtract(free);
                 returned.add(new Returned(mark, free));
             }
         }
+    }
+
+    /** The room just before the last use, of which two bounds are known. */
+    private BigInteger roomAtLastUse(Grant grant, BigInteger behind, long now) {
+        BigInteger last = divided ? lastUse.min(at(now)) : at(now);
+        BigInteger after = behind.subtract(returnedAfter(grant.mark));
+        BigInteger afterAll = emptyAt.subtract(last.subtract(depth)).subtract(after);
+        return grant.waited ? afterAll : afterAll.max(grant.cost.subtract(last.subtract(grant.instant)));
     }
 
     private BigInteger returnedAfter(BigInteger mark) {
@@ -140,10 +162,11 @@ final class BucketTwin implements Twin {
                 .reduce(BigInteger.ZERO, BigInteger::add);
     }
 
-    private void divide() {
+    private void divide(long now) {
         if (!divided) {
             divided = true;
             due = emptyAt;
+            lastUse = emptyAt.max(at(now));
         }
     }
 

@@ -32,7 +32,7 @@ final class RandomCalls {
         if (cell.giveBack(reservation, permits, now)) {
             return cell;
         }
-        Cell next = cell.divide();
+        Cell next = cell.divide(now);
         next.giveBack(reservation, permits, now);
         return next;
     }
@@ -42,7 +42,7 @@ final class RandomCalls {
         if (cell.charge(permits, now)) {
             return cell;
         }
-        Cell next = cell.divide();
+        Cell next = cell.divide(now);
         next.charge(permits, now);
         return next;
     }
