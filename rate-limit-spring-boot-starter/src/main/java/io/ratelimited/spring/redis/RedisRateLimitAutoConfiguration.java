@@ -17,7 +17,6 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Set;
-import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -66,7 +65,7 @@ public final class RedisRateLimitAutoConfiguration {
                 redis.expectedNodes() == null ? 0 : redis.expectedNodes(),
                 RedisBackendOptions.TimeSource.valueOf(redis.timeSource().name()),
                 ticker,
-                ForkJoinPool.commonPool());
+                RedisBackendOptions.DEFAULTS.executor());
         return client.lettuce() instanceof RedisClusterClient cluster
                 ? RedisBackend.of(cluster, options)
                 : RedisBackend.of((RedisClient) client.lettuce(), options);
