@@ -2,8 +2,9 @@ package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.RedisClient;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.resource.ClientResources;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
@@ -12,6 +13,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisClientSettings;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.Fork;
@@ -59,7 +61,10 @@ public final class BlockedCommonPoolTest {
         for (int i = 0; i < pool.getParallelism() + 4; i++) {
             pool.execute(() -> await(never));
         }
-        RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", Integer.getInteger("port")));
+        RedisClientSettings client = new RedisClientSettings(
+                ClientResources.create(),
+                ClientOptions.create(),
+                List.of(RedisURI.create("127.0.0.1", Integer.getInteger("port"))));
         RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
         System.out.println("redis " + answered(onRedis(backend, never)));
         System.out.println("queued " + answered(List.of(behindAnother(backend))));
