@@ -104,7 +104,7 @@ final class Leases {
             hot.left = 0;
             // What comes back from now on is of a lease that has ended.
             hot.lease = new Lease();
-            if (refund == null && hot.calls < HOT) {
+            if (refund == null && hot.callRate < HOT) {
                 return null;
             }
             return new Request(hot, parameters, refund, size(hot, parameters.limit(), length, now), now, length);
@@ -116,7 +116,7 @@ final class Leases {
      * if that is not enough for a call of the usual size.
      */
     private long size(Hot hot, Limit limit, long length, long now) {
-        if (hot.calls < HOT) {
+        if (hot.callRate < HOT) {
             return 0;
         }
         int sharers = nodes.getAsInt();
@@ -124,9 +124,9 @@ final class Leases {
         double refilled = limit.algorithm().followsCalendar() ? 0 : (now - hot.answeredAt) * perNano;
         double capacity = (double) limit.capacity();
         double left = hot.parameters == null ? capacity : Math.min(capacity, hot.remaining + refilled);
-        double used = hot.permits * length / TimeUnit.SECONDS.toNanos(1);
+        double used = hot.permitRate * length / TimeUnit.SECONDS.toNanos(1);
         double size = Math.min(Math.min(used, perNano * length / sharers), left / sharers);
-        boolean servesACall = size * hot.calls >= hot.permits;
+        boolean servesACall = size * hot.callRate >= hot.permitRate;
         return servesACall ? (long) size : 0;
     }
 
@@ -145,9 +145,9 @@ final class Leases {
         private long countedCalls;
         private long countedPermits;
         /** Calls a second here. */
-        private double calls;
+        private double callRate;
         /** Permits a second that they ask for. */
-        private double permits;
+        private double permitRate;
 
         private @Nullable ScriptParameters parameters;
         private long left;
@@ -168,22 +168,22 @@ final class Leases {
             this.answeredAt = now;
         }
 
-        private @Nullable ScriptReply handOut(ScriptParameters current, long asked, long now) {
-            if (parameters != current || left < asked || now - until >= 0) {
+        private @Nullable ScriptReply handOut(ScriptParameters current, long permits, long now) {
+            if (parameters != current || left < permits || now - until >= 0) {
                 return null;
             }
-            left -= asked;
+            left -= permits;
             return new ScriptReply(0, remaining + left, Math.max(0, wholeAt - now), lease, current, Source.LEASE);
         }
 
-        private void count(long asked, long now) {
+        private void count(long permits, long now) {
             countedCalls++;
-            countedPermits += asked;
+            countedPermits += permits;
             long elapsed = now - countedSince;
             if (elapsed >= SPAN) {
                 double spansASecond = (double) TimeUnit.SECONDS.toNanos(1) / elapsed;
-                calls = countedCalls * spansASecond;
-                permits = countedPermits * spansASecond;
+                callRate = countedCalls * spansASecond;
+                permitRate = countedPermits * spansASecond;
                 countedCalls = 0;
                 countedPermits = 0;
                 countedSince = now;
