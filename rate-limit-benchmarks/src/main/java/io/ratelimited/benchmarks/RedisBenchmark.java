@@ -20,6 +20,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisClientSettings;
 import io.ratelimited.redis.RedisLimitOptions;
 import java.io.IOException;
 import java.io.InputStream;
@@ -112,7 +113,9 @@ public class RedisBenchmark {
         digest = connection.sync().scriptLoad("return 1");
         gateway = connection.sync().scriptLoad(gatewayScript());
         backend = RedisBackend.of(
-                client, RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(PATIENCE));
+                new RedisClientSettings(
+                        client.getResources(), client.getOptions(), List.of(RedisURI.create("127.0.0.1", port))),
+                RedisBackendOptions.DEFAULTS.expectedNodes(1).timeout(PATIENCE));
         Limit limit = Peers.limit(Algorithm.TOKEN_BUCKET, exhausted ? "1/d" : "1000000000/s");
         ours = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
         other = backend.limiter(

@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
+import io.ratelimited.core.threads.Alarms;
 import java.util.concurrent.locks.LockSupport;
 
 /** The one class that reads the system's clocks. */
@@ -33,11 +32,6 @@ enum SystemTicker implements Ticker {
 
     @Override
     public Runnable schedule(long deadline, Runnable task) {
-        long delay = Math.max(0, deadline - System.nanoTime());
-        CompletableFuture<Void> done = new CompletableFuture<>();
-        // In another thread than that of the timer, which the whole JVM shares, because callbacks of the caller may
-        // follow.
-        done.completeOnTimeout(null, delay, TimeUnit.NANOSECONDS).thenRunAsync(task);
-        return () -> done.cancel(false);
+        return Alarms.after(deadline - System.nanoTime(), task);
     }
 }

@@ -32,7 +32,8 @@ class ArchitectureTest {
                     "io.ratelimited.core.testing",
                     "io.ratelimited.core.memory.concurrency",
                     "io.ratelimited.core.memory",
-                    "io.ratelimited.core")
+                    "io.ratelimited.core",
+                    "io.ratelimited.core.threads")
             .except(
                     "io.ratelimited.core.InMemoryRateLimiter",
                     "io.ratelimited.core.memory.CellRateLimiter",

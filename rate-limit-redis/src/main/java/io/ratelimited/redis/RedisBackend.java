@@ -1,7 +1,5 @@
 package io.ratelimited.redis;
 
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
@@ -114,20 +112,12 @@ public final class RedisBackend implements AutoCloseable {
         return this;
     }
 
-    /**
-     * A backend on a standalone server or behind Sentinel. Connects with a client of its own that is set up as this one is;
-     * the resources stay the caller's, to be shut down after this.
-     */
-    public static RedisBackend of(RedisClient client, RedisBackendOptions options) {
-        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
-    }
-
-    /**
-     * A backend on Redis Cluster. Connects with clients of its own that are set up as this one is; the resources stay the
-     * caller's, to be shut down after this.
-     */
-    public static RedisBackend of(RedisClusterClient client, RedisBackendOptions options) {
-        return of(LettuceConnector.like(client), options, UnaryOperator.identity());
+    /** A backend on a server, behind Sentinel or on a cluster. Waits for at most two seconds until it is connected. */
+    public static RedisBackend of(RedisClientSettings client, RedisBackendOptions options) {
+        return of(
+                LettuceConnector.of(client.resources(), client.options(), client.uris()),
+                options,
+                UnaryOperator.identity());
     }
 
     /** @param testTime replaces the time argument of scripts; see {@code time.lua} */

@@ -1,9 +1,9 @@
 package io.ratelimited.redis;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ForkJoinPool;
 
 /**
  * How an application uses Redis for its limits. Immutable.
@@ -14,7 +14,7 @@ import java.util.concurrent.ForkJoinPool;
  * @param ticker time, and waiting for it
  * @param timeSource where scripts get their time from
  * @param executor runs what callers have attached to asynchronous decisions, so that it does not run on Lettuce's
- *     threads
+ *     threads; an executor of the application answers as late as it runs a task
  */
 public record RedisBackendOptions(
         String keyPrefix,
@@ -32,9 +32,10 @@ public record RedisBackendOptions(
         NODE
     }
 
-    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the time of Redis, the system's clock, the common pool. */
+    /** Prefix {@code rl}, 50 milliseconds, nodes counted, the time of Redis, the system's clock, threads of
+     * the limits' own. */
     public static final RedisBackendOptions DEFAULTS = new RedisBackendOptions(
-            "rl", Duration.ofMillis(50), 0, TimeSource.AUTO, Ticker.system(), ForkJoinPool.commonPool());
+            "rl", Duration.ofMillis(50), 0, TimeSource.AUTO, Ticker.system(), CallbackThreads.SHARED);
 
     /** @throws IllegalArgumentException when a value is out of range; the message names it */
     public RedisBackendOptions {

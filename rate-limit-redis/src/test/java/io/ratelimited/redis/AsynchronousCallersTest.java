@@ -13,7 +13,6 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.ForkJoinWorkerThread;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -30,9 +29,8 @@ class AsynchronousCallersTest {
         return REDIS.backend(options.timeout(PATIENCE)).limiter(limit, RedisLimitOptions.DEFAULTS);
     }
 
-    /** JDK 17 would start a thread for each on a machine of one or two processors. */
     @Test
-    void areToldInTheCommonPool() {
+    void areToldInThreadsOfTheLimits() {
         RateLimiter limiter = limiter(RedisBackendOptions.DEFAULTS);
         Thread teller;
         do {
@@ -43,7 +41,7 @@ class AsynchronousCallersTest {
             teller = told.join();
             // It is this thread if the decision was there before anything was attached: then once more.
         } while (teller == Thread.currentThread());
-        assertThat(teller).isInstanceOf(ForkJoinWorkerThread.class);
+        assertThat(teller.getName()).isEqualTo("rate-limit-callbacks");
     }
 
     /** One is never done with what it does, and one fails; each caller has a task of its own. */

@@ -67,7 +67,8 @@ class DeafServerTest {
     void anApplicationThatMeetsADeafServerFirstFindsItWhenItAnswers() {
         Proxy network = REDIS.closeLater(new Proxy(REDIS.server().port()));
         network.deafen(true);
-        RedisBackend backend = REDIS.closeLater(RedisBackend.of(REDIS.client(network.port()), FarNode.PATIENT));
+        RedisBackend backend =
+                REDIS.closeLater(RedisBackend.of(RedisServers.settings(network.port()), FarNode.PATIENT));
         RateLimiter limiter = backend.limiter(
                 Limit.of("deaf", Algorithm.TOKEN_BUCKET).rate("1000/s").build(), RedisLimitOptions.DEFAULTS);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);

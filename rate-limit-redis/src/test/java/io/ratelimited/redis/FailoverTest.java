@@ -3,10 +3,9 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.RedisClient;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -101,9 +100,8 @@ class FailoverTest {
                     .withSentinelMasterId("primary")
                     .withSentinel("127.0.0.1", sentinel.port())
                     .build();
-            RedisClient client = RedisClient.create(RedisProcess.RESOURCES, uri);
-            opened.add(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-            RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(1));
+            RedisBackend backend = RedisBackend.of(
+                    RedisServers.settings(ClientOptions.create(), uri), RedisBackendOptions.DEFAULTS.expectedNodes(1));
             opened.add(backend);
             survives(
                     "sentinel",
@@ -121,11 +119,9 @@ class FailoverTest {
     @Test
     void theClusterPromotesAReplica() {
         try (RedisCluster cluster = RedisCluster.start(Duration.ofSeconds(2))) {
-            RedisClusterClient client = cluster.client();
-            try (RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(1))) {
+            try (RedisBackend backend =
+                    RedisBackend.of(cluster.settings(), RedisBackendOptions.DEFAULTS.expectedNodes(1))) {
                 survives("cluster", backend, cluster.primary(0), cluster.replicaOf(0), FailoverTest::isPrimary);
-            } finally {
-                client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
             }
         }
     }

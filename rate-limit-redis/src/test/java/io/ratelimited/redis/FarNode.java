@@ -37,7 +37,8 @@ final class FarNode {
 
     static FarNode of(RedisServers servers, RedisBackendOptions options) {
         Proxy network = servers.closeLater(new Proxy(servers.server().port()));
-        return new FarNode(network, servers.closeLater(RedisBackend.of(servers.client(network.port()), options)));
+        return new FarNode(
+                network, servers.closeLater(RedisBackend.of(RedisServers.settings(network.port()), options)));
     }
 
     Proxy network() {

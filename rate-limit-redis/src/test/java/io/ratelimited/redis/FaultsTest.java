@@ -112,7 +112,7 @@ class FaultsTest {
     @Test
     void anApplicationStartsWithoutRedis() {
         int port = RedisProcess.freePort();
-        RedisBackend backend = REDIS.closeLater(RedisBackend.of(REDIS.client(port), PATIENT));
+        RedisBackend backend = REDIS.closeLater(RedisBackend.of(RedisServers.settings(port), PATIENT));
         RateLimiter limiter = backend.limiter(limit("late"), RedisLimitOptions.DEFAULTS);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
@@ -180,7 +180,7 @@ class FaultsTest {
     void aBadNetworkOfOneNodeHarmsThatNodeOnly() throws Exception {
         Proxy proxy = REDIS.closeLater(new Proxy(REDIS.server().port()));
         RedisBackend far = REDIS.closeLater(
-                RedisBackend.of(REDIS.client(proxy.port()), RedisBackendOptions.DEFAULTS.expectedNodes(2)));
+                RedisBackend.of(RedisServers.settings(proxy.port()), RedisBackendOptions.DEFAULTS.expectedNodes(2)));
         RedisBackend near = REDIS.backend(PATIENT.timeout(Duration.ofSeconds(20)));
         RateLimiter farLimiter = far.limiter(limit("network"), RedisLimitOptions.DEFAULTS);
         RateLimiter nearLimiter = near.limiter(limit("network"), RedisLimitOptions.DEFAULTS);

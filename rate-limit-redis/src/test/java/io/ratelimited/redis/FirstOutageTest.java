@@ -3,8 +3,6 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.RedisURI;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -35,7 +33,7 @@ class FirstOutageTest {
         private Node() {}
 
         public static void main(String[] args) throws Exception {
-            RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", Integer.parseInt(args[0])));
+            RedisClientSettings client = RedisServers.settings(Integer.parseInt(args[0]));
             try (RedisBackend backend = RedisBackend.of(client, RedisBackendOptions.DEFAULTS.expectedNodes(1))) {
                 RateLimiter limiter = backend.limiter(
                         Limit.of("first", Algorithm.TOKEN_BUCKET).rate("1000/s").build(), RedisLimitOptions.DEFAULTS);
@@ -48,8 +46,6 @@ class FirstOutageTest {
                     System.out.println(longestOfTwenty(limiter) / 1_000_000);
                     System.in.read();
                 }
-            } finally {
-                client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
             }
         }
 

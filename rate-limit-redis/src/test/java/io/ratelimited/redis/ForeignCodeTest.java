@@ -135,7 +135,7 @@ class ForeignCodeTest {
     void anAbsentServerIsFoundWhateverTheLogHandlerDoes(boolean returns) {
         whenLogged(returns ? () -> failWith(RuntimeException.class) : this::never);
         int port = RedisProcess.freePort();
-        RedisBackend backend = REDIS.closeLater(RedisBackend.of(REDIS.client(port), FarNode.PATIENT));
+        RedisBackend backend = REDIS.closeLater(RedisBackend.of(RedisServers.settings(port), FarNode.PATIENT));
         RateLimiter limiter = backend.limiter(LIMIT, RedisLimitOptions.DEFAULTS);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.FALLBACK);
         REDIS.closeLater(RedisProcess.start(RedisProcess.binary(), port));

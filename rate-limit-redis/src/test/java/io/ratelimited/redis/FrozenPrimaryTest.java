@@ -3,9 +3,8 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.RedisClient;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -54,20 +53,17 @@ class FrozenPrimaryTest {
     }
 
     private RedisBackend behindSentinel(RedisProcess sentinel) {
-        RedisClient client = RedisClient.create(
-                RedisProcess.RESOURCES,
+        RedisClientSettings client = RedisServers.settings(
+                ClientOptions.create(),
                 RedisURI.builder()
                         .withSentinelMasterId("primary")
                         .withSentinel("127.0.0.1", sentinel.port())
                         .build());
-        closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
         return closeLater(RedisBackend.of(client, FarNode.PATIENT));
     }
 
     private RedisBackend behindCluster(RedisCluster cluster) {
-        RedisClusterClient client = cluster.client();
-        closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-        return closeLater(RedisBackend.of(client, FarNode.PATIENT));
+        return closeLater(RedisBackend.of(cluster.settings(), FarNode.PATIENT));
     }
 
     private static RateLimiter limiter(RedisBackend backend) {

@@ -4,8 +4,6 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.RedisURI;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -121,7 +119,7 @@ class NodesTest {
         private Node() {}
 
         public static void main(String[] args) throws Exception {
-            RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", Integer.parseInt(args[0])));
+            RedisClientSettings client = RedisServers.settings(Integer.parseInt(args[0]));
             try (RedisBackend backend = RedisBackend.of(client, options(PROCESSES, Integer.parseInt(args[1])))) {
                 RateLimiter limiter = backend.limiter(limit("1000/s", 100), RedisLimitOptions.DEFAULTS);
                 until(() -> backend.health().state() == RedisHealth.State.UP, "connected", Duration.ofSeconds(60));
@@ -130,8 +128,6 @@ class NodesTest {
                 callAtOnce(List.of(limiter), LEAST_GRANTS, 0, LONG_MILLIS).stream()
                         .flatMap(Meter::grants)
                         .forEach(grant -> System.out.println(grant.asked + " " + grant.answered));
-            } finally {
-                client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
             }
         }
     }

@@ -3,7 +3,7 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.SlotHash;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -80,13 +80,13 @@ final class RedisCluster implements AutoCloseable {
         return nodes.get(index + primaries);
     }
 
-    RedisClusterClient client() {
-        return RedisClusterClient.create(
-                RedisProcess.RESOURCES,
+    RedisClientSettings settings() {
+        return RedisServers.settings(
+                ClusterClientOptions.create(),
                 nodes.stream()
                         .limit(2)
                         .map(node -> RedisURI.create("127.0.0.1", node.port()))
-                        .toList());
+                        .toArray(RedisURI[]::new));
     }
 
     void flush() {

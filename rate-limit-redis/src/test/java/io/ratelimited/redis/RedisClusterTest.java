@@ -3,7 +3,6 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
@@ -28,17 +27,14 @@ import org.junit.jupiter.params.provider.EnumSource;
 class RedisClusterTest {
 
     private static RedisCluster cluster;
-    private static RedisClusterClient client;
 
     @BeforeAll
     static void start() {
         cluster = RedisCluster.start(Duration.ofSeconds(30));
-        client = cluster.client();
     }
 
     @AfterAll
     static void stop() {
-        client.shutdown(Duration.ZERO, Duration.ofSeconds(1));
         cluster.close();
     }
 
@@ -152,6 +148,6 @@ class RedisClusterTest {
     }
 
     private static RedisBackend backend() {
-        return RedisBackend.of(client, RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
+        return RedisBackend.of(cluster.settings(), RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
     }
 }

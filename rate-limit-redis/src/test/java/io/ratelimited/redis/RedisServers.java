@@ -2,6 +2,7 @@ package io.ratelimited.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
@@ -58,18 +59,35 @@ public final class RedisServers implements BeforeAllCallback, AfterAllCallback, 
         return resource;
     }
 
+    /** A client of the test's own. */
     public RedisClient client() {
-        return client(server.port());
-    }
-
-    public RedisClient client(int port) {
-        RedisClient client = RedisClient.create(RedisProcess.RESOURCES, RedisURI.create("127.0.0.1", port));
+        RedisClient client = RedisClient.create(RedisProcess.RESOURCES, RedisURI.create("127.0.0.1", server.port()));
         opened.push(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
         return client;
     }
 
+    public RedisClientSettings settings() {
+        return settings(server.port());
+    }
+
+    public static RedisClientSettings settings(int port) {
+        return settings(ClientOptions.create(), RedisURI.create("127.0.0.1", port));
+    }
+
+    public static RedisClientSettings settings(ClientOptions options, RedisURI... uris) {
+        return new RedisClientSettings(RedisProcess.RESOURCES, options, List.of(uris));
+    }
+
+    public LettuceConnector connector() {
+        return connector(settings());
+    }
+
+    public static LettuceConnector connector(RedisClientSettings settings) {
+        return LettuceConnector.of(settings.resources(), settings.options(), settings.uris());
+    }
+
     public RedisBackend backend(RedisBackendOptions backendOptions) {
-        return closeLater(RedisBackend.of(client(), backendOptions));
+        return closeLater(RedisBackend.of(settings(), backendOptions));
     }
 
     /** A backend with connections of the test. */
@@ -92,18 +110,16 @@ public final class RedisServers implements BeforeAllCallback, AfterAllCallback, 
 
     /** A backend on a clock moved by hand, of which Redis has the same time. */
     public RedisBackend backend(ManualTicker ticker) {
-        RedisClient client = client();
         return closeLater(RedisBackend.of(
-                LettuceConnector.like(client),
+                connector(),
                 RedisBackendOptions.DEFAULTS.ticker(ticker).timeout(Duration.ofSeconds(20)),
                 time -> ticker.epochNanos() / 1000 + OUTLIVES));
     }
 
     /** The same, of a node that tells scripts the time. */
     public RedisBackend nodeTimeBackend(ManualTicker ticker) {
-        RedisClient client = client();
         return closeLater(RedisBackend.of(
-                OtherTime.of(LettuceConnector.like(client), ticker),
+                OtherTime.of(connector(), ticker),
                 RedisBackendOptions.DEFAULTS
                         .ticker(ticker)
                         .timeSource(TimeSource.NODE)

@@ -4,7 +4,7 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.lettuce.core.AclSetuserArgs;
-import io.lettuce.core.RedisClient;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.protocol.CommandType;
 import io.ratelimited.core.Algorithm;
@@ -13,7 +13,6 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
-import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.connection.RedisLink;
 import java.time.Duration;
@@ -85,23 +84,18 @@ class TimeSourceTest {
 
     /** Of the user to whom TIME may be refused. */
     private static RedisConnector connector(RedisServers servers) {
-        RedisClient client = RedisClient.create(
-                RedisProcess.RESOURCES,
+        return RedisServers.connector(RedisServers.settings(
+                ClientOptions.create(),
                 RedisURI.builder()
                         .withHost("127.0.0.1")
                         .withPort(servers.server().port())
                         .withAuthentication("limits", "any")
-                        .build());
-        servers.closeLater(() -> client.shutdown(Duration.ZERO, Duration.ofSeconds(1)));
-        return LettuceConnector.like(client);
+                        .build()));
     }
 
     /** The same, but plain TIME is allowed. */
     private static RedisConnector connectorWithTime(RedisServers servers) {
-        RedisLink plain = LettuceConnector.like(servers.client())
-                .connect("")
-                .toCompletableFuture()
-                .join();
+        RedisLink plain = servers.connector().connect("").toCompletableFuture().join();
         return new OtherTime(connector(servers), plain::time);
     }
 
@@ -237,9 +231,8 @@ class TimeSourceTest {
     void beforeTheFirstReplyRedisIsNotAsked() {
         CompletableFuture<List<Object>> reply = new CompletableFuture<>();
         AtomicInteger asked = new AtomicInteger();
-        RedisClient client = REDIS.client();
         RedisBackend backend = backend(
-                new OtherTime(LettuceConnector.like(client), () -> {
+                new OtherTime(REDIS.connector(), () -> {
                     asked.incrementAndGet();
                     return reply;
                 }),

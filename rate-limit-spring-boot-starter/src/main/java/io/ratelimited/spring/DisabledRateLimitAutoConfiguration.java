@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -10,7 +11,6 @@ import io.ratelimited.spring.limit.NamedBackends;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import java.util.concurrent.ForkJoinPool;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -36,7 +36,8 @@ public final class DisabledRateLimitAutoConfiguration {
         return new RateLimits(
                 false,
                 new LimitRegistry(properties, backends(environment, properties), null),
-                new LimitEnforcer(List.of(), Ticker.system(), new ContextPropagatingExecutor(ForkJoinPool::commonPool)),
+                new LimitEnforcer(
+                        List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
                 null);
     }
 

@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
@@ -16,7 +17,6 @@ import io.ratelimited.spring.limit.ReplacedLists;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.Set;
 import java.util.concurrent.Executor;
-import java.util.concurrent.ForkJoinPool;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -69,7 +69,7 @@ public final class RateLimitAutoConfiguration {
                 observers.orderedStream().toList(),
                 ticker,
                 new ContextPropagatingExecutor(
-                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(ForkJoinPool::commonPool))));
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))));
     }
 
     @Bean

@@ -3,7 +3,7 @@ package io.ratelimited.core.memory;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import com.github.benmanes.caffeine.cache.RemovalCause;
-import java.util.concurrent.ForkJoinPool;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
@@ -66,7 +66,7 @@ final class CachedCells {
     private void sweepIfDue(long now) {
         if (now - nextSweep >= 0 && sweeping.compareAndSet(false, true)) {
             planSweep();
-            ForkJoinPool.commonPool().execute(this::sweep);
+            CallbackThreads.SHARED.execute(this::sweep);
         }
     }
 

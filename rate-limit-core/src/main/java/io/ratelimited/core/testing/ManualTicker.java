@@ -5,9 +5,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -195,11 +193,10 @@ public final class ManualTicker implements Ticker {
         if (!isAutoAdvancing()) {
             return cancel;
         }
-        CompletableFuture<Void> inRealTime =
-                new CompletableFuture<Void>().completeOnTimeout(null, deadline - nanos(), TimeUnit.NANOSECONDS);
-        inRealTime.thenRunAsync(() -> advanceTo(deadline));
+        Ticker real = Ticker.system();
+        Runnable cancelInRealTime = real.schedule(real.nanos() + deadline - nanos(), () -> advanceTo(deadline));
         return () -> {
-            inRealTime.cancel(false);
+            cancelInRealTime.run();
             cancel.run();
         };
     }

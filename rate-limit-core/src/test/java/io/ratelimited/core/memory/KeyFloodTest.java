@@ -9,6 +9,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -300,6 +301,7 @@ class KeyFloodTest {
         limiter.tryAcquire("last", 10);
         assertThat(ForkJoinPool.commonPool().awaitQuiescence(1, TimeUnit.MINUTES))
                 .isTrue();
+        Threads.until(CallbackThreads.SHARED::isQuiescent);
         return limiter.keys();
     }
 

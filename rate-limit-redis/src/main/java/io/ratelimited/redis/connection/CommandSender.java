@@ -8,8 +8,8 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sends a command to a server, and to another one where the cluster says so: the command has not run then. A reply that is
- * late or an error counts against the server that the command was last sent to. Thread-safe.
+ * Sends a command to a server, and to another one where the cluster says so: the command has not run then. Once more also
+ * where the script could not read what its keys hold, which it has not changed then. A reply that is late or an error counts against the server that the command was last sent to. Thread-safe.
  */
 final class CommandSender {
 
@@ -44,9 +44,10 @@ final class CommandSender {
         this.isHarmless = isHarmless;
     }
 
-    <T> CompletableFuture<T> send(Server server, String key, Command<T> command) {
+    /** @param keys of the command, all of them on the server */
+    <T> CompletableFuture<T> send(Server server, String[] keys, Command<T> command) {
         health.called();
-        Reply<T> reply = new Reply<>(key, command, server);
+        Reply<T> reply = new Reply<>(keys, command, server);
         reply.sendTo(server, false);
         deadlines.add(reply);
         return reply;
@@ -55,9 +56,14 @@ final class CommandSender {
     /** The reply to one command. Fails when it is late; the command is then taken back if it has not been sent. */
     private final class Reply<T> extends CompletableFuture<T> implements Deadlines.Timed {
 
+        private final String[] keys;
+        /** The first of them. */
         private final String key;
+
         private final Command<T> command;
         private int redirections;
+        /** The keys held what no script can read, and have been removed. */
+        private boolean repaired;
         /** The server that the command was last sent to, and when. */
         private volatile Server server;
 
@@ -65,8 +71,9 @@ final class CommandSender {
         private final long deadline = deadlines.of(sentAt);
         private volatile @Nullable CompletableFuture<?> sent;
 
-        private Reply(String key, Command<T> command, Server server) {
-            this.key = key;
+        private Reply(String[] keys, Command<T> command, Server server) {
+            this.keys = keys;
+            this.key = keys[0];
             this.command = command;
             this.server = server;
         }
@@ -91,7 +98,7 @@ final class CommandSender {
             }
             answer.whenComplete((value, failure) -> {
                 if (failure != null) {
-                    failed(target, Replies.cause(failure));
+                    failed(link, target, Replies.cause(failure));
                 } else {
                     target.answered();
                     complete(value);
@@ -99,8 +106,13 @@ final class CommandSender {
             });
         }
 
-        private void failed(Server target, Throwable cause) {
+        private void failed(RedisLink link, Server target, Throwable cause) {
             if (isDone()) {
+                return;
+            }
+            if (!repaired && Replies.isCorruptKey(cause)) {
+                repaired = true;
+                repair(link, target, cause);
                 return;
             }
             Redirection redirection = connector.isCluster() ? Redirection.of(cause, target.address()) : null;
@@ -116,6 +128,16 @@ final class CommandSender {
                 }
             }
             completeExceptionally(cause);
+        }
+
+        /** Removes what no script can read, before anything that is sent on the connection after it. */
+        private void repair(RedisLink link, Server target, Throwable cause) {
+            target.answered();
+            health.corrupt(keys, cause);
+            for (String corrupt : keys) {
+                link.delete(corrupt);
+            }
+            sendOn(link, target, false);
         }
 
         private void redirect(Server target, Redirection redirection) {

@@ -158,7 +158,7 @@ final class Deliveries {
             return;
         }
         String[] on = {delivery.key};
-        sender.send(server, delivery.key, (link, asking) -> link.eval(Script.DECIDE, on, args, asking))
+        sender.send(server, on, (link, asking) -> link.eval(Script.DECIDE, on, args, asking))
                 .whenComplete((reply, failure) -> {
                     end();
                     if (failure != null) {

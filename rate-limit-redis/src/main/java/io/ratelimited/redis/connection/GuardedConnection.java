@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Nothing is sent to a server whose breaker is open, except its probe and, once that is answered, what has to come first.
- *   <li>A command is sent at most once. What is under way when a connection breaks fails; a redirection within a cluster is
- *       followed, because the command has not run.
+ *   <li>A command runs at most once. What is under way when a connection breaks fails; a redirection within a cluster is
+ *       followed, because the command has not run, and so is a key that no script can read.
  *   <li>A reply that is later than the timeout is a failure, from the first of an outage.
  *   <li>What is under way is bounded.
  *   <li>Connecting, discovering, probing and logging never wait for each other, and no thread ends because of a failure.
@@ -204,20 +204,20 @@ public final class GuardedConnection implements AutoCloseable {
      * error.
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
-        return send(on[0], (link, asking) -> link.eval(script, on, args, asking));
+        return send(on, (link, asking) -> link.eval(script, on, args, asking));
     }
 
     /** Removes a key, as {@link #eval} would. */
     public CompletableFuture<Long> delete(String key) {
-        return send(key, (link, asking) -> link.delete(key));
+        return send(new String[] {key}, (link, asking) -> link.delete(key));
     }
 
-    private <T> CompletableFuture<T> send(String key, CommandSender.Command<T> command) {
-        Server server = primaries.of(key);
+    private <T> CompletableFuture<T> send(String[] on, CommandSender.Command<T> command) {
+        Server server = primaries.of(on[0]);
         String refusal = refusal(server);
         return refusal != null || server == null
                 ? CompletableFuture.failedFuture(Replies.notSent(String.valueOf(refusal)))
-                : sender.send(server, key, command);
+                : sender.send(server, on, command);
     }
 
     /**

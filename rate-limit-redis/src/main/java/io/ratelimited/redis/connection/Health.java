@@ -1,11 +1,14 @@
 package io.ratelimited.redis.connection;
 
 import java.time.Instant;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /** What has become of the commands, and since when Redis decides or does not. Logs each change once. Thread-safe. */
 public final class Health {
+
+    private static final long CORRUPT_LOG_PAUSE = TimeUnit.MINUTES.toNanos(1);
 
     private final Threads threads;
     private final LongAdder calls = new LongAdder();
@@ -18,8 +21,12 @@ public final class Health {
     /** Redis has decided before. Guarded by this. */
     private boolean everBack;
 
+    /** Guarded by this. */
+    private long corruptLoggedAt;
+
     Health(Threads threads) {
         this.threads = threads;
+        this.corruptLoggedAt = threads.nanos() - CORRUPT_LOG_PAUSE;
         this.since = threads.now();
     }
 
@@ -64,6 +71,18 @@ public final class Health {
     /** A probe has failed. */
     void refused(Throwable reason) {
         lastFailure = reason;
+    }
+
+    /** Keys held what no limit has written, and are removed. Logged once a minute. */
+    synchronized void corrupt(String[] keys, Throwable reason) {
+        long now = threads.nanos();
+        if (now - corruptLoggedAt >= CORRUPT_LOG_PAUSE) {
+            corruptLoggedAt = now;
+            // Callers may have put control characters into keys.
+            threads.warn(() -> "Redis held what no limit has written under "
+                    + String.join(", or ", keys).replaceAll("\\p{Cntrl}", "?") + "; the budget begins anew ("
+                    + Replies.text(reason) + ")");
+        }
     }
 
     /** Redis does not decide, or part of it. */

@@ -1,6 +1,5 @@
 package io.ratelimited.redis.connection;
 
-import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
@@ -11,7 +10,7 @@ import io.lettuce.core.cluster.RedisClusterClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
 import io.lettuce.core.codec.StringCodec;
-import java.lang.reflect.Field;
+import io.lettuce.core.resource.ClientResources;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -26,9 +25,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Connects with clients of its own that are set up as a given client is: its addresses, options and resources. They do not
- * reconnect, and every step has a short time; the given client stays as it is. A client for one primary, which Sentinel
- * names or not, and for a cluster a second client that knows which primary has which slots.
+ * Connects with clients of its own, made of addresses, options and resources. They do not reconnect, so that no command is
+ * ever sent again, and every step has a short time. A client for one primary, which Sentinel names or not, and for a
+ * cluster a second client that knows which primary has which slots.
  */
 public final class LettuceConnector implements RedisConnector {
 
@@ -56,20 +55,25 @@ public final class LettuceConnector implements RedisConnector {
         this.uri = uri;
     }
 
-    /** To a single server, or to the primary that Sentinel names. */
-    public static LettuceConnector like(RedisClient given) {
-        RedisURI uri = (RedisURI) addresses(RedisClient.class, "redisURI", given);
-        return new LettuceConnector(client(given, uri), null, uri);
+    /**
+     * Connects to a single server, to the primary that Sentinel names, or to the primaries of a cluster.
+     *
+     * @param resources are not shut down with this
+     * @param options {@link ClusterClientOptions} for a cluster
+     * @param uris the server or Sentinel, or nodes of the cluster
+     */
+    public static LettuceConnector of(ClientResources resources, ClientOptions options, List<RedisURI> uris) {
+        RedisURI uri = uris.get(0);
+        RedisClient client = client(resources, options, uri);
+        return options instanceof ClusterClientOptions ofCluster
+                ? new LettuceConnector(client, cluster(resources, ofCluster, uris), uri)
+                : new LettuceConnector(client, null, uri);
     }
 
-    /** To the primaries of a cluster. */
-    public static LettuceConnector like(RedisClusterClient given) {
-        List<RedisURI> seeds = new ArrayList<>();
-        for (Object seed : (Iterable<?>) addresses(RedisClusterClient.class, "initialUris", given)) {
-            seeds.add(timed((RedisURI) seed, DISCOVERY));
-        }
-        RedisClusterClient cluster = RedisClusterClient.create(given.getResources(), seeds);
-        ClusterClientOptions options = (ClusterClientOptions) given.getOptions();
+    private static RedisClusterClient cluster(
+            ClientResources resources, ClusterClientOptions options, List<RedisURI> seeds) {
+        RedisClusterClient cluster = RedisClusterClient.create(
+                resources, seeds.stream().map(seed -> timed(seed, DISCOVERY)).toList());
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
                 .topologyRefreshOptions(new NoRefresh())
@@ -78,7 +82,7 @@ public final class LettuceConnector implements RedisConnector {
                         .connectTimeout(DISCOVERY)
                         .build())
                 .build());
-        return new LettuceConnector(client(given, seeds.get(0)), cluster, seeds.get(0));
+        return cluster;
     }
 
     /**
@@ -104,9 +108,8 @@ public final class LettuceConnector implements RedisConnector {
         return options.getTopologyRefreshOptions();
     }
 
-    private static RedisClient client(AbstractRedisClient given, RedisURI uri) {
-        RedisClient client = RedisClient.create(given.getResources(), uri);
-        ClientOptions options = given.getOptions();
+    private static RedisClient client(ClientResources resources, ClientOptions options, RedisURI uri) {
+        RedisClient client = RedisClient.create(resources, uri);
         client.setOptions(options.mutate()
                 .autoReconnect(false)
                 .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
@@ -115,21 +118,6 @@ public final class LettuceConnector implements RedisConnector {
                         options.getSocketOptions().mutate().connectTimeout(STEP).build())
                 .build());
         return client;
-    }
-
-    /** Lettuce has no method that returns the addresses of a client. */
-    private static Object addresses(
-            Class<? extends AbstractRedisClient> type, String field, AbstractRedisClient given) {
-        try {
-            Field addresses = type.getDeclaredField(field);
-            addresses.setAccessible(true);
-            return addresses.get(given);
-        } catch (ReflectiveOperationException | RuntimeException ex) {
-            throw new IllegalStateException(
-                    "The addresses of the Redis client cannot be read from its field " + type.getSimpleName() + "."
-                            + field + ". Use the version of Lettuce that Spring Boot manages.",
-                    ex);
-        }
     }
 
     private static RedisURI timed(RedisURI given, Duration timeout) {

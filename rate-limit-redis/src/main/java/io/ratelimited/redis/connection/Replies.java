@@ -6,10 +6,18 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /** The reasons why there are no replies. */
 public final class Replies {
+
+    /**
+     * A script has failed at a value of another type, or in a function of Lua, whose messages begin in lower case. Errors of
+     * Redis within a script, such as OOM and READONLY, begin in upper case.
+     */
+    private static final Pattern CORRUPT_KEY =
+            Pattern.compile("^WRONGTYPE .*user_script|user_script: ?\\d+: (WRONGTYPE|user_script|[a-z])");
 
     private Replies() {}
 
@@ -36,6 +44,11 @@ public final class Replies {
     /** Whether a command has certainly not been sent, and so has changed nothing. */
     public static boolean isNotSent(Throwable failure) {
         return cause(failure) instanceof NotSentException;
+    }
+
+    /** Whether a script could not read what its keys hold, since no script has written it. It has changed nothing then. */
+    static boolean isCorruptKey(Throwable failure) {
+        return CORRUPT_KEY.matcher(String.valueOf(failure.getMessage())).find();
     }
 
     /** The failure of a command that is not sent. */

@@ -2,7 +2,9 @@ package io.ratelimited.redis.limiter;
 
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The calls of one key on this node that wait for a call in flight to end, first come first served. The head asks Redis
@@ -48,56 +50,99 @@ final class ConcurrencyQueue {
         return queue.isEmpty() && !asking;
     }
 
-    /** Lets the head ask. */
+    /** Lets the head ask, and who is the head then while that is decided at once. */
     void serve() {
-        InFlightCall head;
         synchronized (this) {
             if (asking) {
                 again = true;
                 return;
             }
-            head = queue.peekFirst();
-            asking = head != null;
-            again = false;
+            asking = true;
         }
-        if (head == null) {
-            limiter.left(key);
-            return;
-        }
-        if (limiter.connection().isDown(key)) {
-            answered(head, limiter.decideWithoutRedis(head), LONG_PAUSE);
-            return;
-        }
-        head.ask("take").whenComplete((answer, failure) -> {
-            boolean admitted = answer != null && answer.admitted();
-            if (admitted) {
-                remove(head);
-                head.admitted(answer);
-            }
-            answered(head, admitted, PAUSE);
-        });
+        serveHeads();
     }
 
-    /** @param decided the head waits no more */
-    private void answered(InFlightCall head, boolean decided, long pause) {
-        boolean now;
+    /** A loop, since thousands may wait and all of them may be decided here. */
+    private void serveHeads() {
+        boolean goesOn = true;
+        try {
+            while (goesOn) {
+                goesOn = serveHead();
+            }
+        } catch (RuntimeException | Error ex) {
+            stopAsking();
+            throw ex;
+        }
+    }
+
+    /** Returns whether the next head is to be served at once, by this thread. */
+    private boolean serveHead() {
+        InFlightCall head = head();
+        if (head == null) {
+            limiter.left(key);
+            return false;
+        }
+        if (limiter.connection().isDown(key)) {
+            return next(head, limiter.decideWithoutRedis(head), LONG_PAUSE);
+        }
+        CompletableFuture<ScriptReply> answer = head.ask("take");
+        if (answer.isDone()) {
+            return next(head, admit(head, answer), PAUSE);
+        }
+        answer.whenComplete((reply, failure) -> {
+            if (next(head, admit(head, answer), PAUSE)) {
+                serveHeads();
+            }
+        });
+        return false;
+    }
+
+    /** The first call; null when nobody waits, and then nobody asks either. */
+    private synchronized @Nullable InFlightCall head() {
+        InFlightCall head = queue.peekFirst();
+        asking = head != null;
+        again = false;
+        return head;
+    }
+
+    private synchronized void stopAsking() {
+        asking = false;
+    }
+
+    /** Lets the head go if the answer says so. */
+    private boolean admit(InFlightCall head, CompletableFuture<ScriptReply> answer) {
+        if (answer.isCompletedExceptionally() || !answer.join().admitted()) {
+            return false;
+        }
+        remove(head);
+        head.admitted(answer.join());
+        return true;
+    }
+
+    /**
+     * Removes the head if it waits no more. Returns whether to serve the next one at once; else it is served after a pause.
+     *
+     * @param decided the head waits no more
+     */
+    private boolean next(InFlightCall head, boolean decided, long pause) {
         boolean wait;
         synchronized (this) {
-            asking = false;
             if (decided) {
                 queue.remove(head);
             }
-            now = decided || again;
-            wait = !now && !queue.isEmpty() && !scheduled;
+            if (decided || again) {
+                return true;
+            }
+            asking = false;
+            wait = !queue.isEmpty() && !scheduled;
             scheduled |= wait;
         }
-        if (now) {
-            serve();
-        } else if (wait) {
+        if (wait) {
             limiter.context().ticker().schedule(limiter.context().ticker().nanos() + pause, this::look);
         } else if (!isOccupied()) {
             limiter.left(key);
         }
+        return false;
     }
 
     private void look() {

@@ -18,21 +18,21 @@ final class DenialCache {
 
     private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
 
-    private final Cache<String, Denial> denials;
+    private final Cache<String, Entry> entries;
     private final Ticker ticker;
 
+    private sealed interface Entry permits Denial, Revoked {}
+
+    /** A refusal of a question that was sent earlier does not count any more. */
+    private record Revoked(long at) implements Entry {}
+
     private record Denial(
-            ScriptParameters parameters,
-            long permits,
-            long maxWait,
-            long until,
-            long due,
-            long remaining,
-            long wholeAt) {}
+            ScriptParameters parameters, long permits, long maxWait, long until, long due, long remaining, long wholeAt)
+            implements Entry {}
 
     DenialCache(Ticker ticker, long maximumKeys) {
         this.ticker = ticker;
-        this.denials = Caffeine.newBuilder()
+        this.entries = Caffeine.newBuilder()
                 .maximumSize(maximumKeys)
                 .expireAfterWrite(LONGEST, TimeUnit.NANOSECONDS)
                 .ticker(ticker::nanos)
@@ -43,8 +43,7 @@ final class DenialCache {
     /** The refusal that Redis would give now, if that is known. */
     @Nullable
     ScriptReply find(String key, ScriptParameters parameters, long permits, long maxWaitMicros) {
-        Denial denial = denials.getIfPresent(key);
-        if (denial == null
+        if (!(entries.getIfPresent(key) instanceof Denial denial)
                 || denial.parameters != parameters
                 || denial.maxWait != maxWaitMicros
                 || denial.permits > permits) {
@@ -82,27 +81,38 @@ final class DenialCache {
      */
     void add(String key, PermitRequest call, ScriptReply reply, long sentAt, long hold) {
         long retry = Math.max(hold, ~reply.outcome());
-        denials.put(
-                key,
-                new Denial(
-                        reply.parameters(),
-                        call.permits(),
-                        call.maxWaitMicros(),
-                        sentAt + Math.min(LONGEST, retry),
-                        sentAt + retry,
-                        reply.remaining(),
-                        sentAt + reply.reset()));
+        Denial denial = new Denial(
+                reply.parameters(),
+                call.permits(),
+                call.maxWaitMicros(),
+                sentAt + Math.min(LONGEST, retry),
+                sentAt + retry,
+                reply.remaining(),
+                sentAt + reply.reset());
+        entries.asMap()
+                .compute(
+                        key,
+                        (same, present) ->
+                                present instanceof Revoked revoked && sentAt - revoked.at < 0 ? present : denial);
     }
 
+    /** What was refused has to wait longer now, or may go. */
     void forget(String key) {
-        denials.invalidate(key);
+        if (entries.getIfPresent(key) instanceof Denial denial) {
+            entries.asMap().remove(key, denial);
+        }
+    }
+
+    /** Forgets what was refused, and what is refused to those who have asked already: there are more permits now. */
+    void revoke(String key) {
+        entries.put(key, new Revoked(ticker.nanos()));
     }
 
     void clear() {
-        denials.invalidateAll();
+        entries.invalidateAll();
     }
 
     long size() {
-        return denials.estimatedSize();
+        return entries.estimatedSize();
     }
 }

@@ -86,7 +86,14 @@ final class KeyBatch {
             return true;
         }
         ScriptReply leased = limiter.leases().takeLate(key, parameters, call.permits());
-        return leased != null && call.complete(leased);
+        if (leased == null) {
+            return false;
+        }
+        if (!call.complete(leased)) {
+            // Given up in between; nobody else could give the permits back.
+            limiter.giveBack(key, call.permits(), leased);
+        }
+        return true;
     }
 
     private void send(List<PermitRequest> batch, ScriptParameters parameters) {

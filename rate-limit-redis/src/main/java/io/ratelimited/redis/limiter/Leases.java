@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Leases {
 
-    /** Replies a second of one key on this node from which on it is worth it. */
+    /** Calls a second of one key on this node from which on it is worth it. */
     private static final double HOT = 200;
 
     private static final long SHORTEST = TimeUnit.MILLISECONDS.toNanos(5);
@@ -104,16 +104,19 @@ final class Leases {
             hot.left = 0;
             // What comes back from now on is of a lease that has ended.
             hot.lease = new Lease();
-            if (refund == null && hot.rate < HOT) {
+            if (refund == null && hot.callRate < HOT) {
                 return null;
             }
             return new Request(hot, parameters, refund, size(hot, parameters.limit(), length, now), now, length);
         }
     }
 
-    /** As many as will be used in T, this node's share of what the cluster may use in T, and its share of what is left. */
+    /**
+     * As many as will be used in T, this node's share of what the cluster may use in T, and its share of what is left; none
+     * if that is not enough for a call of the usual size.
+     */
     private long size(Hot hot, Limit limit, long length, long now) {
-        if (hot.rate < HOT) {
+        if (hot.callRate < HOT) {
             return 0;
         }
         int sharers = nodes.getAsInt();
@@ -121,8 +124,10 @@ final class Leases {
         double refilled = limit.algorithm().followsCalendar() ? 0 : (now - hot.answeredAt) * perNano;
         double capacity = (double) limit.capacity();
         double left = hot.parameters == null ? capacity : Math.min(capacity, hot.remaining + refilled);
-        double used = hot.rate * length / TimeUnit.SECONDS.toNanos(1);
-        return (long) Math.min(Math.min(used, perNano * length / sharers), left / sharers);
+        double used = hot.permitRate * length / TimeUnit.SECONDS.toNanos(1);
+        double size = Math.min(Math.min(used, perNano * length / sharers), left / sharers);
+        boolean servesACall = size * hot.callRate >= hot.permitRate;
+        return servesACall ? (long) size : 0;
     }
 
     private static final class Lease {
@@ -137,9 +142,12 @@ final class Leases {
     private static final class Hot {
 
         private long countedSince;
-        private long counted;
-        /** Permits a second that are asked for here. */
-        private double rate;
+        private long countedCalls;
+        private long countedPermits;
+        /** Calls a second here. */
+        private double callRate;
+        /** Permits a second that they ask for. */
+        private double permitRate;
 
         private @Nullable ScriptParameters parameters;
         private long left;
@@ -169,11 +177,15 @@ final class Leases {
         }
 
         private void count(long permits, long now) {
-            counted += permits;
+            countedCalls++;
+            countedPermits += permits;
             long elapsed = now - countedSince;
             if (elapsed >= SPAN) {
-                rate = (double) counted / elapsed * TimeUnit.SECONDS.toNanos(1);
-                counted = 0;
+                double spansASecond = (double) TimeUnit.SECONDS.toNanos(1) / elapsed;
+                callRate = countedCalls * spansASecond;
+                permitRate = countedPermits * spansASecond;
+                countedCalls = 0;
+                countedPermits = 0;
                 countedSince = now;
             }
         }

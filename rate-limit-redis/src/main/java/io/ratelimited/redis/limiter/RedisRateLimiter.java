@@ -172,8 +172,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         DeliveryKind.GIVE_BACK,
                         then.key(name),
                         () -> then.addCost(scripts().begin("cancel", then, 1), permits)
-                                .add(mark));
-        denials.forget(name);
+                                .add(mark),
+                        // Again, since it may have been kept while others were sent.
+                        () -> denials.revoke(name));
+        denials.revoke(name);
     }
 
     @Override
@@ -200,7 +202,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
-            denials.forget(name);
+            denials.revoke(name);
         }
     }
 

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
-import io.lettuce.core.cluster.RedisClusterClient;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import java.time.Duration;
@@ -15,7 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
-/** What a connection of Lettuce counts as under way, and what a client of ours takes from the application's. */
+/** What a connection of Lettuce counts as under way, and what a client of ours does with the options of the application. */
 class LettuceConnectionTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(20);
@@ -24,10 +23,8 @@ class LettuceConnectionTest {
     static final RedisServers REDIS = RedisServers.standalone();
 
     private static LettuceLink connect() {
-        return REDIS.closeLater((LettuceLink) LettuceConnector.like(REDIS.client())
-                .connect("")
-                .toCompletableFuture()
-                .join());
+        return REDIS.closeLater((LettuceLink)
+                REDIS.connector().connect("").toCompletableFuture().join());
     }
 
     private static CompletableFuture<List<Object>> probe(LettuceLink link, String... keys) {
@@ -76,21 +73,17 @@ class LettuceConnectionTest {
     @Test
     @SuppressWarnings("deprecation") // Clients of applications still set it.
     void aClientOfOursDoesNotLookForPrimariesByItself() {
-        RedisClusterClient given = RedisClusterClient.create(
-                REDIS.client().getResources(),
-                RedisURI.create("127.0.0.1", REDIS.server().port()));
-        given.setOptions(ClusterClientOptions.builder()
+        ClusterClientOptions given = ClusterClientOptions.builder()
                 .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
                         .enablePeriodicRefresh(Duration.ofSeconds(1))
                         .enableAllAdaptiveRefreshTriggers()
                         .build())
-                .build());
-        try (LettuceConnector connector = LettuceConnector.like(given)) {
+                .build();
+        RedisURI node = RedisURI.create("127.0.0.1", REDIS.server().port());
+        try (LettuceConnector connector = RedisServers.connector(RedisServers.settings(given, node))) {
             ClusterTopologyRefreshOptions used = connector.refreshOptions();
             assertThat(used.isPeriodicRefreshEnabled()).isFalse();
             assertThat(used.getAdaptiveRefreshTriggers()).isEmpty();
-        } finally {
-            given.shutdown(Duration.ZERO, Duration.ofSeconds(1));
         }
     }
 }

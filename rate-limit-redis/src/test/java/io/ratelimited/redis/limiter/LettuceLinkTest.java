@@ -2,7 +2,6 @@ package io.ratelimited.redis.limiter;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.lettuce.core.RedisClient;
 import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
@@ -42,10 +41,8 @@ class LettuceLinkTest {
 
     @BeforeEach
     void connect() {
-        link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
-                .connect("")
-                .toCompletableFuture()
-                .join());
+        link = REDIS.closeLater(
+                REDIS.connector().connect("").toCompletableFuture().join());
     }
 
     @Test
@@ -124,9 +121,8 @@ class LettuceLinkTest {
                 () -> node.ask(commands -> commands.clusterInfo()).contains("cluster_state:ok"),
                 "the node decides",
                 Duration.ofSeconds(20));
-        RedisClient client = REDIS.client(node.port());
-        link = REDIS.closeLater(
-                LettuceConnector.like(client).connect("").toCompletableFuture().join());
+        LettuceConnector connector = RedisServers.connector(RedisServers.settings(node.port()));
+        link = REDIS.closeLater(connector.connect("").toCompletableFuture().join());
         ScriptArguments take = take("3/h", 1);
         for (int round = 0; round < 2; round++) {
             CountDownLatch release = occupy();

@@ -65,7 +65,7 @@ class RepliesTest {
 
     /** Connections on which the test holds back, loses or changes replies to those who take or ask. */
     private RedisConnector connector() {
-        LettuceConnector connector = LettuceConnector.like(REDIS.client());
+        LettuceConnector connector = REDIS.connector();
         return (RedisConnector) Proxy.newProxyInstance(
                 getClass().getClassLoader(), new Class<?>[] {RedisConnector.class}, (proxy, method, arguments) -> {
                     if (method.getName().equals("connect")) {

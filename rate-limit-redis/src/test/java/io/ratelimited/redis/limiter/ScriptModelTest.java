@@ -19,7 +19,6 @@ import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisServers;
 import io.ratelimited.redis.connection.GuardedConnection;
-import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisLink;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
@@ -296,10 +295,8 @@ class ScriptModelTest {
         private static final String TOGETHER = "rl:{together}:";
         private static final String ALONE = "rl:{alone}:";
 
-        private final RedisLink link = REDIS.closeLater(LettuceConnector.like(REDIS.client())
-                .connect("")
-                .toCompletableFuture()
-                .join());
+        private final RedisLink link = REDIS.closeLater(
+                REDIS.connector().connect("").toCompletableFuture().join());
         private final RedisCommands<String, String> commands =
                 REDIS.closeLater(REDIS.client().connect()).sync();
         private int decidedTogether;

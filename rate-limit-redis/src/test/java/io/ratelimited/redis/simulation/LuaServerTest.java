@@ -15,7 +15,6 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisServers;
-import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.connection.RedisLink;
 import io.ratelimited.redis.connection.Script;
@@ -108,8 +107,7 @@ class LuaServerTest {
         REDIS.server().ask(commands -> commands.flushall());
         Random random = new Random(seed);
         ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
-        Twin twin = new Twin(
-                LettuceConnector.like(REDIS.client()), new Server(Lua.shared(), () -> ticker.epochNanos() / 1000));
+        Twin twin = new Twin(REDIS.connector(), new Server(Lua.shared(), () -> ticker.epochNanos() / 1000));
         boolean ofNode = random.nextBoolean();
         // Closed at the end: calls that still run would be registered anew behind the next flush.
         try (RedisBackend backend = REDIS.backend(

@@ -66,14 +66,6 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                             "org.springframework.security.web." + filter,
                             MemberCategory.ACCESS_DECLARED_FIELDS);
         }
-        // The addresses of a client, which Lettuce has no method for.
-        hints.reflection()
-                .registerTypeIfPresent(
-                        classLoader, "io.lettuce.core.RedisClient", client -> client.withField("redisURI"))
-                .registerTypeIfPresent(
-                        classLoader,
-                        "io.lettuce.core.cluster.RedisClusterClient",
-                        client -> client.withField("initialUris"));
     }
 
     @Override

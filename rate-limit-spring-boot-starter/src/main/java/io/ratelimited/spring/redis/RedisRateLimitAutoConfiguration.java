@@ -1,8 +1,10 @@
 package io.ratelimited.spring.redis;
 
 import io.lettuce.core.AbstractRedisClient;
-import io.lettuce.core.RedisClient;
-import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.ClientOptions;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import io.lettuce.core.resource.ClientResources;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
@@ -16,8 +18,8 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.List;
 import java.util.Set;
-import java.util.concurrent.ForkJoinPool;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -48,7 +50,8 @@ import org.springframework.util.StringUtils;
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
-            "declare a bean of type io.lettuce.core.RedisClient or RedisClusterClient; or set backend: memory.";
+            "declare a bean of type io.lettuce.core.RedisURI, since a RedisClient does not tell its address; or set"
+                    + " backend: memory.";
 
     @Bean
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
@@ -66,24 +69,36 @@ public final class RedisRateLimitAutoConfiguration {
                 redis.expectedNodes() == null ? 0 : redis.expectedNodes(),
                 RedisBackendOptions.TimeSource.valueOf(redis.timeSource().name()),
                 ticker,
-                ForkJoinPool.commonPool());
-        return client.lettuce() instanceof RedisClusterClient cluster
-                ? RedisBackend.of(cluster, options)
-                : RedisBackend.of((RedisClient) client.lettuce(), options);
+                RedisBackendOptions.DEFAULTS.executor());
+        return RedisBackend.of(client.settings(), options);
     }
 
-    /** The client of the property, or else one of the application; null if there is neither. */
-    private static @Nullable LimitsClient chosen(
-            RateLimitProperties properties, ObjectProvider<AbstractRedisClient> clients) {
+    /** The addresses of the property, or else those that are beans of the application; null if there is neither. */
+    private static @Nullable LimitsClient chosen(RateLimitProperties properties, Addresses addresses) {
         String url = properties.redis().url();
-        if (StringUtils.hasText(url)) {
-            return RedisUrlClient.of(url);
-        }
-        AbstractRedisClient client = clients.getIfAvailable();
-        return client == null ? null : LimitsClient.borrowed(client);
+        return StringUtils.hasText(url) ? RedisUrl.client(url) : addresses.client();
     }
 
-    /** With Spring Data: the chosen client, or else one that is set up as the application's connection factory is. */
+    /** Beans of the application that say how to connect. Several addresses are nodes of a cluster. */
+    private record Addresses(
+            ObjectProvider<RedisURI> uris,
+            ObjectProvider<ClientOptions> options,
+            ObjectProvider<ClientResources> resources) {
+
+        @Nullable
+        LimitsClient client() {
+            List<RedisURI> all = uris.orderedStream().toList();
+            return all.isEmpty()
+                    ? null
+                    : LimitsClient.of(
+                            resources.getIfAvailable(),
+                            options.getIfAvailable(
+                                    () -> all.size() > 1 ? ClusterClientOptions.create() : ClientOptions.create()),
+                            all);
+        }
+    }
+
+    /** With Spring Data: the chosen addresses, or else the settings of the application's connection factory. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnClass(LettuceConnectionFactory.class)
     static class DataRedisConfiguration {
@@ -92,10 +107,12 @@ public final class RedisRateLimitAutoConfiguration {
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,
-                ObjectProvider<AbstractRedisClient> clients,
+                ObjectProvider<RedisURI> uris,
+                ObjectProvider<ClientOptions> options,
+                ObjectProvider<ClientResources> resources,
                 ObjectProvider<LettuceConnectionFactory> factories,
                 Environment environment) {
-            LimitsClient client = chosen(properties, clients);
+            LimitsClient client = chosen(properties, new Addresses(uris, options, resources));
             if (client != null) {
                 return client;
             }
@@ -116,19 +133,23 @@ public final class RedisRateLimitAutoConfiguration {
                         "Use spring.data.redis.sentinel or spring.data.redis.cluster; or set rate-limit.redis.url; or "
                                 + OWN_CLIENT);
             }
-            return DataRedisClient.like(factory);
+            return DataRedisSettings.client(factory);
         }
     }
 
-    /** Without Spring Data: the chosen client. */
+    /** Without Spring Data: the chosen addresses. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
     static class LettuceConfiguration {
 
         @Bean
         @Lazy
-        LimitsClient rateLimitRedisClient(RateLimitProperties properties, ObjectProvider<AbstractRedisClient> clients) {
-            LimitsClient client = chosen(properties, clients);
+        LimitsClient rateLimitRedisClient(
+                RateLimitProperties properties,
+                ObjectProvider<RedisURI> uris,
+                ObjectProvider<ClientOptions> options,
+                ObjectProvider<ClientResources> resources) {
+            LimitsClient client = chosen(properties, new Addresses(uris, options, resources));
             if (client == null) {
                 throw new InvalidRateLimitException(
                         "A property says backend: redis, but nothing says how to connect",

@@ -3,17 +3,19 @@ package io.ratelimited.spring.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
-import io.lettuce.core.AbstractRedisClient;
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.SslOptions;
 import io.lettuce.core.cluster.ClusterClientOptions;
-import io.lettuce.core.cluster.RedisClusterClient;
+import io.lettuce.core.resource.ClientResources;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisClientSettings;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.limiter.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
@@ -31,7 +33,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -138,28 +139,57 @@ class RedisWiringTest {
                                 "gold", limiter -> assertThat(limiter).isInstanceOf(RedisRateLimiter.class)));
     }
 
+    private RedisURI uri() {
+        return RedisURI.create("127.0.0.1", server.port());
+    }
+
     @Test
-    void aClientOfTheApplicationIsUsedAndStaysItsOwn() {
-        RedisClient own = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
+    void anAddressOfTheApplicationIsUsedWithItsResourcesAndOptions() {
+        ClientResources resources = ClientResources.create();
         try {
-            runner.withBean(RedisClient.class, () -> own, definition -> definition.setDestroyMethodName(""))
+            runner.withBean(RedisURI.class, this::uri)
+                    .withBean(ClientResources.class, () -> resources, definition -> definition.setDestroyMethodName(""))
+                    .withBean(
+                            ClientOptions.class,
+                            () -> ClientOptions.builder().requestQueueSize(77).build())
                     .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                     .run(context -> {
                         assertThat(limiter(context).tryAcquire("ann", 1)).isTrue();
-                        assertThat(context.getBean(LimitsClient.class).lettuce())
-                                .isSameAs(own);
+                        RedisClientSettings settings =
+                                context.getBean(LimitsClient.class).settings();
+                        assertThat(settings.resources()).isSameAs(resources);
+                        assertThat(settings.options().getRequestQueueSize()).isEqualTo(77);
                     });
-            own.connect().close();
+            assertThat(resources.eventExecutorGroup().isShuttingDown()).isFalse();
         } finally {
-            own.shutdown();
+            resources.shutdown();
         }
     }
 
     @Test
-    void withoutSpringDataAClientOfTheApplicationIsEnough() {
+    void severalAddressesOfTheApplicationAreOfACluster() {
+        runner.withBean("one", RedisURI.class, this::uri)
+                .withBean("two", RedisURI.class, this::uri)
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertThat(
+                                context.getBean(LimitsClient.class).settings().options())
+                        .isInstanceOf(ClusterClientOptions.class));
+    }
+
+    @Test
+    void aClientOfTheApplicationDoesNotTellItsAddress() {
         withoutData
                 .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
-                .withBean(RedisClient.class, () -> RedisClient.create(RedisURI.create("127.0.0.1", server.port())))
+                .withBean(RedisClient.class, () -> RedisClient.create(uri()))
+                .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
+                .run(context -> assertRefused(context, "nothing says how to connect", "io.lettuce.core.RedisURI"));
+    }
+
+    @Test
+    void withoutSpringDataAnAddressOfTheApplicationIsEnough() {
+        withoutData
+                .withClassLoader(new FilteredClassLoader("org.springframework.data", "org.springframework.boot.data"))
+                .withBean(RedisURI.class, this::uri)
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
@@ -170,7 +200,7 @@ class RedisWiringTest {
 
     @Test
     void theUrlGoesBeforeWhatTheApplicationConnectsWith() {
-        runner.withBean(RedisClient.class, () -> RedisClient.create(RedisURI.create("127.0.0.1", 1)))
+        runner.withBean(RedisURI.class, () -> RedisURI.create("127.0.0.1", 1))
                 .withPropertyValues(
                         "rate-limit.backend=redis",
                         "rate-limit.redis.url=redis://127.0.0.1:" + server.port() + "/1",
@@ -186,20 +216,32 @@ class RedisWiringTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "redis://127.0.0.1:6379/2 | io.lettuce.core.RedisClient",
-                "rediss://me:secret@127.0.0.1 | io.lettuce.core.RedisClient",
-                "redis-sentinel://127.0.0.1,127.0.0.2/0#primary | io.lettuce.core.RedisClient",
-                "redis://me:secret@127.0.0.1:7000,127.0.0.2:7000 | io.lettuce.core.cluster.RedisClusterClient",
-                "rediss://127.0.0.1,127.0.0.2 | io.lettuce.core.cluster.RedisClusterClient"
+                "redis://127.0.0.1:6379/2 | false",
+                "rediss://me:secret@127.0.0.1 | false",
+                "redis-sentinel://127.0.0.1,127.0.0.2/0#primary | false",
+                "redis://me:secret@127.0.0.1:7000,127.0.0.2:7000 | true",
+                "rediss://127.0.0.1,127.0.0.2 | true"
             })
-    void theUrlSaysWhichKindOfClientLimitsHave(String url, Class<?> kind) {
-        LimitsClient client = RedisUrlClient.of(url);
+    void theUrlSaysWhetherThereIsACluster(String url, boolean cluster) {
+        LimitsClient client = RedisUrl.client(url);
         client.destroy();
-        assertThat(client.lettuce()).isInstanceOf(kind);
+        assertThat(client.settings().options() instanceof ClusterClientOptions).isEqualTo(cluster);
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"127.0.0.1:6379", "http://me:secret@127.0.0.1", "redis://me:sec ret@127.0.0.1", "redis:"})
+    @ValueSource(
+            strings = {
+                "127.0.0.1:6379",
+                "http://me:secret@127.0.0.1",
+                "redis://me:sec ret@127.0.0.1",
+                "redis:",
+                "secret@127.0.0.1",
+                ":secret@127.0.0.1:6379",
+                "redis://:se@cr#secret@127.0.0.1",
+                "redis://:secret",
+                "redis://me:1234secret",
+                "redis:secret"
+            })
     void aUrlThatIsNoneOfRedisFailsTheStartWithoutItsPassword(String url) {
         withoutData
                 .withPropertyValues(
@@ -247,13 +289,13 @@ class RedisWiringTest {
 
     @Test
     void aBackendOfTheApplicationIsUsed() {
-        RedisClient client = RedisClient.create(RedisURI.create("127.0.0.1", server.port()));
-        runner.withBean("client", RedisClient.class, () -> client)
+        ClientResources resources = ClientResources.create();
+        runner.withBean("resources", ClientResources.class, () -> resources)
                 .withBean(
                         "own",
                         RedisBackend.class,
                         () -> RedisBackend.of(
-                                client,
+                                new RedisClientSettings(resources, ClientOptions.create(), List.of(uri())),
                                 RedisBackendOptions.DEFAULTS.keyPrefix("own").timeout(Duration.ofSeconds(20))))
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
@@ -524,11 +566,9 @@ class RedisWiringTest {
                         "spring.ssl.bundle.jks.limits.options.enabled-protocols=TLSv1.3")
                 .run(context -> {
                     assertThat(uri(context).isSsl()).isTrue();
-                    assertThat(client(context).getOptions().getSslOptions().createSslContextBuilder())
-                            .isNotNull();
-                    assertThat(client(context).getOptions().getSslOptions())
-                            .extracting("protocols")
-                            .isEqualTo(new String[] {"TLSv1.3"});
+                    SslOptions tls = settings(context).options().getSslOptions();
+                    assertThat(tls.createSslContextBuilder()).isNotNull();
+                    assertThat(tls).extracting("protocols").isEqualTo(new String[] {"TLSv1.3"});
                 });
     }
 
@@ -551,48 +591,67 @@ class RedisWiringTest {
     @Test
     void theClientHasTheClusterOfTheApplication() {
         runner.withPropertyValues(
-                        "spring.data.redis.cluster.nodes=one:7000,two:7001",
-                        "spring.data.redis.cluster.max-redirects=7")
+                        "spring.data.redis.cluster.nodes=one:7000,two:7001", "spring.data.redis.password=secret")
                 .run(context -> {
-                    AbstractRedisClient client = client(context);
-                    assertThat(client).isInstanceOf(RedisClusterClient.class);
-                    assertThat(client)
-                            .extracting("initialUris")
-                            .asInstanceOf(InstanceOfAssertFactories.iterable(RedisURI.class))
+                    RedisClientSettings settings = settings(context);
+                    assertThat(settings.options()).isInstanceOf(ClusterClientOptions.class);
+                    assertThat(settings.uris())
                             .extracting(RedisURI::getHost, RedisURI::getPort)
                             .containsExactlyInAnyOrder(tuple("one", 7000), tuple("two", 7001));
-                    assertThat(((ClusterClientOptions) client.getOptions()).getMaxRedirects())
-                            .isEqualTo(7);
-                    assertThat(client.getOptions().getReplayFilter().test(null)).isTrue();
+                    assertThat(settings.uris())
+                            .allSatisfy(uri -> assertThat(password(uri)).isEqualTo("secret"));
                 });
     }
 
-    @Test
-    void theClientIsNotTheApplicationsAndNeverRepeatsACommand() {
-        runner.run(context -> {
-            AbstractRedisClient client = client(context);
-            AbstractRedisClient applications =
-                    context.getBean(LettuceConnectionFactory.class).getRequiredNativeClient();
-            assertThat(client).isNotSameAs(applications);
-            assertThat(client.getOptions().getReplayFilter().test(null)).isTrue();
-            assertThat(applications.getOptions().getReplayFilter().test(null)).isFalse();
-            assertThat(client.getResources()).isSameAs(applications.getResources());
+    /** What Spring Data makes of its settings is only in its client. */
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "spring.data.redis.url=rediss://limits:secret@redis.example:6390/4",
+                "spring.data.redis.password=secret",
+                "spring.data.redis.ssl.enabled=true",
+                "spring.data.redis.client-name=shop"
+            })
+    void theAddressIsThatOfTheApplicationsClient(String property) {
+        runner.withPropertyValues(property).run(context -> {
+            Object client = context.getBean(LettuceConnectionFactory.class).getRequiredNativeClient();
+            RedisURI applications = (RedisURI) ReflectionTestUtils.getField(client, "redisURI");
+            RedisURI ours = uri(context);
+            assertThat(ours).isEqualTo(applications);
+            assertThat(ours.toURI()).isEqualTo(applications.toURI());
+            assertThat(ours.getVerifyMode()).isEqualTo(applications.getVerifyMode());
+            assertThat(ours.getClientName()).isEqualTo(applications.getClientName());
+            assertThat(password(ours)).isEqualTo(password(applications));
         });
+    }
+
+    private static String password(RedisURI uri) {
+        char[] password =
+                uri.getCredentialsProvider().resolveCredentials().block().getPassword();
+        return password == null ? "" : new String(password);
+    }
+
+    @Test
+    void theResourcesAreTheApplicationsAndTheClientIsNot() {
+        runner.run(context -> assertThat(settings(context).resources())
+                .isSameAs(context.getBean(LettuceConnectionFactory.class)
+                        .getRequiredNativeClient()
+                        .getResources()));
     }
 
     private static RateLimiter limiter(AssertableApplicationContext context) {
         return context.getBean(RateLimits.class).get("search").limiter();
     }
 
-    /** The client that limits would have; it connects to nothing. */
-    private static AbstractRedisClient client(AssertableApplicationContext context) {
-        LimitsClient client = DataRedisClient.like(context.getBean(LettuceConnectionFactory.class));
+    /** What limits would connect with. */
+    private static RedisClientSettings settings(AssertableApplicationContext context) {
+        LimitsClient client = DataRedisSettings.client(context.getBean(LettuceConnectionFactory.class));
         client.destroy();
-        return client.lettuce();
+        return client.settings();
     }
 
     private static RedisURI uri(AssertableApplicationContext context) {
-        return (RedisURI) ReflectionTestUtils.getField(client(context), "redisURI");
+        return settings(context).uris().get(0);
     }
 
     private static void assertRefused(AssertableApplicationContext context, String told, String remedy) {

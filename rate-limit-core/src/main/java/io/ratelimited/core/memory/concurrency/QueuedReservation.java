@@ -2,6 +2,7 @@ package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.CompletableFuture;
 
 /** A call that waits for others to end. */
@@ -29,7 +30,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         boolean admitted = !isRefused();
         int depth = WAKING.get();
         if (depth == DEEPEST) {
-            turn.completeAsync(() -> admitted);
+            turn.completeAsync(() -> admitted, CallbackThreads.SHARED);
         } else {
             WAKING.set(depth + 1);
             try {

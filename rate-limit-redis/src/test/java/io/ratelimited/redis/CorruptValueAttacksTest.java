@@ -1,0 +1,163 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.lettuce.core.api.sync.RedisCommands;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BiConsumer;
+import java.util.logging.Filter;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Somebody has written to a key of ours what no script of ours writes: it counts as a key never seen, and nobody else is hit. */
+class CorruptValueAttacksTest {
+
+    /** Each corrupts a key that a limiter has just written. */
+    private static final List<BiConsumer<RedisCommands<String, String>, String>> CORRUPTIONS = List.of(
+            CorruptValueAttacksTest::spoil,
+            (redis, key) -> replace(redis, key, () -> redis.set(key, "")),
+            (redis, key) -> replace(redis, key, () -> redis.set(key, "x")),
+            (redis, key) -> replace(redis, key, () -> redis.rpush(key, "x")),
+            (redis, key) -> replace(redis, key, () -> redis.hset(key, "m", "x")),
+            (redis, key) -> replace(redis, key, () -> redis.sadd(key, "x")),
+            (redis, key) -> replace(redis, key, () -> redis.zadd(key, 1, "x")));
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    @RegisterExtension
+    static final RedisServers EMBEDDED = RedisServers.embedded();
+
+    private static final Logger LOGGER = Logger.getLogger(RedisBackend.class.getName());
+
+    private final List<String> log = new CopyOnWriteArrayList<>();
+    private Filter before;
+
+    @BeforeEach
+    void readLog() {
+        before = LOGGER.getFilter();
+        LOGGER.setFilter(entry -> log.add(entry.getMessage()));
+    }
+
+    @AfterEach
+    void leaveLog() {
+        LOGGER.setFilter(before);
+    }
+
+    private static void replace(RedisCommands<String, String> redis, String key, Runnable with) {
+        redis.del(key);
+        with.run();
+    }
+
+    /** Keeps the type and the parameters that are stored with the state, and spoils the state. */
+    private static void spoil(RedisCommands<String, String> redis, String key) {
+        switch (redis.type(key)) {
+            case "string" -> redis.set(key, redis.get(key).split(" ", 2)[0] + " x");
+            case "hash" ->
+                redis.hkeys(key).stream()
+                        .filter(field -> !field.equals("m"))
+                        .forEach(field -> redis.hset(key, field, "x"));
+            case "list" -> {
+                for (long i = 1; i < redis.llen(key); i++) {
+                    redis.lset(key, i, "x");
+                }
+            }
+            default -> replace(redis, key, () -> redis.zadd(key, 1, "x"));
+        }
+    }
+
+    private static Limit limit(String name, Algorithm algorithm) {
+        Limit.Builder limit = Limit.of(name, algorithm);
+        return algorithm == Algorithm.CONCURRENCY
+                ? limit.maxConcurrent(5).build()
+                : algorithm == Algorithm.WARM_UP
+                        ? limit.rate("5/h").warmup(Duration.ofHours(1)).build()
+                        : limit.rate("5/h").build();
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void aCorruptValueIsAKeyNeverSeen(Algorithm algorithm) {
+        isAKeyNeverSeen(REDIS, algorithm);
+    }
+
+    /** Another version reports errors of scripts in other words. */
+    @ParameterizedTest
+    @EnumSource
+    void aCorruptValueIsAKeyNeverSeenOnTheServerOfTheJar(Algorithm algorithm) {
+        isAKeyNeverSeen(EMBEDDED, algorithm);
+    }
+
+    private static void isAKeyNeverSeen(RedisServers servers, Algorithm algorithm) {
+        RedisBackend backend = servers.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
+        RateLimiter limiter = backend.limiter(limit("corrupt", algorithm), RedisLimitOptions.DEFAULTS);
+        for (int i = 0; i < CORRUPTIONS.size(); i++) {
+            String key = "k" + i;
+            BiConsumer<RedisCommands<String, String>, String> corruption = CORRUPTIONS.get(i);
+            Reservation fresh = limiter.reserve(key, 1, 0);
+            servers.server().<Void>ask(commands -> {
+                corruption.accept(commands, "rl:{" + key + "}:corrupt");
+                return null;
+            });
+            assertThat(limiter.peek(key, 1, 0).source()).as("peek %d", i).isEqualTo(Source.REDIS);
+            Reservation again = limiter.reserve(key, 1, 0);
+            assertThat(again.decision().source()).as("reserve %d", i).isEqualTo(Source.REDIS);
+            assertThat(again.isRefused()).as("reserve %d", i).isEqualTo(fresh.isRefused());
+            assertThat(again.decision().remaining())
+                    .as("reserve %d", i)
+                    .isEqualTo(fresh.decision().remaining());
+            fresh.cancel();
+        }
+        assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
+        assertThat(backend.health().errors()).isZero();
+    }
+
+    @Test
+    void aCorruptValueOfOneOfSeveralLimitsOpensNoBreaker() {
+        RedisBackend backend = REDIS.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
+        List<Claim> claims = Stream.of(Algorithm.TOKEN_BUCKET, Algorithm.FIXED_WINDOW)
+                .map(algorithm -> backend.limiter(limit(algorithm.name(), algorithm), RedisLimitOptions.DEFAULTS))
+                .map(limiter -> Claim.of(limiter, "k", 1, 0))
+                .toList();
+        AllOf.reserve(claims);
+        REDIS.server().<Void>ask(commands -> {
+            spoil(commands, "rl:{k}:FIXED_WINDOW");
+            return null;
+        });
+        assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Source.REDIS);
+        assertThat(backend.health().errors()).isZero();
+    }
+
+    @Test
+    void manyCorruptValuesAreOneLineInTheLog() {
+        RedisBackend backend = REDIS.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
+        RateLimiter limiter = backend.limiter(limit("corrupt", Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS);
+        for (int i = 0; i < 20; i++) {
+            String key = "k" + i;
+            limiter.reserve(key, 1, 0);
+            REDIS.server().<Void>ask(commands -> {
+                spoil(commands, "rl:{" + key + "}:corrupt");
+                return null;
+            });
+            assertThat(limiter.reserve(key, 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        }
+        RedisProcess.until(() -> !log.isEmpty(), "a line", FarNode.PATIENCE);
+        backend.close();
+        assertThat(log).singleElement().asString().contains("rl:{k0}:corrupt", "begins anew");
+    }
+}

@@ -1,0 +1,51 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Thousands of calls wait for a place under CONCURRENCY when an outage decides all of them. */
+class LongQueueTest {
+
+    private static final int WAITING = 20_000;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    @ParameterizedTest
+    @EnumSource(names = {"ALLOW", "DENY", "THROW"})
+    void everyCallIsDecidedHoweverManyWait(OnFailure onFailure) {
+        FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+        Limit limit = Limit.of("long", Algorithm.CONCURRENCY)
+                .maxConcurrent(1)
+                .maxWaiting(WAITING)
+                .build();
+        RateLimiter limiter = far.backend().limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(onFailure));
+        far.awaitRedis();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        List<CompletableFuture<Boolean>> turns = new ArrayList<>();
+        for (int i = 0; i < WAITING; i++) {
+            Reservation next = limiter.reserve("k", 1, Duration.ofHours(1).toNanos());
+            assertThat(next.mayWait()).isTrue();
+            turns.add(next.awaitAsync());
+        }
+        far.cut();
+        until(() -> turns.stream().allMatch(CompletableFuture::isDone), "decided", FarNode.PATIENCE);
+        assertThat(turns)
+                .allMatch(turn -> onFailure == OnFailure.THROW
+                        ? turn.isCompletedExceptionally()
+                        : turn.join() == (onFailure == OnFailure.ALLOW));
+        assertThat(limiter.waiting()).isZero();
+    }
+}

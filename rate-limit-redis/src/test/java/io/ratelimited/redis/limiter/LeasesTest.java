@@ -1,0 +1,138 @@
+package io.ratelimited.redis.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisBackendOptions;
+import io.ratelimited.redis.RedisLimitOptions;
+import io.ratelimited.redis.RedisServers;
+import java.time.Duration;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeoutException;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+/** Which keys are leased, and what must not be lost or remembered when something comes between two steps of a decision. */
+class LeasesTest {
+
+    private static final double OVERSHOOT = 0.05;
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final ManualTicker ticker = RedisServers.ticker();
+
+    private static Limit limit(String rate) {
+        return Limit.of("leased", Algorithm.TOKEN_BUCKET).rate(rate).build();
+    }
+
+    /** What would be asked for after a number of calls at one pace. */
+    private Leases.Request after(int calls, Duration pause, long permits, String rate) {
+        ScriptParameters parameters = new ScriptParameters(limit(rate), ticker, () -> 0);
+        Leases leases = new Leases(ticker, () -> 1, OVERSHOOT, 10);
+        for (int i = 0; i < calls; i++) {
+            ticker.advance(pause);
+            leases.take("k", parameters, permits);
+        }
+        return leases.request("k", parameters, ticker.nanos());
+    }
+
+    @Test
+    void aKeyIsHotByItsCallsNotByTheirPermits() {
+        assertThat(after(10, Duration.ofSeconds(1), 1_000, "100000/s")).isNull();
+        assertThat(after(1_000, Duration.ofMillis(1), 1, "100000/s").size()).isEqualTo(50);
+        assertThat(after(1_000, Duration.ofMillis(1), 20, "100000/s").size()).isEqualTo(1_000);
+    }
+
+    @Test
+    void aLeaseThatIsTooSmallForACallIsNotTaken() {
+        assertThat(after(1_000, Duration.ofMillis(1), 1_000, "10000/s").size()).isZero();
+    }
+
+    /** A clock at which something happens once when this thread reads it. */
+    private final class Interfering implements Ticker {
+
+        private Runnable interference = () -> {};
+        private Thread thread;
+
+        private void arm(Runnable task) {
+            interference = task;
+            thread = Thread.currentThread();
+        }
+
+        @Override
+        public long nanos() {
+            if (Thread.currentThread() == thread) {
+                thread = null;
+                interference.run();
+            }
+            return ticker.nanos();
+        }
+
+        @Override
+        public long epochNanos() {
+            return ticker.epochNanos();
+        }
+
+        @Override
+        public void sleepUntil(long deadline) throws InterruptedException {
+            ticker.sleepUntil(deadline);
+        }
+
+        @Override
+        public Runnable schedule(long deadline, Runnable task) {
+            return ticker.schedule(deadline, task);
+        }
+    }
+
+    private RedisRateLimiter limiter(Ticker time, Limit limit, double overshoot) {
+        RedisBackend backend = REDIS.backend(
+                REDIS.connector(),
+                RedisBackendOptions.DEFAULTS.ticker(time).timeout(Duration.ofSeconds(20)),
+                UnaryOperator.identity());
+        return (RedisRateLimiter) backend.limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(overshoot));
+    }
+
+    @Test
+    void aLeasedPermitComesBackIfItsCallerGivesUpBetweenTwoSteps() {
+        Interfering time = new Interfering();
+        RedisRateLimiter limiter = limiter(time, limit("100000/s"), 1);
+        String name = limiter.name("k");
+        Reservation leased = limiter.reserve("k", 1, 0);
+        for (int call = 0; call < 1000 && leased.decision().source() != Source.LEASE; call++) {
+            ticker.advance(Duration.ofMillis(1));
+            leased = limiter.reserve("k", 1, 0);
+        }
+        assertThat(leased.decision().source()).isEqualTo(Source.LEASE);
+        long left = leased.decision().remaining();
+        PermitRequest late = new PermitRequest(5, 0);
+        time.arm(() -> late.completeExceptionally(new TimeoutException("given up")));
+        ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
+        assertThat(new KeyBatch(limiter, batches, name).add(late)).isTrue();
+        assertThat(late).isCompletedExceptionally();
+        assertThat(limiter.reserve("k", 1, 0).decision().remaining()).isEqualTo(left - 1);
+    }
+
+    @Test
+    void aRefusalThatWasOnItsWayWhenPermitsCameBackIsNotRemembered() {
+        RedisRateLimiter limiter = limiter(ticker, limit("1/h"), 0);
+        String name = limiter.name("k");
+        Reservation first = limiter.reserve("k", 1, 0);
+        long sentAt = ticker.nanos();
+        PermitRequest second = new PermitRequest(1, 0);
+        ScriptReply refused = ScriptReply.local(~1_000_000_000L, 0, limiter.parameters());
+        ticker.advance(Duration.ofMillis(1));
+        first.cancel();
+        limiter.denials().add(name, second, refused, sentAt, 0);
+        assertThat(limiter.denials().find(name, limiter.parameters(), 1, 0)).isNull();
+        limiter.denials().add(name, second, refused, ticker.nanos(), 0);
+        assertThat(limiter.denials().find(name, limiter.parameters(), 1, 0)).isNotNull();
+    }
+}

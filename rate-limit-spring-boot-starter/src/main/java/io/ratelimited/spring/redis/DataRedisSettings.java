@@ -1,0 +1,112 @@
+package io.ratelimited.spring.redis;
+
+import io.lettuce.core.ClientOptions;
+import io.lettuce.core.RedisCredentialsProvider;
+import io.lettuce.core.RedisURI;
+import io.lettuce.core.cluster.ClusterClientOptions;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import org.springframework.data.redis.connection.RedisClusterConfiguration;
+import org.springframework.data.redis.connection.RedisConfiguration;
+import org.springframework.data.redis.connection.RedisConfiguration.WithAuthentication;
+import org.springframework.data.redis.connection.RedisSentinelConfiguration;
+import org.springframework.data.redis.connection.RedisSocketConfiguration;
+import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
+import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
+import org.springframework.data.redis.connection.lettuce.LettuceConverters;
+import org.springframework.util.StringUtils;
+
+/** The settings that Spring Data has of the application's connection: servers, credentials, TLS, resources and options. */
+final class DataRedisSettings {
+
+    private final LettuceClientConfiguration client;
+
+    private DataRedisSettings(LettuceClientConfiguration client) {
+        this.client = client;
+    }
+
+    /**
+     * What limits connect with. The factory's own client would not do: it is another one after the factory was stopped and
+     * started, and it repeats commands.
+     */
+    static LimitsClient client(LettuceConnectionFactory application) {
+        return new DataRedisSettings(application.getClientConfiguration()).of(application);
+    }
+
+    private LimitsClient of(LettuceConnectionFactory application) {
+        ClientOptions options = client.getClientOptions().orElseGet(ClientOptions::create);
+        RedisClusterConfiguration cluster = application.getClusterConfiguration();
+        RedisSentinelConfiguration sentinel = application.getSentinelConfiguration();
+        RedisSocketConfiguration socket = application.getSocketConfiguration();
+        if (cluster != null) {
+            List<RedisURI> nodes = new ArrayList<>();
+            cluster.getClusterNodes()
+                    .forEach(node -> nodes.add(
+                            uri(RedisURI.Builder.redis(node.getRequiredHost(), node.getRequiredPort()), cluster, 0)));
+            return limitsClient(ofCluster(options), nodes);
+        }
+        if (sentinel != null) {
+            return limitsClient(options, List.of(uri(sentinel)));
+        }
+        if (socket != null) {
+            RedisURI.Builder uri = RedisURI.Builder.socket(socket.getSocket());
+            return limitsClient(options, List.of(uri(uri, socket, socket.getDatabase())));
+        }
+        RedisStandaloneConfiguration server = application.getStandaloneConfiguration();
+        RedisURI.Builder uri = RedisURI.Builder.redis(server.getHostName(), server.getPort());
+        return limitsClient(options, List.of(uri(uri, server, server.getDatabase())));
+    }
+
+    private LimitsClient limitsClient(ClientOptions options, List<RedisURI> uris) {
+        return LimitsClient.of(client.getClientResources().orElse(null), options, uris);
+    }
+
+    private static ClusterClientOptions ofCluster(ClientOptions options) {
+        return options instanceof ClusterClientOptions already
+                ? already
+                : ClusterClientOptions.builder(options).build();
+    }
+
+    private <C extends RedisConfiguration & WithAuthentication> RedisURI uri(
+            RedisURI.Builder builder, C server, int database) {
+        RedisURI uri = builder.withDatabase(database).build();
+        apply(uri);
+        client.getRedisCredentialsProviderFactory()
+                .ifPresentOrElse(
+                        factory -> uri.setCredentialsProvider(factory.createCredentialsProvider(server)),
+                        () -> server.getPassword()
+                                .toOptional()
+                                .ifPresent(password -> authenticate(uri, server.getUsername(), password)));
+        return uri;
+    }
+
+    private static void authenticate(RedisURI uri, @Nullable String username, char[] password) {
+        if (StringUtils.hasText(username)) {
+            uri.setAuthentication(username, password);
+        } else {
+            uri.setAuthentication(password);
+        }
+    }
+
+    private RedisURI uri(RedisSentinelConfiguration sentinel) {
+        RedisURI uri = LettuceConverters.sentinelConfigurationToRedisURI(sentinel);
+        uri.setDatabase(sentinel.getDatabase());
+        apply(uri);
+        uri.getSentinels().forEach(this::apply);
+        client.getRedisCredentialsProviderFactory().ifPresent(factory -> {
+            uri.setCredentialsProvider(factory.createCredentialsProvider(sentinel));
+            RedisCredentialsProvider ofSentinels = factory.createSentinelCredentialsProvider(sentinel);
+            uri.getSentinels().forEach(one -> one.setCredentialsProvider(ofSentinels));
+        });
+        return uri;
+    }
+
+    private void apply(RedisURI uri) {
+        client.getClientName().ifPresent(uri::setClientName);
+        uri.setSsl(client.isUseSsl());
+        uri.setVerifyPeer(client.getVerifyMode());
+        uri.setStartTls(client.isStartTls());
+    }
+}
