@@ -54,17 +54,17 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        return limiter.tryAcquire(shorten(key), Permits.requireAsked(permits));
+        return limiter.tryAcquire(canonical(key), Permits.requireAsked(permits));
     }
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.reserve(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
+        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        return limiter.ask(shorten(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
+        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
     }
 
     @Override
@@ -74,12 +74,12 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.peek(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
+        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     @Override
     public void reset(@Nullable Object key) {
-        limiter.reset(shorten(key));
+        limiter.reset(canonical(key));
     }
 
     @Override
@@ -99,7 +99,7 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
 
     @Override
     public Stream<Object> knownKeys() {
-        return limiter.knownKeys();
+        return limiter.knownKeys().map(text -> CanonicalKey.ofText(text.toString()));
     }
 
     @Override
@@ -107,7 +107,8 @@ public final class InMemoryRateLimiter implements TwoStepRateLimiter {
         return Decision.Source.MEMORY;
     }
 
-    private static @Nullable Object shorten(@Nullable Object key) {
-        return key instanceof String text && text.length() > KeyDigest.LONGEST ? KeyDigest.shorten(text) : key;
+    /** Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap, and they can be compared. */
+    private static @Nullable String canonical(@Nullable Object key) {
+        return key == null ? null : CanonicalKey.text(key);
     }
 }

@@ -30,11 +30,7 @@ final class MultiLimitCall {
     private final LimiterContext context;
 
     /** A claim with the longest wait that its limit allows now. */
-    private record Part(RemoteLimiter limiter, @Nullable String caller, long permits, long maxWait) {
-
-        private String name() {
-            return limiter.name(caller);
-        }
+    private record Part(RemoteLimiter limiter, @Nullable String caller, String name, long permits, long maxWait) {
 
         private PermitRequest request() {
             return new PermitRequest(permits, maxWait);
@@ -47,7 +43,8 @@ final class MultiLimitCall {
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
-            parts.add(new Part(limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
+            String caller = KeyNames.text(claim.key());
+            parts.add(new Part(limiter, caller, limiter.name(caller), claim.permits(), maxWait));
         }
     }
 
