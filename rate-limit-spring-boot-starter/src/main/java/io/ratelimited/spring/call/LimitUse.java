@@ -1,6 +1,7 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
@@ -63,6 +64,9 @@ public final class LimitUse {
             @Nullable String once) {
         String permits = properties.permits();
         boolean fixed = permits == null || ConfiguredLimit.isFixed(permits);
+        if (key != null) {
+            limit.usedWithKeys();
+        }
         return new LimitUse(
                 limit,
                 key,
@@ -76,6 +80,16 @@ public final class LimitUse {
 
     public ConfiguredLimit limit() {
         return limit;
+    }
+
+    /** The key, if callers can invent as many as they like; null if it is another. */
+    public @Nullable String inventedKey() {
+        return key != null && key.canBeInvented() ? key.toString() : null;
+    }
+
+    /** Whether the limit bounds a caller who invents keys for other limits. */
+    public boolean boundsEveryCaller() {
+        return inventedKey() == null && when == null && limit.policy() != Policy.SHADOW;
     }
 
     /** Whether an expression of the limit may read a word of requests. */
