@@ -57,12 +57,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        return limiter.tryAcquire(shorten(key), Permits.requireAsked(permits));
+        return limiter.tryAcquire(canonical(key), Permits.requireAsked(permits));
     }
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.reserve(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
+        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     /** Whether the limit counts calls in flight, which no change of it alters. */
@@ -72,7 +72,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     /** As {@link MemoryLimiter#ask}. */
     Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        return limiter.ask(shorten(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
+        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
     }
 
     /** As {@link MemoryLimiter#take}. */
@@ -82,12 +82,12 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return limiter.peek(shorten(key), Permits.requireAsked(permits), maxWaitNanos);
+        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
     }
 
     @Override
     public void reset(@Nullable Object key) {
-        limiter.reset(shorten(key));
+        limiter.reset(canonical(key));
     }
 
     @Override
@@ -107,7 +107,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
 
     @Override
     public Stream<Object> knownKeys() {
-        return limiter.knownKeys();
+        return limiter.knownKeys().map(text -> CanonicalKey.ofText(text.toString()));
     }
 
     @Override
@@ -115,7 +115,8 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return Decision.Source.MEMORY;
     }
 
-    private static @Nullable Object shorten(@Nullable Object key) {
-        return key instanceof String text && text.length() > KeyDigest.LONGEST ? KeyDigest.shorten(text) : key;
+    /** Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap, and they can be compared. */
+    private static @Nullable String canonical(@Nullable Object key) {
+        return key == null ? null : CanonicalKey.text(key);
     }
 }

@@ -7,8 +7,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides for one limit, for every key. This is the seam between memory and Redis. A {@code null} key is the one budget
- * of a limit without keys; all other keys are compared by {@code equals}, each with a budget of its own.
- * Implementations are thread-safe. All durations are in nanoseconds.
+ * of a limit without keys; each other key has a budget of its own. {@link CanonicalKey} says what can be a key, and which keys are
+ * the same; another object is refused with an {@link IllegalArgumentException}. Implementations are thread-safe. All durations are in nanoseconds.
  *
  * <p>Every operation that takes permits throws {@link IllegalArgumentException} when they are less than 1.
  */
@@ -98,8 +98,8 @@ public interface RateLimiter {
     int waiting();
 
     /**
-     * The keys that have a budget in this process now, weakly consistent; none where budgets live elsewhere. For
-     * operators, who look a key up by its text: takes time in proportion to {@link #keys()}.
+     * The keys that have a budget in this process now, as {@link CanonicalKey#ofText} makes them, weakly consistent; none where
+     * budgets live elsewhere. Takes time in proportion to {@link #keys()}.
      */
     default Stream<Object> knownKeys() {
         return Stream.empty();

@@ -7,6 +7,7 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisURI;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisBackendOptions.TimeSource;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.limiter.LimiterContext;
@@ -96,8 +97,9 @@ public final class RedisServers implements BeforeAllCallback, AfterAllCallback, 
         return closeLater(RedisBackend.of(connector, backendOptions, testTime));
     }
 
-    /** The only key that has a state of a budget, by the name of the budget. */
-    public String keyOf(String name) {
+    /** The only key that has a state of a caller's budget. */
+    public String keyOf(String limit, String caller) {
+        String name = new KeyNames("rl").of(limit, "", caller);
         List<String> keys = server.ask(commands -> commands.keys(name + "~*"));
         assertThat(keys).hasSize(1);
         return keys.get(0);

@@ -14,6 +14,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.KeyNames;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -143,7 +144,7 @@ class SettleTest {
         for (long cost : new long[] {100, 1_000_000, Long.MAX_VALUE, Long.MAX_VALUE}) {
             limiter.reserve("k", 1, Long.MAX_VALUE).settle(cost);
             Decision owed = limiter.peek("k", 1, 0);
-            long left = REDIS.server().ask(commands -> commands.pttl(REDIS.keyOf("rl:{k}:settled")));
+            long left = REDIS.server().ask(commands -> commands.pttl(REDIS.keyOf("settled", "k")));
             assertThat(owed.remaining()).isZero();
             assertThat(left).isGreaterThanOrEqualTo(owed.reset().toMillis());
             assertThat(owed.reset()).isLessThan(Duration.ofDays(37 * 365));
@@ -228,7 +229,8 @@ class SettleTest {
         Reservation free = open.reserve("k", 1, 0);
         free.settle(9);
         assertThat(free.decision().remaining()).isEqualTo(Long.MAX_VALUE);
-        assertThat(REDIS.server().<List<String>>ask(commands -> commands.keys("rl:{k}:*")))
+        assertThat(REDIS.server()
+                        .<List<String>>ask(commands -> commands.keys(new KeyNames("rl").of("settled", "", "k") + "*")))
                 .isEmpty();
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
         RateLimiter allowing = far.backend()

@@ -261,7 +261,7 @@ class TimeSourceTest {
                 () -> {
                     String key = "k" + keys.incrementAndGet();
                     Decision decision = limiter.reserve(key, 1, 0).decision();
-                    String stored = REDIS.keyOf("rl:{" + key + "}:" + algorithm.name());
+                    String stored = REDIS.keyOf(algorithm.name(), key);
                     long left = REDIS.server().ask(commands -> commands.pttl(stored));
                     assertThat(decision.source()).isEqualTo(Source.REDIS);
                     // SMOOTH_BURSTY stores one second of its rate, here a part of a permit, which no reset counts.

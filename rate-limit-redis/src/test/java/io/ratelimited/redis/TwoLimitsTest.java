@@ -7,6 +7,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.KeyNames;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -114,7 +115,7 @@ class TwoLimitsTest {
         assertThat(large.tryAcquire("k", 100)).isTrue();
         for (int i = 0; i < 3; i++) {
             assertThat(small.tryAcquire("k", 1)).isEqualTo(i > 0);
-            long lives = REDIS.server().ask(redis -> redis.pttl(REDIS.keyOf("rl:{k}:two")));
+            long lives = REDIS.server().ask(redis -> redis.pttl(REDIS.keyOf("two", "k")));
             assertThat(lives - 3_600_000).as("beside what tests add").isGreaterThan(95_000);
             ticker.advance(Duration.ofSeconds(2));
         }
@@ -223,7 +224,7 @@ class TwoLimitsTest {
     }
 
     private static List<String> log() {
-        String key = REDIS.server().ask(redis -> redis.keys("rl:{k}:two*")).stream()
+        String key = REDIS.server().ask(redis -> redis.keys(new KeyNames("rl").of("two", "", "k") + "*")).stream()
                 .findFirst()
                 .orElse("");
         List<String> entries = REDIS.server().ask(redis -> redis.lrange(key, 0, -1));

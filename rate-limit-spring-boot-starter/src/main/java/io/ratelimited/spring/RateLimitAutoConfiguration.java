@@ -94,8 +94,14 @@ public final class RateLimitAutoConfiguration {
             ConfigurableListableBeanFactory beanFactory,
             LimitedMethods methods,
             LimitRegistry registry,
-            ObjectProvider<BeanInspector> inspector) {
-        return new StartupCheck(beanFactory, methods, registry, inspector.getIfAvailable());
+            ObjectProvider<BeanInspector> inspector,
+            ObjectProvider<RouteLimits> routes) {
+        return new StartupCheck(
+                beanFactory,
+                methods,
+                registry,
+                inspector.getIfAvailable(),
+                () -> routes.getObject().ofEveryRequest());
     }
 
     @Bean
@@ -143,8 +149,11 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    LimitLog limitLog(LimitRegistry registry) {
-        return new LimitLog(registry);
+    LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
+        return new LimitLog(
+                registry,
+                properties.memory().maximumKeys(),
+                Runtime.getRuntime().maxMemory());
     }
 
     @Bean

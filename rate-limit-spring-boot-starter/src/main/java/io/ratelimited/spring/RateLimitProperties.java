@@ -70,7 +70,7 @@ public record RateLimitProperties(
      * @param exclude Path patterns that the route does not count; the actuator's endpoints are left out unless the path names them.
      * @param methods HTTP methods, such as GET (which includes HEAD) and POST; all if empty.
      * @param limits Names of limits under rate-limit.limits; all of them must agree.
-     * @param key SpEL expression for whose budget a request uses: clientIp, principal, session, header('X-Api-Key'); defaults to the key of each limit.
+     * @param key SpEL expression for whose budget a request uses: clientIp, principal, @keys.owner(header('X-Api-Key')); defaults to the key of each limit.
      * @param order Where the route stands; by default before Spring Security, and after it if the key, tier or condition of a limit reads principal.
      */
     public record Route(

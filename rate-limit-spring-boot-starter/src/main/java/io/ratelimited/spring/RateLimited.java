@@ -70,7 +70,8 @@ public @interface RateLimited {
     /**
      * SpEL expression for whose budget a call uses. Default: one budget for all calls. Parameters are {@code #name} (or
      * {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in a web request
-     * {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). A null or blank key
+     * {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Callers can invent a
+     * header and a session, so a bean has to look them up: {@code @keys.owner(header('X-Api-Key'))}. A null or blank key
      * follows {@code missing-key}; an expression that throws fails the call.
      */
     String key() default "";

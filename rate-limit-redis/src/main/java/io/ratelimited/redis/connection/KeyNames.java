@@ -1,37 +1,17 @@
 package io.ratelimited.redis.connection;
 
-import io.ratelimited.core.KeyDigest;
+import io.ratelimited.core.CanonicalKey;
 import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Names of keys in Redis: {@code prefix:{caller key}:limit}, and {@code prefix:{limit}} for a limit without keys, with
- * {@code {tier}} behind it for one of a tier. What stores a state adds a tilde and how it counts. All limits of one caller are in one hash slot. Braces in names and keys are
- * escaped, so that no caller chooses the slot, and tildes, with which the names of internal keys begin. An empty key is a
- * percent sign, since Redis ignores empty braces. Different texts have different names: what has no encoding in UTF-8
- * is escaped too.
+ * Names of keys in Redis: {@code prefix:{digest of the caller's key}:limit}, and {@code prefix:{limit}} for a limit without
+ * keys, with {@code {tier}} behind it for one of a tier. What stores a state adds a tilde and how it counts. A caller's key may be an API key or a session id, so its text is
+ * never in a name; a digest is also short, however long the key is. All limits of one caller are in one hash slot. Braces in
+ * the names of limits and tiers are escaped, and tildes, with which the names of internal keys begin. Different limits have
+ * different names: what has no encoding in UTF-8 is escaped too.
  */
 public final class KeyNames {
-
-    /** Whether instances of a class with the same value have the same text. */
-    private static final ClassValue<Boolean> HAS_TEXT = new ClassValue<>() {
-        @Override
-        protected Boolean computeValue(Class<?> type) {
-            if (type.isArray()) {
-                return false;
-            }
-            try {
-                return type.isEnum()
-                        || type.isRecord()
-                        || type.getMethod("toString").getDeclaringClass() != Object.class;
-            } catch (NoSuchMethodException ex) {
-                return true; // in a native image, which has the methods that hints name
-            }
-        }
-    };
-
-    /** Of a key that is not kept by its digest, in characters. */
-    private static final int LONGEST = 256;
 
     private final String prefix;
 
@@ -50,7 +30,7 @@ public final class KeyNames {
         if (caller == null) {
             return prefix + escape(limit) + '}' + behind;
         }
-        return prefix + (caller.isEmpty() ? "%" : escape(caller)) + "}:" + escape(limit) + behind;
+        return prefix + CanonicalKey.digest(caller) + "}:" + escape(limit) + behind;
     }
 
     /** A key of the backend itself. */
@@ -64,22 +44,12 @@ public final class KeyNames {
     }
 
     /**
-     * The text by which a caller's key is known to the cluster; long ones by their SHA-256.
+     * The text of a caller's key.
      *
-     * @throws IllegalArgumentException when the key's class has no text of its own, so that every instance would have
-     *     a budget for itself
+     * @throws IllegalArgumentException for an object that is no key
      */
     public static @Nullable String text(@Nullable Object key) {
-        if (key == null) {
-            return null;
-        }
-        if (!(key instanceof String) && !HAS_TEXT.get(key.getClass())) {
-            throw new IllegalArgumentException("a key on Redis must have a text of its own, which "
-                    + key.getClass().getName() + " has not: give it a toString(), or use a property of it");
-        }
-        String text = key.toString();
-        // A digest of what has no encoding would be that of a question mark.
-        return text.length() <= LONGEST ? text : KeyDigest.shorten(escape(text)).toString();
+        return key == null ? null : CanonicalKey.text(key);
     }
 
     private static String escape(String text) {

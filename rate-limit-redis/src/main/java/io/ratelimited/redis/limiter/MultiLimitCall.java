@@ -37,11 +37,7 @@ final class MultiLimitCall {
 
     /** A claim with the longest wait that its limit allows now. */
     private record Part(
-            Claim claim, RemoteLimiter limiter, @Nullable String caller, long permits, long maxWait) {
-
-        private String name() {
-            return limiter.name(caller);
-        }
+            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, long permits, long maxWait) {
 
         private PermitRequest request() {
             return new PermitRequest(permits, maxWait);
@@ -56,7 +52,8 @@ final class MultiLimitCall {
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
-            parts.add(new Part(claim, limiter, KeyNames.text(claim.key()), claim.permits(), maxWait));
+            String caller = KeyNames.text(claim.key());
+            parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), maxWait));
         }
     }
 

@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -53,7 +54,7 @@ class ScriptsTest {
 
     /** In Redis, of the caller {@code k}. */
     private String key(Limit limit) {
-        return new ScriptParameters(limit, ticker, () -> 0).key("rl:{k}:scripts");
+        return new ScriptParameters(limit, ticker, () -> 0).key(new KeyNames("rl").of("scripts", "", "k"));
     }
 
     /** The name of a key tells the algorithm by it. */
@@ -211,8 +212,8 @@ class ScriptsTest {
             limit.burst(200);
         }
         backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS).tryAcquire("user", 1);
-        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage(REDIS.keyOf("rl:{user}:api"))))
-                .isLessThanOrEqualTo(120);
+        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage(REDIS.keyOf("api", "user"))))
+                .isLessThanOrEqualTo(algorithm == Algorithm.TOKEN_BUCKET ? 120 : 136);
     }
 
     @Test
@@ -252,30 +253,25 @@ class ScriptsTest {
     @Test
     void noCallerChoosesTheSlot() {
         KeyNames keys = new KeyNames("rl");
-        assertThat(keys.of("limit", "", "}{user")).isEqualTo("rl:{%7D%7Buser}:limit");
-        assertThat(keys.of("limit", "", "")).isEqualTo("rl:{%}:limit").isNotEqualTo(keys.of("limit", "", "%"));
+        assertThat(keys.of("limit", "", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit");
+        assertThat(Stream.of("", "%", "user", "}{user", "}:limit").map(caller -> keys.of("limit", "", caller)))
+                .allMatch(name -> name.matches("rl:\\{[\\w-]{27}}:limit"))
+                .doesNotHaveDuplicates();
         assertThat(keys.of("a", "", "limit")).isNotEqualTo(keys.of("a:limit", "", null));
-        assertThat(keys.of("limit", "gold", "user")).isEqualTo("rl:{user}:limit{gold}");
+        assertThat(keys.of("limit", "gold", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:limit{gold}");
         assertThat(keys.of("limit", "gold", null)).isEqualTo("rl:{limit}{gold}");
         assertThat(keys.of("limit{gold}", "", "user")).isNotEqualTo(keys.of("limit", "gold", "user"));
         for (String caller : List.of("user", "")) {
             assertThat(SlotHash.getSlot(keys.of("one", "", caller)))
                     .isEqualTo(SlotHash.getSlot(keys.of("two", "gold", caller)));
         }
-        assertThat(KeyNames.text("x".repeat(257))).hasSize("sha256:".length() + 64);
-        assertThat(KeyNames.text(42)).isEqualTo("42");
-        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
-                .isThrownBy(() -> KeyNames.text(new Object()))
-                .withMessageContaining("toString");
-        org.assertj.core.api.Assertions.assertThatIllegalArgumentException()
-                .isThrownBy(() -> KeyNames.text(new int[0]));
     }
 
     @Test
     void noNameReachesTheKeysOfTheBackend() {
         KeyNames keys = new KeyNames("rl");
         assertThat(keys.of("~nodes", "", null)).isNotEqualTo(keys.internal("nodes"));
-        assertThat(keys.of("~probe", "", "user")).isEqualTo("rl:{user}:%7Eprobe");
+        assertThat(keys.of("~probe", "", "user")).isEqualTo("rl:{kLnXQBKOMVkVBGCrbVKdhEqEaL4}:%7Eprobe");
     }
 
     @Test
@@ -356,14 +352,14 @@ class ScriptsTest {
         }
         assertThat(names).doesNotHaveDuplicates();
         Limit utc = Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d").build();
-        assertThat(key(utc)).isEqualTo("rl:{k}:scripts~f864e8");
+        assertThat(key(utc)).endsWith(":scripts~f864e8");
         assertThat(key(utc.toBuilder().zone(ZoneId.of("UTC")).build())).isEqualTo(key(utc));
         assertThat(key(Limit.of("names", Algorithm.TOKEN_BUCKET)
                         .rate("5/d")
                         .burst(9)
                         .build()))
                 .isEqualTo(names.get(0))
-                .isEqualTo("rl:{k}:scripts~t");
+                .endsWith(":scripts~t");
     }
 
     @Test

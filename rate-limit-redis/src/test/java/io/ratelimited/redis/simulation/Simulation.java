@@ -2,6 +2,7 @@ package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.redis.RedisHealth;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
 import java.util.List;
@@ -203,7 +204,7 @@ final class Simulation {
     }
 
     private static String name(Step step) {
-        return "rl:{" + Callers.key(step) + "}:limit";
+        return new KeyNames("rl").of("limit", "", Callers.key(step));
     }
 
     private List<Node> alive() {

@@ -28,11 +28,11 @@ final class KeyMask {
         return text.startsWith(PREFIX);
     }
 
-    String mask(Object key) {
+    String mask(String key) {
         try {
             Mac mac = Mac.getInstance("HmacSHA256");
             mac.init(secret);
-            byte[] digest = mac.doFinal(String.valueOf(key).getBytes(StandardCharsets.UTF_8));
+            byte[] digest = mac.doFinal(key.getBytes(StandardCharsets.UTF_8));
             return PREFIX + HexFormat.of().formatHex(digest, 0, BYTES);
         } catch (GeneralSecurityException ex) {
             throw new IllegalStateException("every Java platform has HmacSHA256", ex);

@@ -41,7 +41,7 @@ public final class RateLimitsEndpointAutoConfiguration {
             RefusedKeys refused,
             RateLimitProperties properties,
             ObjectProvider<RouteLimits> routes) {
-        ShownKeys keys = new ShownKeys(refused, properties.actuator().maskKeys());
+        ShownKeys keys = new ShownKeys(properties.actuator().maskKeys());
         RouteLimits all = routes.getIfAvailable();
         return new RateLimitsEndpoint(
                 rateLimits, new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)), keys);

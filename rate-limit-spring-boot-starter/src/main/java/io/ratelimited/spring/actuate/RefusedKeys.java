@@ -1,7 +1,7 @@
 package io.ratelimited.spring.actuate;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.KeyDigest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
@@ -25,7 +25,7 @@ final class RefusedKeys implements DecisionObserver {
     public void onDecision(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
         if (key != null && (outcome == Outcome.REJECTED || outcome == Outcome.SHADOWED)) {
-            refused.computeIfAbsent(limit, added -> new TopKeys(COUNTERS)).add(KeyDigest.shorten(key));
+            refused.computeIfAbsent(limit, added -> new TopKeys(COUNTERS)).add(CanonicalKey.text(key));
         }
     }
 

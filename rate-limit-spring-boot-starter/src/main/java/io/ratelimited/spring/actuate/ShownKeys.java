@@ -1,56 +1,79 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.core.KeyDigest;
-import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.NamedLimit;
-import java.util.List;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
 import java.util.Set;
-import java.util.function.Predicate;
-import java.util.stream.Collectors;
-import java.util.stream.Stream;
+import java.util.UUID;
 
 /**
- * Keys as text, and back. An operator knows a key by its text only, while the key may be a number or a record: so the
- * keys in memory are searched for the text, and only a text that none of them has is taken for the key itself.
+ * Keys as the endpoint shows them, and back. A key is found without looking at the others, however many there are: a mask
+ * only if it is one of the last {@value #MASKS} that were shown. Thread-safe.
  */
 final class ShownKeys {
 
-    private final RefusedKeys refused;
+    static final int MASKS = 1_000;
+
     private final KeyMask mask = new KeyMask();
     private final boolean masked;
+    /** Texts of keys by their masks, the mask that was shown or used least recently first. */
+    private final Map<String, String> masks = Collections.synchronizedMap(new LinkedHashMap<>(16, 0.75f, true) {
+        private static final long serialVersionUID = 1;
 
-    ShownKeys(RefusedKeys refused, boolean masked) {
-        this.refused = refused;
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<String, String> eldest) {
+            return size() > MASKS;
+        }
+    });
+
+    ShownKeys(boolean masked) {
         this.masked = masked;
     }
 
+    /** @param key its text, or a key that a limiter knows */
     String show(Object key) {
-        return masked ? mask.mask(key) : String.valueOf(key);
+        String text = key.toString();
+        if (!masked) {
+            return text;
+        }
+        String shown = mask.mask(text);
+        masks.put(shown, text);
+        return shown;
     }
 
     /**
-     * The keys that a text, or a mask, stands for: as a rule one.
+     * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number.
      *
-     * @throws IllegalArgumentException for a mask that stands for no key known here
+     * @throws IllegalArgumentException for a mask that was not shown
      */
     Set<Object> find(NamedLimit limit, String text) {
-        String kept = String.valueOf(KeyDigest.shorten(text));
-        Set<Object> found = known(limit, key -> String.valueOf(key).equals(kept));
-        if (found.isEmpty() && mask.isMask(text)) {
-            found = known(limit, key -> mask.mask(key).equals(text));
-            if (found.isEmpty()) {
-                throw new IllegalArgumentException("there is no key with the mask '" + text + "' under rate limit '"
-                        + limit.name() + "': masks are those of this instance since its start");
-            }
+        if (masked && mask.isMask(text)) {
+            return Set.of(CanonicalKey.ofText(unmasked(limit, text)));
         }
-        return found.isEmpty() ? Set.of(text) : found;
+        Set<Object> meant = new LinkedHashSet<>();
+        meant.add(text);
+        meant.add(CanonicalKey.ofText(text));
+        if (text.matches("-?[1-9]\\d{0,17}|0")) {
+            long number = Long.parseLong(text);
+            meant.add(number);
+            if (number == (int) number) {
+                meant.add((int) number);
+            }
+        } else if (text.matches("\\p{XDigit}{8}(-\\p{XDigit}{4}){3}-\\p{XDigit}{12}")) {
+            meant.add(UUID.fromString(text));
+        }
+        return meant;
     }
 
-    private Set<Object> known(NamedLimit limit, Predicate<Object> wanted) {
-        Stream<Object> inMemory = LimitMeters.limiters(limit).flatMap(RateLimiter::knownKeys);
-        List<TopKeys.Top> mostRefused = refused.top(limit, RefusedKeys.COUNTERS);
-        return Stream.concat(mostRefused.stream().map(TopKeys.Top::key), inMemory)
-                .filter(wanted)
-                .collect(Collectors.toSet());
+    private String unmasked(NamedLimit limit, String text) {
+        String key = masks.get(text);
+        if (key == null) {
+            throw new IllegalArgumentException("there is no key with the mask '" + text + "' under rate limit '"
+                    + limit.name() + "': use a mask that this instance has shown since its start");
+        }
+        return key;
     }
 }

@@ -252,8 +252,8 @@ public final class LimitedMethods {
                 if (LimitUse.isNeverKey(type)) {
                     throw invalid(
                             "key",
-                            key + " must be something with an equals of its own, not a " + type.getName(),
-                            "Use what identifies it, such as its id.");
+                            key + " is no key, but an object of " + type,
+                            "Use what identifies it, such as its id, or its toString() if that does.");
                 }
             }
             if (use.charge() != null && limit.countsInFlight()) {

@@ -93,7 +93,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
         }
 
         private void register(ReflectionHints hints, Method method, String expression) {
-            // A parameter may be the key: whether it has equals and toString is looked up.
+            // A parameter may be the key, and a record, of which every component is read.
             Stream.of(method.getParameterTypes()).forEach(parameter -> registerMethods(hints, parameter));
             if (expression.contains(".")) {
                 TYPES.registerReflectionHints(hints, method.getGenericParameterTypes());

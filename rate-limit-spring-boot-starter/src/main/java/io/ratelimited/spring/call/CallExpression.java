@@ -61,6 +61,9 @@ public final class CallExpression {
     /** Names of request headers that are written in the expression. */
     private final Set<String> headers;
 
+    /** Whether the value has in it what a caller may say without proof. */
+    private final boolean readsUnverified;
+
     private final BeanVariables beanVariables;
     /** Knows types and accessors; nothing of a call. */
     private final StandardEvaluationContext shared;
@@ -91,6 +94,7 @@ public final class CallExpression {
             this.readsVariables = false;
             this.readsRoot = false;
             this.headers = Set.of();
+            this.readsUnverified = false;
             this.beanVariables = BeanVariables.NONE;
             this.expression = null;
             this.shared = UNUSED;
@@ -104,6 +108,7 @@ public final class CallExpression {
         this.readsVariables = words.readsVariables() || !beanVariables.isEmpty();
         this.readsRoot = words.readsRoot();
         this.headers = words.headers();
+        this.readsUnverified = words.readsUnverified();
         UndeclaredProperty.find(whole, method, parameters)
                 .ifPresent(missing -> LOG.warn("The " + this + " reads " + missing
                         + ". Calls whose argument does not have it either fail: correct the expression."));
@@ -152,6 +157,11 @@ public final class CallExpression {
     /** Whether the expression may read a word of its root: it names the word, or hands on the root. */
     boolean reads(String word) {
         return text.contains(word) || text.contains("#root") || text.contains("#this");
+    }
+
+    /** Whether callers can have as many values as they like: a header or a session is read, and no bean looks it up. */
+    boolean canBeInvented() {
+        return readsUnverified;
     }
 
     /** The parameter that is the whole expression, or -1. */

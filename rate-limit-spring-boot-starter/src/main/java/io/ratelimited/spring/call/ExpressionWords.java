@@ -32,6 +32,9 @@ final class ExpressionWords {
     /** The names that a request has which is no call of a method. */
     static final Set<String> OF_REQUEST = Set.of("clientIp", "principal", "session");
 
+    /** The methods of the root that return what a caller may say without proof. */
+    private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
+
     private final String text;
     private final Set<String> names;
     private final Set<String> parameters;
@@ -39,6 +42,7 @@ final class ExpressionWords {
     private final Set<String> headers = new HashSet<>();
     private boolean readsVariables;
     private boolean readsRoot;
+    private boolean readsUnverified;
 
     /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
     ExpressionWords(
@@ -48,6 +52,7 @@ final class ExpressionWords {
         this.parameters = parameters;
         this.beans = beans;
         check(parsed, true);
+        noteUnverified(parsed, true);
     }
 
     boolean readsVariables() {
@@ -56,6 +61,11 @@ final class ExpressionWords {
 
     boolean readsRoot() {
         return readsRoot;
+    }
+
+    /** Whether the value has in it what a caller may say without proof: a header or a session that no bean has looked up. */
+    boolean readsUnverified() {
+        return readsUnverified;
     }
 
     Set<String> headers() {
@@ -109,6 +119,25 @@ final class ExpressionWords {
             } else {
                 check(child, onRoot && !elsewhere && !afterDot);
             }
+        }
+    }
+
+    /** What is handed to a method of a bean is left to the bean. */
+    private void noteUnverified(SpelNode node, boolean onRoot) {
+        boolean compound = node instanceof CompoundExpression;
+        if (compound && node.getChild(0) instanceof BeanReference) {
+            return;
+        }
+        boolean session =
+                node instanceof PropertyOrFieldReference word && word.getName().equals("session");
+        boolean method = node instanceof MethodReference call && UNVERIFIED.contains(call.getName());
+        readsUnverified |= onRoot && (session || method);
+        boolean fromRoot = compound
+                && node.getChild(0) instanceof VariableReference variable
+                && SELF.contains(variable.toStringAST().substring(1));
+        for (int i = 0; i < node.getChildCount(); i++) {
+            boolean word = !compound || i == 0 || (i == 1 && fromRoot);
+            noteUnverified(node.getChild(i), word || node instanceof MethodReference);
         }
     }
 

@@ -1,5 +1,7 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
@@ -7,14 +9,6 @@ import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.lang.reflect.Modifier;
 import java.math.BigDecimal;
 import java.security.Principal;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.Collection;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.Map;
-import java.util.Optional;
-import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -25,20 +19,6 @@ import org.springframework.util.ObjectUtils;
  * Immutable.
  */
 public final class LimitUse {
-
-    /** Whether instances of a class can be keys: those that only equal themselves would each have a budget of their own. */
-    private static final ClassValue<Boolean> HAS_EQUALS = new ClassValue<>() {
-        @Override
-        protected Boolean computeValue(Class<?> type) {
-            try {
-                return type.isEnum()
-                        || type.isRecord()
-                        || type.getMethod("equals", Object.class).getDeclaringClass() != Object.class;
-            } catch (NoSuchMethodException ex) {
-                return true; // in a native image, which has the methods that hints name: RateLimitHints
-            }
-        }
-    };
 
     private final ConfiguredLimit limit;
     private final @Nullable CallExpression key;
@@ -85,6 +65,9 @@ public final class LimitUse {
             @Nullable String once) {
         String permits = properties.permits();
         boolean fixed = permits == null || ConfiguredLimit.isFixed(permits);
+        if (key != null) {
+            limit.usedWithKeys();
+        }
         return new LimitUse(
                 limit,
                 key,
@@ -98,6 +81,16 @@ public final class LimitUse {
 
     public ConfiguredLimit limit() {
         return limit;
+    }
+
+    /** The key, if callers can invent as many as they like; null if it is another. */
+    public @Nullable String inventedKey() {
+        return key != null && key.canBeInvented() ? key.toString() : null;
+    }
+
+    /** Whether the limit bounds a caller who invents keys for other limits. */
+    public boolean boundsEveryCaller() {
+        return inventedKey() == null && when == null && limit.policy() != Policy.SHADOW;
     }
 
     /** Whether an expression of the limit may read a word of requests. */
@@ -195,7 +188,7 @@ public final class LimitUse {
                 : limit.limiterOfTier(tierName.toString());
     }
 
-    /** The key as an object with equals that never changes; null for a missing key. */
+    /** The key, which no longer changes; null for a missing key. */
     private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
         if (id instanceof Principal principal) {
@@ -205,58 +198,19 @@ public final class LimitUse {
             String string = text.toString();
             return string.isBlank() ? null : string;
         }
-        return part(expression, id);
-    }
-
-    /** A key or a part of one, in a form that never changes and has an equals. */
-    private static @Nullable Object part(CallExpression expression, @Nullable Object value) {
-        if (value == null || value instanceof String) {
-            return value;
+        if (id == null) {
+            return null;
         }
-        if (value instanceof CharSequence || value instanceof Principal || value instanceof Optional) {
-            return identity(expression, value);
+        try {
+            return CanonicalKey.frozen(id);
+        } catch (IllegalArgumentException ex) {
+            throw new IllegalStateException(expression + ": " + ex.getMessage() + "; the call was not made", ex);
         }
-        if (value.getClass().isArray()) {
-            return parts(expression, Arrays.asList(ObjectUtils.toObjectArray(value)), new ArrayList<>());
-        }
-        if (value instanceof Map<?, ?> map) {
-            Map<@Nullable Object, @Nullable Object> copy = new HashMap<>();
-            map.forEach((name, entry) -> copy.put(part(expression, name), part(expression, entry)));
-            return copy;
-        }
-        if (value instanceof Collection<?> several) {
-            return parts(expression, several, several instanceof Set ? new HashSet<>() : new ArrayList<>());
-        }
-        if (!hasEquals(value.getClass())) {
-            throw unusable(
-                    expression,
-                    "something with an equals of its own, such as its id",
-                    "an instance of " + value.getClass().getName());
-        }
-        return value;
-    }
-
-    private static Collection<@Nullable Object> parts(
-            CallExpression expression, Collection<?> from, Collection<@Nullable Object> to) {
-        from.forEach(element -> to.add(part(expression, element)));
-        return to;
-    }
-
-    /** Whether instances of a class may be keys as they are. */
-    private static boolean hasEquals(Class<?> type) {
-        return HAS_EQUALS.get(type);
     }
 
     /** Whether no instance of a parameter's type can be a key. */
     public static boolean isNeverKey(Class<?> type) {
-        return Modifier.isFinal(type.getModifiers())
-                && !type.isPrimitive()
-                && !type.isArray()
-                && !CharSequence.class.isAssignableFrom(type)
-                && !Principal.class.isAssignableFrom(type)
-                && !Collection.class.isAssignableFrom(type)
-                && !Map.class.isAssignableFrom(type)
-                && !hasEquals(type);
+        return Modifier.isFinal(type.getModifiers()) && !CanonicalKey.isKey(type);
     }
 
     private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {

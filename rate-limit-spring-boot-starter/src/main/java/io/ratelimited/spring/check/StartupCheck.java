@@ -4,12 +4,15 @@ import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.LimitedTypes;
+import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
@@ -25,19 +28,26 @@ public final class StartupCheck implements SmartInitializingSingleton {
     private final LimitedMethods methods;
     private final LimitRegistry registry;
     private final @Nullable BeanInspector made;
+    private final Supplier<List<LimitUse>> ofEveryRequest;
+    private final InventedKeys inventedKeys = new InventedKeys();
     /** The classes that were looked at. What they limit is not kept, since {@link LimitedMethods} knows it. */
     private final Set<Class<?>> known = ConcurrentHashMap.newKeySet();
 
-    /** @param made the beans that Spring's proxies limit; null where classes are woven */
+    /**
+     * @param made the beans that Spring's proxies limit; null where classes are woven
+     * @param ofEveryRequest the limits of routes that every request passes
+     */
     public StartupCheck(
             ConfigurableListableBeanFactory beans,
             LimitedMethods methods,
             LimitRegistry registry,
-            @Nullable BeanInspector made) {
+            @Nullable BeanInspector made,
+            Supplier<List<LimitUse>> ofEveryRequest) {
         this.beans = beans;
         this.methods = methods;
         this.registry = registry;
         this.made = made;
+        this.ofEveryRequest = ofEveryRequest;
     }
 
     @Override
@@ -64,6 +74,9 @@ public final class StartupCheck implements SmartInitializingSingleton {
 
     private void check(Class<?> type, @Nullable Object bean) {
         Map<Method, LimitedMethod> limited = limitedMethods(type);
+        limited.values()
+                .forEach(method ->
+                        inventedKeys.warnOf(method.method().toString(), method.limits(), ofEveryRequest.get()));
         if (made != null && !limited.isEmpty()) {
             ProxyCheck gaps = new ProxyCheck(type, limited);
             if (known.add(type)) {

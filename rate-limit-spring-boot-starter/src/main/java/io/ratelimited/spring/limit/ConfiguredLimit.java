@@ -1,5 +1,6 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
@@ -32,6 +33,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile LimitProperties properties;
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
+    private volatile boolean keyed;
     /** The largest fixed number of permits that a call asks for: a change has to leave room for it. */
     private volatile Weight heaviest = LIGHTEST;
 
@@ -75,6 +77,16 @@ public final class ConfiguredLimit implements NamedLimit {
     @Override
     public Map<String, RateLimiter> tiers() {
         return tiers;
+    }
+
+    /** Some calls have a key. */
+    public void usedWithKeys() {
+        keyed = true;
+    }
+
+    /** Whether the limit remembers keys in this process, however long they are idle. */
+    public boolean remembersKeys() {
+        return keyed && !countsInFlight && limiter instanceof InMemoryRateLimiter;
     }
 
     /** Warns of tiers that no expression chooses, and of an expression that has none to choose from. */

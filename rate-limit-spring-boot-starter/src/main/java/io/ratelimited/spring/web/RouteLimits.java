@@ -10,6 +10,7 @@ import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.check.InventedKeys;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -51,12 +52,28 @@ public final class RouteLimits {
             ConfigurableBeanFactory beans) {
         List<RateLimitProperties.Route> all = properties == null ? List.of() : properties;
         RouteReader reader = new RouteReader(registry, beans);
-        return new RouteLimits(
+        RouteLimits limits = new RouteLimits(
                 IntStream.range(0, all.size())
                         .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
                         .toList(),
                 registry,
                 enforcer);
+        InventedKeys inventedKeys = new InventedKeys();
+        limits.routes.forEach(
+                route -> inventedKeys.warnOf(route.place, route.limits, limits.ofRoutes(List.of("/**", route.path))));
+        return limits;
+    }
+
+    /** The limits that every request passes. */
+    public List<LimitUse> ofEveryRequest() {
+        return ofRoutes(List.of("/**"));
+    }
+
+    private List<LimitUse> ofRoutes(List<String> paths) {
+        return routes.stream()
+                .filter(route -> route.methods.isEmpty() && paths.contains(route.path))
+                .flatMap(route -> route.limits.stream())
+                .toList();
     }
 
     /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */

@@ -146,12 +146,12 @@ class KeysTest {
     }
 
     @Test
-    void aKeyWithoutEqualsFailsTheCall() {
+    void anObjectWithoutAKnownTextFailsTheCall() {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.plain(new Object()))
                     .withMessageContaining("key of rate limit 'Keyed.plain' \"#key\"")
-                    .withMessageContaining("equals of its own")
+                    .withMessageContaining("java.lang.Object is no key")
                     .withMessageContaining("the call was not made");
             assertThatIllegalStateException().isThrownBy(() -> bean.plain(List.of(new Object())));
             assertThat(bean.calls()).isZero();

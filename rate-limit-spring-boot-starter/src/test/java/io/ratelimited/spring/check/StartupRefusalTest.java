@@ -250,7 +250,7 @@ class StartupRefusalTest {
                         .tells("tier 'gold'", "a tier cannot set charge: 2"),
                 Mistake.of("an unknown bean", UnknownBean.class).tells("names the unknown bean @plans"),
                 Mistake.of("a key without equals", KeyWithoutEquals.class)
-                        .tells("equals of its own", "KeyWithoutEquals$FinalLock")
+                        .tells("is no key", "KeyWithoutEquals$FinalLock")
                         .and("its id"),
 
                 // Fallbacks

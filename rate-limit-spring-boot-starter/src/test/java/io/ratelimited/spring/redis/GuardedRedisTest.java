@@ -18,6 +18,7 @@ import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.RedisUnavailableException;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
@@ -300,7 +301,7 @@ class GuardedRedisTest {
 
         assertThat(IntStream.range(0, 6).filter(i -> attempt(shop)).count()).isEqualTo(5);
         assertThat(decisions.sources).hasSize(6).containsOnly(Source.REDIS);
-        assertThat(by.<Long>ask(commands -> commands.exists("rl:{ann}:search~t")))
+        assertThat(by.<Long>ask(commands -> commands.exists(new KeyNames("rl").of("search", "", "ann") + "~t")))
                 .isEqualTo(1);
     }
 

@@ -17,6 +17,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisClientSettings;
 import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.limiter.RedisRateLimiter;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
@@ -193,7 +194,8 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context).tryAcquire("bob", 1)).isTrue();
-                    assertThat(server.<Long>ask(commands -> commands.exists("rl:{bob}:search~t")))
+                    assertThat(server.<Long>ask(
+                                    commands -> commands.exists(new KeyNames("rl").of("search", "", "bob") + "~t")))
                             .isEqualTo(1);
                 });
     }
@@ -301,7 +303,8 @@ class RedisWiringTest {
                 .run(context -> {
                     assertThat(context).getBeanNames(RedisBackend.class).containsExactly("own");
                     limiter(context).tryAcquire("cid", 1);
-                    assertThat(server.<Long>ask(commands -> commands.exists("own:{cid}:search~t")))
+                    assertThat(server.<Long>ask(
+                                    commands -> commands.exists(new KeyNames("own").of("search", "", "cid") + "~t")))
                             .isEqualTo(1);
                 });
     }

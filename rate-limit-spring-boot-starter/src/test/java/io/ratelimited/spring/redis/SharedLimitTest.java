@@ -9,6 +9,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
@@ -96,7 +97,7 @@ class SharedLimitTest {
     void keysBeginWithThePrefix() {
         shop(start("rate-limit.redis.key-prefix=shop")).search("ann");
 
-        assertThat(server.<Long>ask(commands -> commands.exists("shop:{ann}:search~t")))
+        assertThat(server.<Long>ask(commands -> commands.exists(new KeyNames("shop").of("search", "", "ann") + "~t")))
                 .isEqualTo(1);
     }
 
@@ -164,7 +165,7 @@ class SharedLimitTest {
         };
 
         assertDecidedByRedis(start(settings), start(settings));
-        assertThat(primary.<Long>ask(commands -> commands.exists("rl:{ann}:search~t")))
+        assertThat(primary.<Long>ask(commands -> commands.exists(new KeyNames("rl").of("search", "", "ann") + "~t")))
                 .isEqualTo(1);
     }
 

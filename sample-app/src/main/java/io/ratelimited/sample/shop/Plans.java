@@ -4,12 +4,18 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.stereotype.Component;
 
-/** Knows which plan a customer pays for. The limit "search" asks it through its tier expression, {@code @plans.of(…)}. */
+/** Knows who has an API key and which plan they pay for. The limit "search" asks it for its key and its tier. */
 @Component
 class Plans {
 
     /** A real shop would look these up; the caller must never be the one who names the plan. */
     private final Map<String, String> planByApiKey = Map.of("key-of-gina", "gold", "key-of-the-website", "internal");
+
+    /** The owner of an API key; null for a key that nobody has, since a caller can invent as many of those as he likes. */
+    @Nullable
+    public String owner(@Nullable String apiKey) {
+        return of(apiKey) == null ? null : apiKey;
+    }
 
     /**
      * The plan of the owner of an API key.

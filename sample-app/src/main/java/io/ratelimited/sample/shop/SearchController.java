@@ -20,11 +20,13 @@ class SearchController {
     }
 
     /**
-     * The annotation gives only a name. Rate, key and tiers stand under {@code rate-limit.limits.search} in {@code
-     * application.yml}, where whoever operates the shop changes them without a build.
+     * The first annotation gives only a name. Rate, key and tiers stand under {@code rate-limit.limits.search} in {@code
+     * application.yml}, where whoever operates the shop changes them without a build. The second bounds what comes from one
+     * address, whatever API keys it sends.
      */
     @GetMapping("/search")
     @RateLimited("search")
+    @RateLimited(name = "search-address", rate = "200/s", key = "clientIp")
     List<Product> search(@RequestParam String q) {
         return catalogue.find(q);
     }

@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.tuple;
 
 import io.ratelimited.sample.Http;
+import io.ratelimited.spring.RateLimits;
 import java.net.http.HttpResponse;
 import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
 import org.springframework.boot.test.web.server.LocalServerPort;
@@ -21,6 +23,9 @@ class ShopTest {
     @LocalServerPort
     int port;
 
+    @Autowired
+    RateLimits limits;
+
     private Http http;
 
     @BeforeEach
@@ -32,13 +37,23 @@ class ShopTest {
     void searchIsLimitedByWhatStandsInTheYamlAlone() {
         HttpResponse<String> answer = http.get("/search?q=tea");
         assertThat(answer.body()).contains("Green tea");
-        assertThat(policy(answer)).hasValue("\"search\";q=10;w=2");
+        assertThat(policy(answer)).hasValue("\"search\";q=10;w=2, \"search-address\";q=200;w=1");
+    }
+
+    @Test
+    void inventedApiKeysBuyNoBudget() {
+        http.get("/search?q=tea");
+        long keys = limits.get("search").limiter().keys();
+        for (int i = 0; i < 5; i++) {
+            http.get("/search?q=tea", "X-Api-Key", "invented " + i);
+        }
+        assertThat(limits.get("search").limiter().keys()).isPositive().isLessThanOrEqualTo(keys);
     }
 
     @Test
     void aGoldCustomerMaySearchMore() {
         assertThat(policy(http.get("/search?q=tea", "X-Api-Key", "key-of-gina")))
-                .hasValue("\"search\";q=100;w=2");
+                .hasValue("\"search\";q=100;w=2, \"search-address\";q=200;w=1");
     }
 
     @Test

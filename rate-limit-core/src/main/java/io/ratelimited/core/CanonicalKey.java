@@ -1,0 +1,287 @@
+package io.ratelimited.core;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Array;
+import java.lang.reflect.RecordComponent;
+import java.math.BigDecimal;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.security.Principal;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.MonthDay;
+import java.time.OffsetDateTime;
+import java.time.OffsetTime;
+import java.time.Period;
+import java.time.Year;
+import java.time.YearMonth;
+import java.time.ZonedDateTime;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Base64;
+import java.util.Collection;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The one text of a key, in memory and on Redis, the same on all nodes: equal keys have the same text, and different keys
+ * have different texts. A text of more than 64 characters is kept as its SHA-256, {@code sha256:} and 64 hexadecimal digits,
+ * so that callers cannot fill memory.
+ *
+ * <ul>
+ *   <li>A string, or another {@link CharSequence}, is itself: {@code ann}. One that begins with a parenthesis has {@code
+ *       (String)} in front.
+ *   <li>A number, a boolean, a character, a {@link UUID}, and a date or time of {@code java.time} have their type in front:
+ *       {@code (Long)42}. So has the constant of an enum: {@code (enum com.example.Colour)RED}.
+ *   <li>A list, another collection or an array is the texts of its elements, each with its length: {@code
+ *       (List)3:ann4:gold}. A set, {@code (Set)}, and a map, {@code (Map)}, have them sorted. A record is its components:
+ *       {@code (record com.example.Customer)7:(Long)7}. Null among them is {@code (null)}.
+ *   <li>A {@link Principal} is its name, and an {@link Optional} its value.
+ *   <li>Another object is no key, because nothing tells whether its {@code toString} is different for each.
+ * </ul>
+ *
+ * An instance stands for the key that has its text, wherever a key is asked for. Immutable.
+ */
+public final class CanonicalKey {
+
+    /** Characters of the longest text that is kept as it is. */
+    private static final int LONGEST = 64;
+
+    private static final String DIGEST = "sha256:";
+    private static final int SHORT_DIGEST_BYTES = 20;
+    private static final String NULL = "(null)";
+
+    /** Types whose values have the same text if they are equal, and only then. */
+    private static final Set<Class<?>> SIMPLE = Set.of(
+            Boolean.class,
+            Character.class,
+            Byte.class,
+            Short.class,
+            Integer.class,
+            Long.class,
+            Float.class,
+            Double.class,
+            BigInteger.class,
+            BigDecimal.class,
+            UUID.class,
+            Duration.class,
+            Period.class,
+            Instant.class,
+            LocalDate.class,
+            LocalTime.class,
+            LocalDateTime.class,
+            OffsetDateTime.class,
+            OffsetTime.class,
+            ZonedDateTime.class,
+            MonthDay.class,
+            Year.class,
+            YearMonth.class);
+
+    private static final ClassValue<List<MethodHandle>> COMPONENTS = new ClassValue<>() {
+        @Override
+        protected List<MethodHandle> computeValue(Class<?> type) {
+            return components(type);
+        }
+    };
+
+    private final String text;
+
+    private CanonicalKey(String text) {
+        this.text = text;
+    }
+
+    /**
+     * The text of a key.
+     *
+     * @throws IllegalArgumentException for an object that is no key; the message names its class
+     */
+    public static String text(Object key) {
+        return key instanceof String string ? ofString(string) : ofOther(key);
+    }
+
+    /**
+     * A key that stays what it is now: the key itself, or one with its text if it may change.
+     *
+     * @throws IllegalArgumentException for an object that is no key; the message names its class
+     */
+    public static Object frozen(Object key) {
+        boolean constant = key instanceof String
+                || key instanceof CanonicalKey
+                || key instanceof Enum
+                || SIMPLE.contains(key.getClass());
+        return constant ? key : new CanonicalKey(ofOther(key));
+    }
+
+    /**
+     * The key that has a text, as {@link #toString} and {@link RateLimiter#knownKeys} show it.
+     *
+     * @param text of a key; not checked
+     */
+    public static Object ofText(String text) {
+        boolean plain = !text.startsWith("(") && (text.length() <= LONGEST || !text.startsWith(DIGEST));
+        return plain ? text : new CanonicalKey(text);
+    }
+
+    /** Whether instances of a class can be keys. A class whose instances cannot may have subclasses whose instances can. */
+    public static boolean isKey(Class<?> type) {
+        return type.isPrimitive()
+                || type.isArray()
+                || type.isRecord()
+                || SIMPLE.contains(type)
+                || type == CanonicalKey.class
+                || type == Optional.class
+                || Stream.of(Enum.class, CharSequence.class, Principal.class, Collection.class, Map.class)
+                        .anyMatch(kind -> kind.isAssignableFrom(type));
+    }
+
+    /**
+     * 27 characters of base64url, in which a text cannot be read: 160 bits of its SHA-256, too many for anybody to find two
+     * texts with the same.
+     */
+    public static String digest(String text) {
+        return Base64.getUrlEncoder().withoutPadding().encodeToString(Arrays.copyOf(sha256(text), SHORT_DIGEST_BYTES));
+    }
+
+    private static String ofString(String string) {
+        return string.startsWith("(") ? shorten("(String)" + string) : shorten(string);
+    }
+
+    private static String ofOther(Object key) {
+        if (SIMPLE.contains(key.getClass())) {
+            return shorten('(' + key.getClass().getSimpleName() + ')' + key);
+        }
+        if (key instanceof Enum<?> constant) {
+            return shorten("(enum " + constant.getDeclaringClass().getName() + ')' + constant.name());
+        }
+        if (key instanceof CanonicalKey made) {
+            return made.text;
+        }
+        if (key instanceof CharSequence string) {
+            return ofString(string.toString());
+        }
+        if (key instanceof Principal principal) {
+            return part(principal.getName());
+        }
+        if (key instanceof Optional<?> optional) {
+            return part(optional.orElse(null));
+        }
+        return shorten(ofSeveral(key));
+    }
+
+    private static String ofSeveral(Object key) {
+        Class<?> type = key.getClass();
+        StringBuilder all = new StringBuilder();
+        if (key instanceof Record) {
+            all.append("(record ").append(type.getName()).append(')');
+            COMPONENTS.get(type).forEach(component -> append(all, value(component, key)));
+        } else if (key instanceof Map<?, ?> map) {
+            all.append("(Map)");
+            map.entrySet().stream()
+                    .map(entry -> append(append(new StringBuilder(), entry.getKey()), entry.getValue())
+                            .toString())
+                    .sorted()
+                    .forEach(all::append);
+        } else if (key instanceof Set<?> set) {
+            all.append("(Set)");
+            set.stream()
+                    .map(element -> append(new StringBuilder(), element).toString())
+                    .sorted()
+                    .forEach(all::append);
+        } else if (key instanceof Collection<?> elements) {
+            all.append("(List)");
+            elements.forEach(element -> append(all, element));
+        } else if (type.isArray()) {
+            all.append("(List)");
+            for (int i = 0; i < Array.getLength(key); i++) {
+                append(all, Array.get(key, i));
+            }
+        } else {
+            throw new IllegalArgumentException(
+                    "an object of the class " + type.getName() + " is no key, because nothing"
+                            + " tells whether its text is different for each object: use what identifies it, such as its id, or"
+                            + " its toString() if that does");
+        }
+        return all.toString();
+    }
+
+    private static StringBuilder append(StringBuilder all, @Nullable Object element) {
+        String part = part(element);
+        return all.append(part.length()).append(':').append(part);
+    }
+
+    private static String part(@Nullable Object part) {
+        return part == null ? NULL : text(part);
+    }
+
+    /** The accessors of a record are public, but its class need not be: so the record's own rights are asked for. */
+    private static List<MethodHandle> components(Class<?> type) {
+        List<MethodHandle> components = new ArrayList<>();
+        try {
+            MethodHandles.Lookup lookup = MethodHandles.privateLookupIn(type, MethodHandles.lookup());
+            for (RecordComponent component : type.getRecordComponents()) {
+                components.add(lookup.unreflect(component.getAccessor())
+                        .asType(MethodType.methodType(Object.class, Object.class)));
+            }
+        } catch (IllegalAccessException ex) {
+            throw new IllegalArgumentException(
+                    "the record " + type.getName() + " cannot be read as a key: open its package to this module, or use"
+                            + " its components",
+                    ex);
+        }
+        return List.copyOf(components);
+    }
+
+    private static @Nullable Object value(MethodHandle component, Object key) {
+        try {
+            return component.invoke(key);
+        } catch (RuntimeException | Error ex) {
+            throw ex;
+        } catch (Throwable ex) {
+            throw new IllegalArgumentException(key.getClass() + " cannot be read as a key", ex);
+        }
+    }
+
+    private static String shorten(String text) {
+        return text.length() <= LONGEST ? text : DIGEST + HexFormat.of().formatHex(sha256(text));
+    }
+
+    /** Of the UTF-16 code units: UTF-8 has no bytes for a surrogate that stands alone, and would write a question mark. */
+    private static byte[] sha256(String text) {
+        try {
+            ByteBuffer units = ByteBuffer.allocate(Character.BYTES * text.length());
+            units.asCharBuffer().put(text);
+            return MessageDigest.getInstance("SHA-256").digest(units.array());
+        } catch (NoSuchAlgorithmException ex) {
+            throw new IllegalStateException("every Java platform has SHA-256", ex);
+        }
+    }
+
+    @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof CanonicalKey key && key.text.equals(text);
+    }
+
+    @Override
+    public int hashCode() {
+        return text.hashCode();
+    }
+
+    /** The text. */
+    @Override
+    public String toString() {
+        return text;
+    }
+}
