@@ -4,6 +4,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
 import java.security.Principal;
 import java.util.ArrayList;
@@ -164,19 +165,18 @@ public final class LimitUse {
         if (value instanceof Boolean applies) {
             return applies;
         }
-        throw unusable(expression, "a boolean", text(value));
+        throw unusable(expression, "a boolean", LogText.of(value));
     }
 
-    private static long weight(CallExpression expression, @Nullable Object value) {
+    private long weight(CallExpression expression, @Nullable Object value) {
         if (value instanceof Number number && number.longValue() >= 1 && number.doubleValue() == number.longValue()) {
             return number.longValue();
         }
-        throw unusable(expression, "a whole number of at least 1", text(value));
-    }
-
-    /** Text is quoted, so that "true" differs from the value true. */
-    private static String text(@Nullable Object value) {
-        return value instanceof CharSequence ? "\"" + value + "\"" : String.valueOf(value);
+        String problem = problem(expression, "a whole number of at least 1", LogText.of(value));
+        // The caller chooses the number; that it is one is up to the application.
+        throw value == null || value instanceof Number
+                ? new InvalidPermitsException(limit.name(), problem)
+                : new IllegalStateException(problem);
     }
 
     private RateLimiter limiterOf(@Nullable Object value) {
@@ -251,7 +251,10 @@ public final class LimitUse {
     }
 
     private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
-        return new IllegalStateException(
-                expression + " must be " + wanted + ", not " + value + "; the call was not made");
+        return new IllegalStateException(problem(expression, wanted, value));
+    }
+
+    private static String problem(CallExpression expression, String wanted, String value) {
+        return expression + " must be " + wanted + ", not " + value + "; the call was not made";
     }
 }

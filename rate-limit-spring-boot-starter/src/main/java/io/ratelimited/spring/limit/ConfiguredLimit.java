@@ -98,7 +98,7 @@ public final class ConfiguredLimit implements NamedLimit {
         }
         if (!warnedOfTier) {
             warnedOfTier = true;
-            LOG.warn("Rate limit '" + name + "' has no tier '" + tier + "': the limit itself applies. Tiers: "
+            LOG.warn("Rate limit '" + name + "' has no tier " + LogText.of(tier) + ": the limit itself applies. Tiers: "
                     + tiers.keySet());
         }
         return limiter;

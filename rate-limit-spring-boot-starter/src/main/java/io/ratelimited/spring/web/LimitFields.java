@@ -74,6 +74,15 @@ public final class LimitFields {
         }
     }
 
+    /** The names of the fields. */
+    static List<String> names(Headers style) {
+        return switch (style) {
+            case STANDARD -> List.of("RateLimit-Policy", "RateLimit");
+            case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
+            case NONE -> List.of();
+        };
+    }
+
     private void writeStandard(BiConsumer<String, String> setter) {
         Long retryAfter = retryAfter();
         String policies = null;
