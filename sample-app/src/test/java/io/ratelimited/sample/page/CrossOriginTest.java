@@ -48,11 +48,10 @@ class CrossOriginTest {
                 String path = limit.equals("edge") ? "/demo/token-bucket" : "/demo/gcra";
                 // The header makes the browser ask first, with a preflight request.
                 assertThat(fetch(browser, path)).containsEntry("status", 200L);
-                assertThat(fetch(browser, path))
-                        .containsEntry("status", 429L)
-                        .containsEntry("policies", "[\"" + limit + "\"]")
-                        .containsEntry("retryAfter", "3600")
-                        .containsEntry("limit", "\"" + limit + "\";r=0;t=3600");
+                Map<String, Object> refused = fetch(browser, path);
+                assertThat(refused).containsEntry("status", 429L).containsEntry("policies", "[\"" + limit + "\"]");
+                assertThat((String) refused.get("retryAfter")).matches("3[56]\\d\\d");
+                assertThat(refused).containsEntry("limit", "\"" + limit + "\";r=0;t=" + refused.get("retryAfter"));
             }
         } finally {
             pages.stop(0);
