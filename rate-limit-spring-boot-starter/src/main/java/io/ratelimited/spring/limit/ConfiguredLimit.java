@@ -98,8 +98,8 @@ public final class ConfiguredLimit implements NamedLimit {
         }
         if (!warnedOfTier) {
             warnedOfTier = true;
-            LOG.warn("Rate limit '" + name + "' has no tier " + LogText.of(tier) + ": the limit itself applies. Tiers: "
-                    + tiers.keySet());
+            LOG.warn("Rate limit '" + name + "' has no tier '" + LogText.escaped(tier)
+                    + "': the limit itself applies. Tiers: " + tiers.keySet());
         }
         return limiter;
     }

@@ -22,7 +22,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
-import org.springframework.boot.webflux.autoconfigure.error.ErrorWebFluxAutoConfiguration;
+import org.springframework.boot.webflux.error.DefaultErrorAttributes;
 import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -34,7 +34,9 @@ import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
-@AutoConfiguration(after = RateLimitAutoConfiguration.class, before = ErrorWebFluxAutoConfiguration.class)
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webflux.autoconfigure.error.ErrorWebFluxAutoConfiguration")
 @ConditionalOnClass(DispatcherHandler.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
 @ConditionalOnBean(RouteLimits.class)
@@ -83,13 +85,6 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new ReactiveRefusals.RefusedMapping(new ReactiveCors(cors::orderedStream, dispatcher::getObject));
     }
 
-    /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
-    @Bean
-    @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-    RefusalErrorAttributes errorAttributes() {
-        return new RefusalErrorAttributes();
-    }
-
     @Bean
     LimitedHandlers rateLimitedHandlers(
             ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context) {
@@ -125,6 +120,18 @@ public final class ReactiveRateLimitAutoConfiguration {
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
             RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

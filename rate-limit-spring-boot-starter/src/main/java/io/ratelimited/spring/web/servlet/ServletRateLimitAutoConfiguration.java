@@ -23,8 +23,8 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
-import org.springframework.boot.webmvc.autoconfigure.DispatcherServletRegistrationBean;
-import org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
 import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -37,7 +37,9 @@ import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 
 /** Wires keys, headers, refusals and routes of servlet applications. */
-@AutoConfiguration(after = RateLimitAutoConfiguration.class, before = ErrorMvcAutoConfiguration.class)
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration")
 @ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
@@ -79,19 +81,12 @@ public final class ServletRateLimitAutoConfiguration {
 
     @Bean
     FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
-            ServletRefusals refusals, ObjectProvider<DispatcherServletRegistrationBean> dispatcher) {
+            ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
         RefusalPage page = new RefusalPage(dispatcher::getIfUnique);
         FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals, page));
         filter.setOrder(RefusalFilter.ORDER);
         filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
         return filter;
-    }
-
-    /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
-    @Bean
-    @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
-    RefusalErrorAttributes errorAttributes() {
-        return new RefusalErrorAttributes();
     }
 
     @Bean
@@ -133,6 +128,18 @@ public final class ServletRateLimitAutoConfiguration {
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
         return new RateLimitFilter(true, order, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)
