@@ -12,6 +12,7 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -191,15 +192,20 @@ class RefusalAttacksTest {
     void thePageKnowsItsReader(Kind kind) {
         try (RunningServer server = kind.startSecured(
                 List.of(App.class, Open.class, Page.class),
-                concat(ROUTES, "spring.security.user.name=ann", "spring.security.user.password=secret"))) {
+                concat(
+                        ROUTES,
+                        "rate-limit.routes[0].order=after-security",
+                        "spring.security.user.name=ann",
+                        "spring.security.user.password=secret"))) {
             String ann =
                     "Basic " + Base64.getEncoder().encodeToString("ann:secret".getBytes(StandardCharsets.US_ASCII));
-            for (String path : List.of("/one", "/routed")) {
+            Map<String, String> readers = Map.of("/one", "ann", "/routed", "ann", "/early", "anonymousUser");
+            readers.forEach((path, reader) -> {
                 server.get(path, "Accept", BROWSER, "Authorization", ann);
                 assertThat(server.get(path, "Accept", BROWSER, "Authorization", ann)
                                 .body())
-                        .isEqualTo("ann retries in 60 s");
-            }
+                        .isEqualTo(reader + " retries in 60 s");
+            });
         }
     }
 

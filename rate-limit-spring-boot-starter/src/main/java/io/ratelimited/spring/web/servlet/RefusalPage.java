@@ -12,8 +12,11 @@ import java.io.IOException;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.security.authentication.AnonymousAuthenticationToken;
+import org.springframework.security.core.authority.AuthorityUtils;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.security.core.context.SecurityContextHolder;
+import org.springframework.security.core.context.SecurityContextImpl;
 import org.springframework.util.ClassUtils;
 
 /**
@@ -86,12 +89,20 @@ final class RefusalPage {
 
         private static void run(Object context, Servlet servlet, ServletRequest request, ServletResponse response)
                 throws IOException, ServletException {
-            SecurityContextHolder.setContext((SecurityContext) context);
+            SecurityContextHolder.setContext(withReader((SecurityContext) context));
             try {
                 servlet.service(request, response);
             } finally {
                 SecurityContextHolder.clearContext();
             }
+        }
+
+        /** Pages expect a reader; before the filters of Spring Security that is nobody in particular, as for a login page. */
+        private static SecurityContext withReader(SecurityContext context) {
+            return context.getAuthentication() != null
+                    ? context
+                    : new SecurityContextImpl(new AnonymousAuthenticationToken(
+                            ATTRIBUTE, "anonymousUser", AuthorityUtils.createAuthorityList("ROLE_ANONYMOUS")));
         }
     }
 }
