@@ -1,6 +1,7 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.Map;
@@ -221,8 +222,12 @@ public final class CallExpression {
     }
 
     private IllegalStateException failure(RuntimeException cause, String consequence) {
-        String why = NestedExceptionUtils.getMostSpecificCause(cause).getMessage();
-        return new IllegalStateException(this + " failed: " + why + consequence, cause);
+        String why =
+                String.valueOf(NestedExceptionUtils.getMostSpecificCause(cause).getMessage());
+        String escaped = LogText.escaped(why);
+        // A cause is logged as it is: one that has what a caller sent could forge lines of the log.
+        return new IllegalStateException(
+                this + " failed: " + escaped + consequence, escaped.equals(why) ? cause : null);
     }
 
     /** The attribute, its limit, and the text. */

@@ -6,6 +6,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
 import java.math.BigDecimal;
 import java.security.Principal;
@@ -159,14 +160,18 @@ public final class LimitUse {
         if (value instanceof Boolean applies) {
             return applies;
         }
-        throw unusable(expression, "a boolean", text(value));
+        throw unusable(expression, "a boolean", LogText.of(value));
     }
 
-    private static long weight(CallExpression expression, @Nullable Object value) {
+    private long weight(CallExpression expression, @Nullable Object value) {
         if (value instanceof Number number && number.longValue() >= 1 && isWhole(number)) {
             return number.longValue();
         }
-        throw unusable(expression, "a whole number of at least 1", text(value));
+        String problem = problem(expression, "a whole number of at least 1", LogText.of(value));
+        // The caller chooses the number; that it is one is up to the application.
+        throw value == null || value instanceof Number
+                ? new InvalidPermitsException(limit.name(), problem)
+                : new IllegalStateException(problem);
     }
 
     /** A double cannot tell a decimal number from the whole number beside it. */
@@ -174,11 +179,6 @@ public final class LimitUse {
         return number instanceof BigDecimal exact
                 ? exact.compareTo(BigDecimal.valueOf(exact.longValue())) == 0
                 : number.doubleValue() == number.longValue();
-    }
-
-    /** Text is quoted, so that "true" differs from the value true. */
-    private static String text(@Nullable Object value) {
-        return value instanceof CharSequence ? "\"" + value + "\"" : String.valueOf(value);
     }
 
     private RateLimiter limiterOf(@Nullable Object value) {
@@ -214,7 +214,10 @@ public final class LimitUse {
     }
 
     private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
-        return new IllegalStateException(
-                expression + " must be " + wanted + ", not " + value + "; the call was not made");
+        return new IllegalStateException(problem(expression, wanted, value));
+    }
+
+    private static String problem(CallExpression expression, String wanted, String value) {
+        return expression + " must be " + wanted + ", not " + value + "; the call was not made";
     }
 }

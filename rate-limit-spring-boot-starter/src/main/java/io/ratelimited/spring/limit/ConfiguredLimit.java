@@ -110,8 +110,8 @@ public final class ConfiguredLimit implements NamedLimit {
         }
         if (!warnedOfTier) {
             warnedOfTier = true;
-            LOG.warn("Rate limit '" + name + "' has no tier '" + tier + "': the limit itself applies. Tiers: "
-                    + tiers.keySet());
+            LOG.warn("Rate limit '" + name + "' has no tier '" + LogText.escaped(tier)
+                    + "': the limit itself applies. Tiers: " + tiers.keySet());
         }
         return limiter;
     }

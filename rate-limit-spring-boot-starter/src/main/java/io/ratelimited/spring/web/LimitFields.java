@@ -74,14 +74,27 @@ public final class LimitFields {
         }
     }
 
+    /** How {@code RateLimit} names a limit. */
+    public static String nameOf(String limit) {
+        return QuotaPolicy.string(limit);
+    }
+
+    /** The names of the fields. */
+    static List<String> names(Headers style) {
+        return switch (style) {
+            case STANDARD -> List.of("RateLimit-Policy", "RateLimit");
+            case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
+            case NONE -> List.of();
+        };
+    }
+
     private void writeStandard(BiConsumer<String, String> setter) {
-        Long retryAfter = retryAfter();
         String policies = null;
         String states = null;
         for (Entry entry : entries) {
             policies = append(policies, entry.policy.text());
             if (entry.decision != null) {
-                states = append(states, state(entry, entry.decision, retryAfter));
+                states = append(states, state(entry, entry.decision));
             }
         }
         if (policies != null) {
@@ -96,8 +109,8 @@ public final class LimitFields {
         return list == null ? item : list + ", " + item;
     }
 
-    private static String state(Entry entry, Decision decision, @Nullable Long retryAfter) {
-        long reset = reset(decision, retryAfter);
+    private static String state(Entry entry, Decision decision) {
+        long reset = reset(decision);
         String state = entry.policy.name() + ";r=" + entry.remaining();
         return reset == 0 ? state : state + ";t=" + reset;
     }
@@ -115,22 +128,10 @@ public final class LimitFields {
         }
         setter.accept("X-RateLimit-Limit", String.valueOf(tightest.policy.quota()));
         setter.accept("X-RateLimit-Remaining", String.valueOf(tightest.remaining()));
-        long reset = reset(tightest.decision, retryAfter());
+        long reset = reset(tightest.decision);
         if (reset > 0) {
             setter.accept("X-RateLimit-Reset", String.valueOf(reset));
         }
-    }
-
-    /** The soonest retry of all that refused. */
-    private @Nullable Long retryAfter() {
-        Long soonest = null;
-        for (Entry entry : entries) {
-            Long seconds = entry.decision == null ? null : retryAfter(entry.decision);
-            if (seconds != null && (soonest == null || seconds < soonest)) {
-                soonest = seconds;
-            }
-        }
-        return soonest;
     }
 
     /** The value of {@code Retry-After}: whole seconds, at least 1; null when admitted, for ever, or unknown. */
@@ -145,15 +146,13 @@ public final class LimitFields {
     }
 
     /**
-     * Seconds until there is more, 0 if the field leaves that out. Retry-After must not point before it, so what would be later is
-     * cut to it for the limit that refused, and left out for the others.
+     * Seconds until the whole quota may go at once, after a refusal until the refused call may; never later than the
+     * {@code Retry-After} of the same limit. 0, which the field leaves out, if that is at once or unknown.
      */
-    private static long reset(Decision decision, @Nullable Long retryAfter) {
-        long reset = QuotaPolicy.seconds(decision.reset());
-        if (retryAfter == null || reset <= retryAfter) {
-            return reset;
-        }
-        return decision.admitted() ? 0 : retryAfter;
+    private static long reset(Decision decision) {
+        long whole = QuotaPolicy.seconds(decision.reset());
+        Long refused = retryAfter(decision);
+        return refused == null ? whole : Math.min(whole, refused);
     }
 
     /** A limit and its last decision; null if it has not decided. */

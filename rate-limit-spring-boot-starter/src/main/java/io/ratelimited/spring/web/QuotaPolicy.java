@@ -84,7 +84,7 @@ record QuotaPolicy(Limit limit, String name, long quota, String text) {
      * A String of RFC 9651, which is ASCII: other characters of a name are percent-encoded UTF-8, and so is the percent
      * sign, so that two names never become one.
      */
-    private static String string(String name) {
+    static String string(String name) {
         StringBuilder text = new StringBuilder(name.length() + 2).append('"');
         for (byte unit : name.getBytes(StandardCharsets.UTF_8)) {
             if (unit == '"' || unit == '\\') {

@@ -1,20 +1,41 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.call.InvalidPermitsException;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.BiConsumer;
+import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpStatus;
+import org.springframework.http.HttpStatusCode;
 import org.springframework.http.InvalidMediaTypeException;
 import org.springframework.http.MediaType;
+import org.springframework.http.ProblemDetail;
 import org.springframework.util.InvalidMimeTypeException;
 import org.springframework.util.MimeTypeUtils;
 
 /**
- * The answer to a refused request: a problem detail of RFC 9457, of the type {@code quota-exceeded} that
- * draft-ietf-httpapi-ratelimit-headers registers.
+ * What a request is told that its limits did not let go, on both stacks: status, header fields and problem detail of RFC
+ * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
+ * for a number of permits that no call can have is a bad request instead.
+ *
+ * @param exception a {@link RateLimitExceededException} or an {@link InvalidPermitsException}
+ * @param status the HTTP status of the answer
  */
-public record Refusal(RateLimitExceededException exception) {
+public record Refusal(RuntimeException exception, int status) {
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
@@ -22,12 +43,19 @@ public record Refusal(RateLimitExceededException exception) {
 
     private static final int DEEPEST = 32;
 
-    /** The refusal that an exception is or was caused by, as exception handlers look for causes; null if none. */
-    public static @Nullable Refusal in(Throwable failure) {
+    /**
+     * The refusal that an exception is or was caused by, as exception handlers look for causes; null if none.
+     *
+     * @param status of what is over a limit
+     */
+    public static @Nullable Refusal in(Throwable failure, int status) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
-            if (cause instanceof RateLimitExceededException exception) {
-                return new Refusal(exception);
+            if (cause instanceof RateLimitExceededException exceeded) {
+                return new Refusal(exceeded, status);
+            }
+            if (cause instanceof InvalidPermitsException invalid) {
+                return new Refusal(invalid, HttpStatus.BAD_REQUEST.value());
             }
         }
         return null;
@@ -43,51 +71,137 @@ public record Refusal(RateLimitExceededException exception) {
         if (accept == null || !accept.contains("text/")) {
             return false;
         }
-        try {
-            List<MediaType> ranges = MediaType.parseMediaTypes(accept);
-            MimeTypeUtils.sortBySpecificity(ranges);
-            for (MediaType range : ranges) {
-                if (range.includes(MediaType.APPLICATION_PROBLEM_JSON) || range.includes(MediaType.APPLICATION_JSON)) {
-                    return false;
-                }
-                if (range.includes(MediaType.TEXT_HTML)) {
-                    return range.getQualityValue() > 0;
-                }
+        for (MediaType range : accepted(accept)) {
+            if (range.includes(MediaType.APPLICATION_PROBLEM_JSON) || range.includes(MediaType.APPLICATION_JSON)) {
+                return false;
             }
-        } catch (InvalidMediaTypeException | InvalidMimeTypeException ex) {
-            // Whoever sends this is no browser.
+            if (range.includes(MediaType.TEXT_HTML)) {
+                return range.getQualityValue() > 0;
+            }
         }
         return false;
     }
 
-    /** The value of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
-    @Nullable
-    public String retryAfter() {
-        Long seconds = LimitFields.retryAfter(exception.decision());
-        return seconds == null ? null : seconds.toString();
+    /** What a client accepts, the most wanted first; everything from a client that does not say, or not in a way that can be read. */
+    static List<MediaType> accepted(@Nullable String accept) {
+        try {
+            List<MediaType> ranges = MediaType.parseMediaTypes(accept);
+            MimeTypeUtils.sortBySpecificity(ranges);
+            return ranges.isEmpty() ? List.of(MediaType.ALL) : ranges;
+        } catch (InvalidMediaTypeException | InvalidMimeTypeException ex) {
+            return List.of(MediaType.ALL);
+        }
     }
 
-    /** The body, in UTF-8. Written here, so that it is the same whatever converts other bodies. */
-    public byte[] body(int status) {
-        String name = json(exception.limit());
-        String text = """
-                {"type":"%s",\
-                "title":"Request cannot be satisfied as assigned quota has been exceeded",\
-                "status":%s,"detail":%s,"violated-policies":[%s]}""".formatted(TYPE, status, json(detail()), name);
-        return text.getBytes(StandardCharsets.UTF_8);
+    /** The decision that refused the request; null if it never came to one. */
+    public @Nullable Decision decision() {
+        return exception instanceof RateLimitExceededException exceeded ? exceeded.decision() : null;
     }
 
-    private String detail() {
-        Decision decision = exception.decision();
+    /** Reports the decision to a request that does not know it, since it was made on another thread. */
+    public void report(LimitRegistry limits, Predicate<String> known, BiConsumer<Limit, Decision> request) {
+        Decision decision = decision();
+        if (decision != null && !known.test(decision.limit())) {
+            limits.all().stream()
+                    .filter(limit -> limit.name().equals(decision.limit()))
+                    .forEach(limit -> request.accept(limit.limit(), decision));
+        }
+    }
+
+    /** The seconds of {@code Retry-After}; null when no retry can succeed, or nobody knows when. */
+    public @Nullable Long retryAfter() {
+        Decision decision = decision();
+        return decision == null ? null : LimitFields.retryAfter(decision);
+    }
+
+    /** The fields that every answer to the refusal has, the application's own too. */
+    public Map<String, String> fields() {
+        Map<String, String> fields = new LinkedHashMap<>();
+        fields.put(HttpHeaders.CACHE_CONTROL, "no-store");
+        Long seconds = retryAfter();
+        if (seconds != null) {
+            fields.put(HttpHeaders.RETRY_AFTER, seconds.toString());
+        }
+        return fields;
+    }
+
+    /**
+     * The value of {@code Access-Control-Expose-Headers} that lets scripts of an origin that CORS allows read the refusal.
+     *
+     * @param exposed what the application exposes itself
+     * @param style the fields that responses have
+     */
+    public static String exposed(Collection<String> exposed, Headers style) {
+        Set<String> names = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
+        exposed.forEach(list -> names.addAll(List.of(list.strip().split("\\s*,\\s*"))));
+        names.add(HttpHeaders.RETRY_AFTER);
+        names.addAll(LimitFields.names(style));
+        return String.join(", ", names);
+    }
+
+    /** The refusal in a sentence, for people. */
+    public String detail() {
+        Decision decision = decision();
+        if (decision == null) {
+            return "The request asks for a number of permits that is not a whole number of at least 1.";
+        }
         String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
-        String seconds = retryAfter();
+        Long seconds = retryAfter();
         if (seconds != null) {
             return start + "retry after " + seconds + " s.";
         }
         return start + (decision.never() ? "no retry of this request can succeed." : "retry later.");
     }
 
-    private static String json(String text) {
+    /** What error pages are told: {@code message}, and {@code retryAfter} in seconds where that is known. */
+    public Map<String, Object> attributes() {
+        Map<String, Object> attributes = new LinkedHashMap<>();
+        attributes.put("message", detail());
+        Long seconds = retryAfter();
+        if (seconds != null) {
+            attributes.put("retryAfter", seconds);
+        }
+        return attributes;
+    }
+
+    /** The answer to programs. */
+    public ProblemDetail problem() {
+        ProblemDetail problem = ProblemDetail.forStatusAndDetail(HttpStatusCode.valueOf(status), detail());
+        if (exception instanceof RateLimitExceededException exceeded) {
+            problem.setType(URI.create(TYPE));
+            problem.setTitle("Request cannot be satisfied as assigned quota has been exceeded");
+            problem.setProperty("violated-policies", List.of(exceeded.limit()));
+        }
+        return problem;
+    }
+
+    /** The problem as JSON in UTF-8. Written here, so that it is the same whatever converts the bodies of the application. */
+    public byte[] body() {
+        ProblemDetail problem = problem();
+        Map<String, @Nullable Object> members = new LinkedHashMap<>();
+        members.put("type", problem.getType());
+        members.put("title", problem.getTitle());
+        members.put("status", problem.getStatus());
+        members.put("detail", problem.getDetail());
+        Map<String, Object> more = problem.getProperties();
+        if (more != null) {
+            members.putAll(more);
+        }
+        return members.entrySet().stream()
+                .filter(member -> member.getValue() != null)
+                .map(member -> json(member.getKey()) + ":" + json(member.getValue()))
+                .collect(Collectors.joining(",", "{", "}"))
+                .getBytes(StandardCharsets.UTF_8);
+    }
+
+    private static String json(@Nullable Object value) {
+        if (value instanceof Number) {
+            return value.toString();
+        }
+        if (value instanceof List<?> list) {
+            return list.stream().map(Refusal::json).collect(Collectors.joining(",", "[", "]"));
+        }
+        String text = String.valueOf(value);
         StringBuilder json = new StringBuilder(text.length() + 2).append('"');
         for (int i = 0; i < text.length(); i++) {
             char c = text.charAt(i);

@@ -124,16 +124,34 @@ class LimitFieldsTest {
     }
 
     @Test
-    void noTimeIsLaterThanRetryAfter() {
+    void noTimeIsLaterThanTheRetryAfterOfTheSameLimit() {
         fields.decided(bucket("daily"), admitted("daily", 4, Duration.ofHours(5)));
         fields.decided(bucket("soon"), admitted("soon", 4, Duration.ofMillis(1)));
         fields.decided(bucket("x"), refused("x", Duration.ofMillis(1100), Duration.ofSeconds(30)));
+        fields.decided(bucket("y"), refused("y", Duration.ofSeconds(20), Duration.ofSeconds(30)));
 
         assertThat(states())
                 .isEqualTo(Map.of(
-                        "daily", Map.of("r", 4L),
+                        "daily", Map.of("r", 4L, "t", 18_000L),
                         "soon", Map.of("r", 4L, "t", 1L),
-                        "x", Map.of("r", 0L, "t", 2L)));
+                        "x", Map.of("r", 0L, "t", 2L),
+                        "y", Map.of("r", 0L, "t", 20L)));
+    }
+
+    @Test
+    void theTimeIsThatOfTheWholeQuotaAndOfARefusedCallThatOfTheCall() {
+        ManualTicker ticker = new ManualTicker();
+        Limit limit = Limit.of("x", Algorithm.TOKEN_BUCKET).rate("4/m").build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        fields.decided(limit, limiter.reserve(null, 4, 0).decision());
+        assertThat(states().get("x")).isEqualTo(Map.of("r", 0L, "t", 60L));
+        fields.decided(limit, limiter.reserve(null, 1, 0).decision());
+        assertThat(states().get("x")).isEqualTo(Map.of("r", 0L, "t", 15L));
+
+        ticker.advance(Duration.ofSeconds(15));
+        assertThat(limiter.tryAcquire(null, 1)).isTrue();
+        ticker.advance(Duration.ofSeconds(60));
+        assertThat(limiter.tryAcquire(null, 4)).isTrue();
     }
 
     @Test

@@ -13,19 +13,21 @@ class RefusalTest {
 
     @Test
     void theBodyIsJsonWhateverDigitsTheMachineWrites() {
-        Refusal refusal = new Refusal(new RateLimitExceededException(new Decision(
-                "search",
-                false,
-                Duration.ZERO,
-                Duration.ofSeconds(5),
-                false,
-                0,
-                Duration.ofSeconds(5),
-                Decision.Source.MEMORY)));
+        Refusal refusal = new Refusal(
+                new RateLimitExceededException(new Decision(
+                        "search",
+                        false,
+                        Duration.ZERO,
+                        Duration.ofSeconds(5),
+                        false,
+                        0,
+                        Duration.ofSeconds(5),
+                        Decision.Source.MEMORY)),
+                429);
         Locale machine = Locale.getDefault();
         Locale.setDefault(Locale.forLanguageTag("ar-EG"));
         try {
-            assertThat(new String(refusal.body(429), StandardCharsets.UTF_8))
+            assertThat(new String(refusal.body(), StandardCharsets.UTF_8))
                     .contains("\"status\":429,", "retry after 5 s.");
         } finally {
             Locale.setDefault(machine);

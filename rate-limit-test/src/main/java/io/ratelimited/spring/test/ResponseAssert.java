@@ -34,7 +34,10 @@ public final class ResponseAssert<A> extends AbstractObjectAssert<ResponseAssert
         return this;
     }
 
-    /** Fails unless the problem detail names this limit; for a body that was read as text, bytes or a {@code ProblemDetail}. */
+    /**
+     * Fails unless the problem detail names this limit; for a body that was read as text, bytes or a {@code ProblemDetail}. For a
+     * page, which browsers get, by the field {@code RateLimit}.
+     */
     public ResponseAssert<A> by(String limit) {
         response.by(limit);
         return this;

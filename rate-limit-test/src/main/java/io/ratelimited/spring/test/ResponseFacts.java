@@ -34,10 +34,24 @@ record ResponseFacts(
         require(status != 429 && !text().contains("#quota-exceeded"), "a response that is no refusal of a rate limit");
     }
 
-    /** The list of the problem detail, as JSON or as the text of an object or a map. */
+    /**
+     * The list of the problem detail, as JSON or as the text of an object or a map. A page for a browser has none: there the
+     * limit is the one in {@code RateLimit} whose time is that of {@code Retry-After}.
+     */
     void by(String limit) {
-        Pattern named = Pattern.compile("violated-policies\"?[:=]\\s*\\[[^]]*?\"?" + Pattern.quote(limit) + "\"?[],]");
-        require(named.matcher(text()).find(), "violated-policies to name '" + limit + "'");
+        String body = text();
+        Pattern named = body.contains("violated-policies")
+                ? Pattern.compile("violated-policies\"?[:=]\\s*\\[[^]]*?\"?" + Pattern.quote(limit) + "\"?[],]")
+                : Pattern.compile("(^|, )" + Pattern.quote(LimitFields.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)");
+        String field = header.apply("RateLimit");
+        boolean found = named.matcher(body.contains("violated-policies") ? body : field == null ? "" : field)
+                .find();
+        require(found, "violated-policies, or RateLimit with the time of Retry-After, to name '" + limit + "'");
+    }
+
+    private String time() {
+        String seconds = header.apply("Retry-After");
+        return seconds == null ? "" : ";t=" + seconds;
     }
 
     void retryAfter(Duration expected) {

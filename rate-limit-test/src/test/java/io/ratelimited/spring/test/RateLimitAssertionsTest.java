@@ -117,13 +117,25 @@ class RateLimitAssertionsTest {
                 "body: \"fine\"");
         fails(() -> assertThat(refused).isNotRateLimited(), "no refusal", "status: 429");
         fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "no refusal", "status: 503");
-        fails(() -> assertThat(refused).by("log"), "violated-policies to name 'log'");
+        fails(() -> assertThat(refused).by("log"), "violated-policies, or RateLimit", "to name 'log'");
         fails(() -> assertThat(refused).by("aXb"), "'aXb'");
         fails(() -> assertThat(refused).retryAfter(Duration.ofSeconds(61)), "Retry-After: 61", "Retry-After: \"60\"");
         fails(() -> assertThat(refused).noRetryAfter(), "no Retry-After");
         fails(() -> assertThat(refused).remaining(12), "12 remaining");
         fails(() -> assertThat(ResponseEntity.ok().build()).remaining(0), "0 remaining");
         fails(() -> assertThat(refused).as("my request").remaining(1), "[my request]");
+    }
+
+    /** A browser gets a page, which names no limit. */
+    @Test
+    void ofPages() {
+        ResponseEntity<String> page = ResponseEntity.status(429)
+                .header("Retry-After", "12")
+                .header("RateLimit", "\"day\";r=99;t=86400, \"find-form\";r=0;t=12, \"gr%C3%B6\";r=0;t=12")
+                .body("<h1>Too many requests of day</h1>");
+        assertThat(page).by("find-form").by("grö");
+        fails(() -> assertThat(page).by("day"), "to name 'day'");
+        fails(() -> assertThat(page).by("form"), "to name 'form'");
     }
 
     @Test
@@ -135,7 +147,7 @@ class RateLimitAssertionsTest {
                 .by("login");
         assertThat(refused(429).body("{\"violated-policies\": [\"login\"]}".getBytes(StandardCharsets.UTF_8)))
                 .by("login");
-        fails(() -> assertThat(refused(429).build()).by("login"), "body: \"null\"");
+        fails(() -> assertThat(refused(429).build()).by("other"), "body: \"null\"");
     }
 
     @Test

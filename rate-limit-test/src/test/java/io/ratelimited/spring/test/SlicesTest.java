@@ -13,6 +13,7 @@ import org.springframework.boot.webflux.test.autoconfigure.WebFluxTest;
 import org.springframework.boot.webmvc.test.autoconfigure.WebMvcTest;
 import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
 import org.springframework.context.annotation.Import;
+import org.springframework.http.MediaType;
 import org.springframework.test.context.TestPropertySource;
 import org.springframework.test.web.reactive.server.WebTestClient;
 import org.springframework.test.web.servlet.MockMvc;
@@ -72,6 +73,10 @@ class SlicesTest {
                     .isRateLimited()
                     .by("quotes")
                     .remaining(0);
+            assertThat(mvc.get().uri("/quotes").accept(MediaType.TEXT_HTML))
+                    .isRateLimited()
+                    .by("quotes")
+                    .retryAfter(TWELVE_SECONDS);
             RestTestClient rest = RestTestClient.bindTo(mock).build();
             assertThat(rest.get().uri("/quotes").exchange()).isRateLimited().by("quotes");
             assertThat(rest.get().uri("/quotes").exchange().expectBody().returnResult())

@@ -7,7 +7,7 @@ import org.springframework.web.servlet.config.annotation.WebMvcConfigurer;
 /**
  * Lets the live page call {@code /demo} under several names of this machine (h1.localhost, h2.localhost …): a browser
  * opens six connections to a host, which would hold calls back before any limit does. A script on another origin sees
- * only the headers that are exposed here; an API used from browsers needs the same line.
+ * the fields of refusals, and those of other answers only if they are exposed here.
  */
 @Configuration
 class DemoCors implements WebMvcConfigurer {

@@ -114,6 +114,14 @@ class DemoTest {
     }
 
     @Test
+    void tokensThatNobodyCanAskForAreABadRequest() {
+        HttpResponse<String> answer = http.get("/demo/model?user=alice&maxTokens=-5");
+        assertThat(answer.statusCode()).isEqualTo(400);
+        assertThat(answer.headers().firstValue("Content-Type")).contains("application/problem+json");
+        assertThat(answer.body()).contains("\"status\":400").hasSizeLessThan(200);
+    }
+
+    @Test
     void theAnswerSaysWhatTheMetersCount() {
         long before = http.metered("demo-sliding-log", "admitted");
         assertThat(http.get("/demo/sliding-log?user=alice").body())

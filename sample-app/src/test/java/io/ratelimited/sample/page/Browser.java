@@ -103,6 +103,11 @@ final class Browser implements AutoCloseable {
         await(() -> !driver.findElements(By.cssSelector(".panel canvas")).isEmpty());
     }
 
+    /** Loads any page. */
+    void visit(String url) {
+        driver.get(url);
+    }
+
     void resize(int width, int height) {
         driver.executeCdpCommand(
                 "Emulation.setDeviceMetricsOverride",

@@ -27,12 +27,14 @@ import reactor.core.scheduler.Schedulers;
 final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     private final ReactiveRequests requests;
+    private final ReactiveRefusals refusals;
     private final ApplicationContext application;
     private final Supplier<List<HandlerAdapter>> adapters;
     private final Map<ApplicationContext, List<HandlerAdapter>> adaptersOfOthers = new ConcurrentHashMap<>();
 
-    LimitedHandlers(ReactiveRequests requests, ApplicationContext application) {
+    LimitedHandlers(ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext application) {
         this.requests = requests;
+        this.refusals = refusals;
         this.application = application;
         this.adapters = SingletonSupplier.of(() -> adaptersOf(application));
     }
@@ -74,8 +76,9 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
             }
             Scheduler elsewhere = maySleep(method) ? Schedulers.boundedElastic() : null;
             ServerWebExchange scoped = new ScopedExchange(exchange, request, elsewhere);
-            Mono<HandlerResult> called =
-                    ReactiveRequests.scoped(Mono.defer(() -> adapter.handle(scoped, handler)), request);
+            Mono<HandlerResult> called = ReactiveRequests.scoped(
+                            Mono.defer(() -> adapter.handle(scoped, handler)), request)
+                    .map(result -> refusals.withhold(result, method));
             return elsewhere == null ? called : called.subscribeOn(elsewhere);
         });
     }

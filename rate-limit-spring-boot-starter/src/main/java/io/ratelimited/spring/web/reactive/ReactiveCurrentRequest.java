@@ -3,11 +3,13 @@ package io.ratelimited.spring.web.reactive;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -145,22 +147,30 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return Mono.fromRunnable(() -> {
             HttpHeaders headers = exchange.getResponse().getHeaders();
             fields.write(style, headers::set);
-            writeRetryAfter(headers);
+            completeRefusal(headers);
         });
     }
 
     /**
-     * Advice of the application may have answered the refusal without {@code Retry-After}. A method that handles the
-     * refusal itself looks the same, but its response is no error.
+     * Advice of the application may have answered the refusal without its fields. A method that handles the refusal itself
+     * looks the same, but its response is no error. Scripts that CORS allows to read the answer may read its fields.
      */
-    private void writeRetryAfter(HttpHeaders headers) {
+    private void completeRefusal(HttpHeaders headers) {
         Decision refusal = refused;
         HttpStatusCode status = exchange.getResponse().getStatusCode();
-        if (refusal != null && status != null && status.isError() && !headers.containsHeader(HttpHeaders.RETRY_AFTER)) {
-            Long seconds = LimitFields.retryAfter(refusal);
-            if (seconds != null) {
-                headers.set(HttpHeaders.RETRY_AFTER, seconds.toString());
-            }
+        if (refusal == null || status == null || !status.isError()) {
+            return;
+        }
+        new Refusal(new RateLimitExceededException(refusal), status.value())
+                .fields()
+                .forEach((name, value) -> {
+                    if (!headers.containsHeader(name)) {
+                        headers.set(name, value);
+                    }
+                });
+        if (ReactiveCors.isAllowed(exchange)) {
+            String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
+            headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style));
         }
     }
 

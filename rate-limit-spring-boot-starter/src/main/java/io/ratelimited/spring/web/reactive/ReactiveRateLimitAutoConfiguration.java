@@ -3,10 +3,12 @@ package io.ratelimited.spring.web.reactive;
 import io.micrometer.context.ContextRegistry;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.ActuatorPaths;
-import io.ratelimited.spring.web.CatchAllHandlers;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -17,17 +19,24 @@ import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.webflux.error.DefaultErrorAttributes;
+import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
+import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
-@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webflux.autoconfigure.error.ErrorWebFluxAutoConfiguration")
 @ConditionalOnClass(DispatcherHandler.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
 @ConditionalOnBean(RouteLimits.class)
@@ -44,28 +53,42 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
+    RefusalHandlers rateLimitRefusalHandlers(ApplicationContext context) {
+        return new RefusalHandlers(context);
+    }
+
+    @Bean
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
             LimitRegistry limits,
+            RefusalHandlers handlers,
+            LimitEnforcer enforcer,
             ObjectProvider<DispatcherHandler> dispatcher) {
-        return new ReactiveRefusals(properties.http().status(), requests, limits, dispatcher::getObject);
+        return new ReactiveRefusals(
+                properties.http().status(),
+                requests,
+                limits,
+                handlers,
+                new InvalidPermitsLog(enforcer.ticker()),
+                dispatcher::getObject);
     }
 
     @Bean
-    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping() {
-        return new ReactiveRefusals.RefusedMapping();
+    RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
+        return new RefusalAdvice(handlers);
     }
 
     @Bean
-    LimitedHandlers rateLimitedHandlers(ReactiveRequests requests, ApplicationContext context) {
-        return new LimitedHandlers(requests, context);
+    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(
+            ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals.RefusedMapping(new ReactiveCors(cors::orderedStream, dispatcher::getObject));
     }
 
     @Bean
-    @Lazy(false)
-    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
-        return new CatchAllHandlers(context, limits);
+    LimitedHandlers rateLimitedHandlers(
+            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context) {
+        return new LimitedHandlers(requests, refusals, context);
     }
 
     @Bean
@@ -97,6 +120,18 @@ public final class ReactiveRateLimitAutoConfiguration {
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
             RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

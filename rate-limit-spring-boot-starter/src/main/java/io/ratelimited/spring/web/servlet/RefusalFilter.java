@@ -14,7 +14,8 @@ import java.io.IOException;
 /**
  * Answers refusals that filters throw, those of Spring Security among them, and whatever else is not answered by the
  * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each. Also sees the end of
- * a request that ends with an asynchronous dispatch, whichever filter lets it pass.
+ * a request that ends with an asynchronous dispatch, whichever filter lets it pass, and the dispatch to an error page, where
+ * the request may be read again.
  */
 final class RefusalFilter implements Filter {
 
@@ -22,31 +23,38 @@ final class RefusalFilter implements Filter {
     static final int ORDER = Integer.MIN_VALUE + 100;
 
     private final ServletRefusals refusals;
+    private final RefusalPage page;
 
-    RefusalFilter(ServletRefusals refusals) {
+    RefusalFilter(ServletRefusals refusals, RefusalPage page) {
         this.refusals = refusals;
+        this.page = page;
     }
 
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
+        if (request.getDispatcherType() == DispatcherType.ERROR) {
+            ServletCurrentRequest.resume(request);
+        }
         try {
-            chain.doFilter(request, response);
+            if (!page.show(request, response)) {
+                chain.doFilter(request, response);
+            }
         } catch (Throwable failure) {
-            if (!isAnswered(request, response, failure)) {
+            if (!tryAnswer(request, response, failure)) {
                 throw failure;
             }
         } finally {
             // Jetty completes no asynchronous request whose later dispatch fails after its response has begun.
-            if (request.getDispatcherType() == DispatcherType.ASYNC && !request.isAsyncStarted()) {
+            if (request.getDispatcherType() != DispatcherType.REQUEST && !request.isAsyncStarted()) {
                 ServletCurrentRequest.end(request);
             }
         }
     }
 
     /** A response that is under way, here or on another thread, is left alone. */
-    private boolean isAnswered(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
-        Refusal refusal = Refusal.in(failure);
+    private boolean tryAnswer(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
+        Refusal refusal = refusals.in(failure);
         if (refusal == null
                 || response.isCommitted()
                 || request.isAsyncStarted()

@@ -53,29 +53,31 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public @Nullable String clientIp() {
-        return clients.of(request);
+        return requireCurrent(clients.of(request), "address of the caller");
     }
 
     @Override
     public @Nullable Principal principal() {
-        return request.getUserPrincipal();
+        return requireCurrent(request.getUserPrincipal(), "principal");
     }
 
     @Override
     public @Nullable String header(String name) {
-        String value = request.getHeader(name);
-        // Asked afterwards: so the header was read while the request was this one.
-        if (state.over) {
-            throw new IllegalStateException(
-                    "the request has ended, and its header '" + name + "' is not known any more");
-        }
-        return value;
+        return requireCurrent(request.getHeader(name), "header '" + name + "'");
     }
 
     @Override
     public @Nullable String session() {
         HttpSession session = request.getSession(false);
-        return session == null ? null : session.getId();
+        return requireCurrent(session == null ? null : session.getId(), "session");
+    }
+
+    /** What was read of the request. Asked afterwards: so it was read while the request was this one. */
+    private <T> @Nullable T requireCurrent(@Nullable T read, String what) {
+        if (state.over) {
+            throw new IllegalStateException("the request has ended, and its " + what + " is not known any more");
+        }
+        return read;
     }
 
     @Override
@@ -145,6 +147,13 @@ final class ServletCurrentRequest implements CurrentRequest {
     /** The response now belongs to another request: late decisions must not touch it. */
     void end() {
         state.end();
+    }
+
+    /** The request goes on, to an error page, after its first dispatch has ended. The caller will {@link #end} it again. */
+    static void resume(ServletRequest request) {
+        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
+            state.begin();
+        }
     }
 
     /** Ends a request on which a limit has decided. */

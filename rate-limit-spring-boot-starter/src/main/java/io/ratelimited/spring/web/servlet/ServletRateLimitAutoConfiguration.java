@@ -2,10 +2,12 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.ActuatorPaths;
-import io.ratelimited.spring.web.CatchAllHandlers;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -17,18 +19,27 @@ import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
+import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
+import org.springframework.web.cors.CorsConfigurationSource;
 import org.springframework.web.servlet.DispatcherServlet;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 
 /** Wires keys, headers, refusals and routes of servlet applications. */
-@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration")
 @ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
@@ -44,27 +55,38 @@ public final class ServletRateLimitAutoConfiguration {
             RateLimitProperties properties,
             ServletRequests requests,
             LimitRegistry limits,
+            LimitEnforcer enforcer,
+            ApplicationContext context,
+            ObjectProvider<CorsConfigurationSource> cors,
             ObjectProvider<HandlerExceptionResolver> resolvers) {
-        return new ServletRefusals(properties.http().status(), requests, limits, resolvers::orderedStream);
+        return new ServletRefusals(
+                properties.http().status(),
+                requests,
+                limits,
+                new RefusalHandlers(context),
+                new ServletCors(cors::orderedStream, properties.http().headers()),
+                new InvalidPermitsLog(enforcer.ticker()),
+                resolvers::orderedStream);
     }
 
     @Bean
-    ServletRefusals.RetryAfter rateLimitRetryAfter() {
-        return new ServletRefusals.RetryAfter();
+    ServletRefusals.Resolver rateLimitFirstResolver(ServletRefusals refusals) {
+        return new ServletRefusals.Resolver(refusals, ServletRefusals.ORDER);
     }
 
     @Bean
-    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(ServletRefusals refusals) {
-        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals));
+    ServletRefusals.Resolver rateLimitLastResolver(ServletRefusals refusals) {
+        return new ServletRefusals.Resolver(refusals, Ordered.LOWEST_PRECEDENCE);
+    }
+
+    @Bean
+    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
+            ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
+        RefusalPage page = new RefusalPage(dispatcher::getIfUnique);
+        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals, page));
         filter.setOrder(RefusalFilter.ORDER);
         filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
         return filter;
-    }
-
-    @Bean
-    @Lazy(false)
-    CatchAllHandlers rateLimitCatchAllHandlers(ApplicationContext context, LimitRegistry limits) {
-        return new CatchAllHandlers(context, limits);
     }
 
     @Bean
@@ -106,6 +128,18 @@ public final class ServletRateLimitAutoConfiguration {
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
         return new RateLimitFilter(true, order, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
     }
 
     @Configuration(proxyBeanMethods = false)

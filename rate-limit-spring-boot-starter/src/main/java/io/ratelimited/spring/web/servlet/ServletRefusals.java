@@ -1,8 +1,9 @@
 package io.ratelimited.spring.web.servlet;
 
-import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.Refusal;
+import io.ratelimited.spring.web.RefusalHandlers;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -15,78 +16,88 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
+import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 import org.springframework.web.servlet.ModelAndView;
 
 /**
- * Answers refusals that nobody else has answered: the last of the exception resolvers, behind the application's
- * {@code @ExceptionHandler} methods, advice and resolvers.
+ * Answers refusals: before the application's handlers of exceptions, unless one of them is made for refusals; and behind
+ * them, where that has not answered either.
  */
-final class ServletRefusals implements HandlerExceptionResolver, Ordered {
+final class ServletRefusals {
+
+    /** Before Spring MVC's resolvers at 0, which ask advice; a resolver of the application may come earlier. */
+    static final int ORDER = -1;
 
     private final int status;
     private final ServletRequests requests;
     private final LimitRegistry limits;
+    private final RefusalHandlers handlers;
+    private final ServletCors cors;
+    private final InvalidPermitsLog log;
     private final Supplier<Stream<HandlerExceptionResolver>> resolvers;
 
-    /** @param resolvers all of the application, in their order */
+    /**
+     * @param status of what is over a limit
+     * @param resolvers all of the application, in their order
+     */
     ServletRefusals(
             int status,
             ServletRequests requests,
             LimitRegistry limits,
+            RefusalHandlers handlers,
+            ServletCors cors,
+            InvalidPermitsLog log,
             Supplier<Stream<HandlerExceptionResolver>> resolvers) {
         this.status = status;
         this.requests = requests;
         this.limits = limits;
+        this.handlers = handlers;
+        this.cors = cors;
+        this.log = log;
         this.resolvers = resolvers;
     }
 
-    @Override
-    public int getOrder() {
-        return LOWEST_PRECEDENCE;
-    }
-
-    @Override
-    public @Nullable ModelAndView resolveException(
-            HttpServletRequest request, HttpServletResponse response, @Nullable Object handler, Exception failure) {
-        Refusal refusal = Refusal.in(failure);
-        if (refusal == null || response.isCommitted()) {
-            return null;
-        }
-        try {
-            write(request, response, refusal);
-        } catch (IOException ex) {
-            throw new UncheckedIOException(ex);
-        }
-        return new ModelAndView();
-    }
-
     /** Answers in a filter as the dispatcher servlet would; an answer that is a view cannot be shown there. */
-    void answer(HttpServletRequest request, HttpServletResponse response, RateLimitExceededException refusal)
-            throws IOException {
+    void answer(HttpServletRequest request, HttpServletResponse response, RuntimeException failure) throws IOException {
         boolean answered = resolvers
                 .get()
-                .map(resolver -> resolver.resolveException(request, response, null, refusal))
+                .map(resolver -> resolver.resolveException(request, response, null, failure))
                 .filter(view -> view != null)
                 .findFirst()
                 .map(ModelAndView::isEmpty)
                 .orElse(false);
-        if (!answered && !response.isCommitted()) {
-            write(request, response, new Refusal(refusal));
+        Refusal refusal = in(failure);
+        if (!answered && refusal != null && !response.isCommitted()) {
+            write(request, response, refusal);
         }
     }
 
+    /** The refusal that an exception is or was caused by; null if none. */
+    @Nullable
+    Refusal in(Throwable failure) {
+        return Refusal.in(failure, status);
+    }
+
+    /** What the answer has whoever gives it: its fields, and those that let scripts read them. */
+    private void prepare(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
+        ServletCurrentRequest call = requests.of(request, response);
+        refusal.report(limits, call::knows, call::refused);
+        refusal.fields().forEach(response::setHeader);
+        cors.write(request, response);
+    }
+
     private void write(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
-        tellOf(refusal.exception(), requests.of(request, response));
-        setRetryAfter(response, refusal);
+        prepare(request, response, refusal);
+        log.log(refusal);
         // An error page that is refused itself has no other one.
         if (request.getDispatcherType() != DispatcherType.ERROR
                 && Refusal.isPageWanted(request.getHeader(HttpHeaders.ACCEPT))) {
-            response.sendError(status);
+            RefusalPage.request(request, response, refusal);
             return;
         }
-        byte[] body = refusal.body(status);
-        response.setStatus(status);
+        byte[] body = refusal.body();
+        response.setStatus(refusal.status());
         response.setContentType(Refusal.CONTENT_TYPE);
         try {
             OutputStream stream = response.getOutputStream();
@@ -98,38 +109,37 @@ final class ServletRefusals implements HandlerExceptionResolver, Ordered {
         }
     }
 
-    private static void setRetryAfter(HttpServletResponse response, Refusal refusal) {
-        String retryAfter = refusal.retryAfter();
-        if (retryAfter != null) {
-            response.setHeader(HttpHeaders.RETRY_AFTER, retryAfter);
-        }
-    }
-
-    /** A refusal on another thread has not been reported to the request. */
-    private void tellOf(RateLimitExceededException refusal, ServletCurrentRequest call) {
-        if (!call.knows(refusal.limit())) {
-            limits.all().stream()
-                    .filter(limit -> limit.name().equals(refusal.limit()))
-                    .forEach(limit -> call.refused(limit.limit(), refusal.decision()));
-        }
-    }
-
-    /** The first of the exception resolvers: the answer of the application has {@code Retry-After}, or its own. */
-    static final class RetryAfter implements HandlerExceptionResolver, Ordered {
+    /** Answers refusals at one place among the exception resolvers. */
+    record Resolver(ServletRefusals refusals, int order) implements HandlerExceptionResolver, Ordered {
 
         @Override
         public int getOrder() {
-            return HIGHEST_PRECEDENCE;
+            return order;
         }
 
         @Override
         public @Nullable ModelAndView resolveException(
                 HttpServletRequest request, HttpServletResponse response, @Nullable Object handler, Exception failure) {
-            Refusal refusal = Refusal.in(failure);
-            if (refusal != null && !response.isCommitted()) {
-                setRetryAfter(response, refusal);
+            Refusal refusal = refusals.in(failure);
+            if (refusal == null || response.isCommitted()) {
+                return null;
             }
-            return null;
+            try {
+                if (order != LOWEST_PRECEDENCE && isForApplication(request, handler, refusal, failure)) {
+                    refusals.prepare(request, response, refusal);
+                    return null;
+                }
+                refusals.write(request, response, refusal);
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
+            return new ModelAndView();
+        }
+
+        private boolean isForApplication(
+                HttpServletRequest request, @Nullable Object handler, Refusal refusal, Exception failure) {
+            Class<?> controller = handler instanceof HandlerMethod method ? method.getBeanType() : null;
+            return refusals.handlers.areFor(refusal, failure, controller, request.getHeader(HttpHeaders.ACCEPT));
         }
     }
 }

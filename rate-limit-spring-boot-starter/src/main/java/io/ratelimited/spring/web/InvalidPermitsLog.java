@@ -1,0 +1,35 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.call.InvalidPermitsException;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+
+/** Logs requests for permits that no call can have, once a minute and limit: a caller can send any number of them. */
+public final class InvalidPermitsLog {
+
+    private static final Log LOG = LogFactory.getLog(InvalidPermitsLog.class);
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+
+    private final Ticker ticker;
+    /** When each limit was logged last: {@link Ticker#nanos}. */
+    private final Map<String, Long> logged = new ConcurrentHashMap<>();
+
+    public InvalidPermitsLog(Ticker ticker) {
+        this.ticker = ticker;
+    }
+
+    /** Logs the refusal if it is one of these and the first of its minute. */
+    public void log(Refusal refusal) {
+        if (refusal.exception() instanceof InvalidPermitsException invalid) {
+            long now = ticker.nanos();
+            Long last = logged.putIfAbsent(invalid.limit(), now);
+            if (last == null || (now - last >= MINUTE && logged.replace(invalid.limit(), last, now))) {
+                LOG.warn(invalid.getMessage() + ". Further ones are logged once a minute.");
+            }
+        }
+    }
+}
