@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /** A reservation of permits over time. It is the grant of its cell, too, so that a call allocates one object. */
-final class CellReservation extends Grant implements Reservation, WaitingRoom.Waiter {
+final class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Waiter {
 
     private static final int OPEN = 0;
     private static final int CANCELLED = 1;

@@ -2,6 +2,7 @@ package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.Cell.Grant;
 import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.List;

@@ -4,6 +4,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.Cell.Grant;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.List;

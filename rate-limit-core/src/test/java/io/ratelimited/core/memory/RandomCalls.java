@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.Cell.Grant;
 import java.util.Random;
 
 /** Calls that come at telling times: at once, an instant before and at a retry-after, within an interval, after a rest. */

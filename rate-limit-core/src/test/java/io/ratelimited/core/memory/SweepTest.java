@@ -6,10 +6,10 @@ import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
-import java.util.concurrent.ForkJoinPool;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -56,8 +56,7 @@ class SweepTest {
             Reservation[] call = new Reservation[1];
             key.hook = () -> call[0] = limiter.reserve(key, 5, 0);
             limiter.tryAcquire("other", 1);
-            assertThat(ForkJoinPool.commonPool().awaitQuiescence(1, TimeUnit.MINUTES))
-                    .isTrue();
+            Threads.until(CallbackThreads.SHARED::isQuiescent);
             assertThat(call[0]).as("made within the sweep").isNotNull();
             assertThat(call[0].isRefused()).isFalse();
             assertThat(limiter.peek(key, 1, 0).remaining()).isLessThan(whole);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
+import io.ratelimited.core.memory.Cell.Grant;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
