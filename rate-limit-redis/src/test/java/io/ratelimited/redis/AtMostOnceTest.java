@@ -4,6 +4,7 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
@@ -55,7 +56,7 @@ class AtMostOnceTest {
         limiter.reserve("lost", 1, 0);
         for (int i = 1; i <= replies; i++) {
             int lost = i;
-            far.network().loseReplyTo("lost");
+            far.network().loseReplyTo(CanonicalKey.digest("lost"));
             limiter.reserve("lost", 1, 0);
             until(() -> far.network().lost() == lost, "a reply is lost", FarNode.PATIENCE);
             far.awaitRedis();
@@ -85,7 +86,7 @@ class AtMostOnceTest {
         }
         for (int i = 1; i <= 3; i++) {
             int lost = i;
-            far.network().loseReplyTo("lost");
+            far.network().loseReplyTo(CanonicalKey.digest("lost"));
             taken.get(i - 1).settle(101);
             until(() -> far.network().lost() == lost, "a reply is lost", FarNode.PATIENCE);
             far.awaitRedis();
@@ -104,7 +105,7 @@ class AtMostOnceTest {
         assertThat(taken).noneMatch(Reservation::isRefused);
         for (int i = 1; i <= replies; i++) {
             int lost = i;
-            far.network().loseReplyTo("lost");
+            far.network().loseReplyTo(CanonicalKey.digest("lost"));
             taken.get(2 * replies - i).cancel();
             until(() -> far.network().lost() == lost, "a reply is lost", FarNode.PATIENCE);
             far.awaitRedis();

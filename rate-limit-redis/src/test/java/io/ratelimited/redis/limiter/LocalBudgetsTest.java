@@ -3,6 +3,7 @@ package io.ratelimited.redis.limiter;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.GuardedConnection;
@@ -44,8 +45,10 @@ class LocalBudgetsTest {
     private final LimiterContext context = new LimiterContext(
             connection, keys, clock, Runnable::run, () -> "call", () -> nodes, () -> 0, IllegalStateException::new);
 
-    /** Two primaries: the keys that begin with "b" are on the second. A command to a server that is away fails. */
+    /** Two primaries: the budgets of caller "b" are on the second. A command to a server that is away fails. */
     private static final class TwoServers implements RedisConnector {
+
+        private static final String SECOND = '{' + CanonicalKey.digest("b") + '}';
 
         private final Set<String> away = new HashSet<>();
         private Runnable whileAsked = () -> {};
@@ -57,7 +60,7 @@ class LocalBudgetsTest {
 
         @Override
         public String address(String key) {
-            return key.contains("{b") ? "b" : "a";
+            return key.contains(SECOND) || key.contains("{b}") ? "b" : "a";
         }
 
         @Override

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
 /**
- * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and limitRequests them; matching a
+ * The limits on requests by path, {@code rate-limit.routes}. Knows which limits a route has and asks them; matching a
  * request to its routes is left to the web filter. A bean of the starter. Immutable.
  */
 public final class RouteLimits {
