@@ -1,6 +1,8 @@
 package io.ratelimited.core;
 
+import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -66,37 +68,58 @@ public enum Algorithm {
      * lease} has passed if one is set. Waiting callers are served in order. A refusal reports no time to retry,
      * which depends on when other calls end.
      */
-    CONCURRENCY(Family.IN_FLIGHT);
+    CONCURRENCY(Family.IN_FLIGHT),
+    /**
+     * Not an algorithm: the annotation {@code @RateLimited} states none, and leaves it to the properties. No limit has it;
+     * {@link #all} does not list it, and every question below throws {@link IllegalStateException}.
+     */
+    DEFAULT(null);
+
+    private static final List<Algorithm> ALL =
+            Stream.of(values()).filter(each -> each != DEFAULT).toList();
 
     /** The most permits of a {@link #SLIDING_LOG}, which remembers each. */
     private static final long LONGEST_LOG = 10_000_000;
 
-    private final Family family;
+    private final @Nullable Family family;
 
-    Algorithm(Family family) {
+    Algorithm(@Nullable Family family) {
         this.family = family;
+    }
+
+    /** Every algorithm that a limit can have: all constants but {@link #DEFAULT}. */
+    public static List<Algorithm> all() {
+        return ALL;
     }
 
     /** What this algorithm counts, and so how several nodes share a limit. */
     public Family family() {
+        if (family == null) {
+            throw new IllegalStateException(this + " is not an algorithm; use one of " + ALL);
+        }
         return family;
+    }
+
+    /** Whether this is the given algorithm; an error for {@link #DEFAULT}. */
+    private boolean is(Algorithm algorithm) {
+        return family() == algorithm.family && this == algorithm;
     }
 
     /** Whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
     public boolean uses(Attribute attribute) {
         return switch (attribute) {
             case RATE -> !countsCallsInFlight();
-            case BURST -> family == Family.BUCKET || this == SMOOTH_BURSTY || this == LEAKY_BUCKET;
-            case WARMUP, COLD_FACTOR -> this == WARM_UP;
+            case BURST -> family() == Family.BUCKET || is(SMOOTH_BURSTY) || is(LEAKY_BUCKET);
+            case WARMUP, COLD_FACTOR -> is(WARM_UP);
             case MAX_CONCURRENT, LEASE -> countsCallsInFlight();
             case ZONE -> followsCalendar();
-            case SLOTS -> this == SLIDING_WINDOW;
+            case SLOTS -> is(SLIDING_WINDOW);
         };
     }
 
     /** Whether calls count while they are in flight, and have to be released; all others count over time. */
     public boolean countsCallsInFlight() {
-        return family == Family.IN_FLIGHT;
+        return family() == Family.IN_FLIGHT;
     }
 
     /** Whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time. */
@@ -106,22 +129,22 @@ public enum Algorithm {
 
     /** Whether time is that of the wall clock, and permits come all at once when a period begins. */
     public boolean followsCalendar() {
-        return this == FIXED_WINDOW;
+        return is(FIXED_WINDOW);
     }
 
     /** Whether a call over the limit stands in a queue of limited capacity. */
     public boolean queues() {
-        return this == LEAKY_BUCKET;
+        return is(LEAKY_BUCKET);
     }
 
     /** Whether a new key has no stored permits. */
     public boolean startsEmpty() {
-        return this == SMOOTH_BURSTY;
+        return is(SMOOTH_BURSTY);
     }
 
     /** Whether {@code burst} may be 0, and defaults to one second of the rate instead of its number of permits. */
     public boolean storesOneSecond() {
-        return this == SMOOTH_BURSTY;
+        return is(SMOOTH_BURSTY);
     }
 
     /**
@@ -129,7 +152,7 @@ public enum Algorithm {
      * is exact on every backend.
      */
     public boolean canBeLeased() {
-        return family == Family.BUCKET || (family == Family.WINDOW && this != SLIDING_LOG);
+        return family() == Family.BUCKET || (family() == Family.WINDOW && !is(SLIDING_LOG));
     }
 
     /** The policy of a limit of this algorithm that states none: to wait in a queue, to reject for all others. */
@@ -143,10 +166,10 @@ public enum Algorithm {
         if (rate.isUnlimited()) {
             return null;
         }
-        if (this == SLIDING_LOG && rate.permits() > LONGEST_LOG) {
+        if (is(SLIDING_LOG) && rate.permits() > LONGEST_LOG) {
             return "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW)";
         }
-        return this == FIXED_WINDOW && rate.permits() > rate.period().toNanos() / 2
+        return is(FIXED_WINDOW) && rate.permits() > rate.period().toNanos() / 2
                 ? "rate must be at most one permit every 2ns for FIXED_WINDOW"
                 : null;
     }

@@ -15,6 +15,10 @@ final class LimitRules {
     /** See {@link Limit.Builder#build}. */
     static void check(Limit.Builder set) {
         require(!set.name.isBlank(), "name must not be blank", "\"" + set.name + "\"");
+        require(
+                set.algorithm != Algorithm.DEFAULT,
+                "algorithm must be one of " + Algorithm.all() + ", since only @RateLimited can leave it open",
+                set.algorithm);
         checkUse(set.algorithm, Attribute.RATE, set.rate, "100/s");
         checkUse(set.algorithm, Attribute.BURST, set.burst, null);
         checkUse(set.algorithm, Attribute.WARMUP, set.warmup, "10s");

@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
+import static io.ratelimited.core.Algorithm.DEFAULT;
 import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
 import static io.ratelimited.core.Algorithm.GCRA;
 import static io.ratelimited.core.Algorithm.LEAKY_BUCKET;
@@ -15,14 +16,14 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.Algorithm.Family;
 import java.util.List;
 import java.util.function.Predicate;
-import java.util.stream.Stream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
 /** The facts that other modules go by. */
 class AlgorithmTest {
 
     private static List<Algorithm> those(Predicate<Algorithm> fact) {
-        return Stream.of(Algorithm.values()).filter(fact).toList();
+        return Algorithm.all().stream().filter(fact).toList();
     }
 
     @Test
@@ -33,6 +34,31 @@ class AlgorithmTest {
         assertThat(those(algorithm -> algorithm.family() == Family.WINDOW))
                 .containsExactly(FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG);
         assertThat(those(Algorithm::countsCallsInFlight)).containsExactly(CONCURRENCY);
+    }
+
+    @Test
+    void whatAnAnnotationLeavesOpenIsNeitherAnAlgorithmNorAPolicy() {
+        assertThat(Algorithm.all()).hasSize(9).doesNotContain(DEFAULT).isSubsetOf(Algorithm.values());
+        assertThat(Policy.all()).containsExactly(Policy.REJECT, Policy.WAIT, Policy.SHADOW);
+        List<ThrowingCallable> questions = List.of(
+                DEFAULT::family,
+                DEFAULT::countsCallsInFlight,
+                () -> TOKEN_BUCKET.canChangeTo(DEFAULT),
+                DEFAULT::followsCalendar,
+                DEFAULT::queues,
+                DEFAULT::startsEmpty,
+                DEFAULT::storesOneSecond,
+                DEFAULT::canBeLeased,
+                DEFAULT::defaultPolicy);
+        assertThat(questions).allSatisfy(question -> assertNoAlgorithm(question));
+        assertThat(Algorithm.Attribute.values())
+                .allSatisfy(attribute -> assertNoAlgorithm(() -> DEFAULT.uses(attribute)));
+    }
+
+    private static void assertNoAlgorithm(ThrowingCallable question) {
+        assertThatThrownBy(question)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessage("DEFAULT is not an algorithm; use one of " + Algorithm.all());
     }
 
     @Test

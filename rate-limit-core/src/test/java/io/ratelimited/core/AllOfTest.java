@@ -24,7 +24,7 @@ class AllOfTest {
 
     private static List<RateLimiter> members(ManualTicker ticker) {
         List<RateLimiter> members = new ArrayList<>();
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             Limit.Builder limit = Limit.of(algorithm.name(), algorithm);
             if (algorithm == Algorithm.CONCURRENCY) {
                 limit.maxConcurrent(9);

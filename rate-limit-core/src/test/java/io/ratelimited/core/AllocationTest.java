@@ -31,7 +31,9 @@ class AllocationTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void anAdmittedCallAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             // A call every 4 µs, so that even a cold limit of a million a second admits each.
@@ -41,7 +43,9 @@ class AllocationTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aRefusedCallAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, "100/s"), new Stepping(0), 100);
@@ -54,7 +58,9 @@ class AllocationTest {
 
     /** A reservation is all that a call allocates, with or without settling. */
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void settlingAllocatesNothing(Algorithm algorithm) {
         for (String key : new String[] {null, "key"}) {
             for (int cost = 1; cost <= 3; cost++) {

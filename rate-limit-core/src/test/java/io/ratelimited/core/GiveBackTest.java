@@ -170,7 +170,9 @@ class GiveBackTest {
 
     /** Reserving and cancelling at once leaves everything as it was, whatever the history. */
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aReservationThatIsCancelledAtOnceWasNeverMade(Algorithm algorithm) {
         // Without keys: those whose cells are swept meanwhile get back less of what is cancelled.
         for (int seed = 0; seed < 100; seed++) {

@@ -41,7 +41,7 @@ class LimitTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Algorithm.class)
+    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
     void anAttributeWithoutMeaningForTheAlgorithmIsRefused(Algorithm algorithm) {
         for (Attribute attribute : Attribute.values()) {
             Limit.Builder limit = set(valid(algorithm), attribute);
@@ -125,7 +125,7 @@ class LimitTest {
     }
 
     @ParameterizedTest
-    @EnumSource(Algorithm.class)
+    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
     void aLimitBuiltFromItsBuilderIsEqual(Algorithm algorithm) {
         Limit.Builder builder = valid(algorithm).maxWaiting(3);
         for (Attribute attribute : Attribute.values()) {
@@ -174,8 +174,16 @@ class LimitTest {
     }
 
     @Test
+    void whatAnAnnotationLeavesOpenIsNoAlgorithmOfALimit() {
+        assertThatThrownBy(Limit.of("open", Algorithm.DEFAULT).rate("10/s")::build)
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("algorithm must be one of " + Algorithm.all())
+                .hasMessageEndingWith(": DEFAULT");
+    }
+
+    @Test
     void onlyTheQueueWaitsByDefault() {
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             assertThat(algorithm.defaultPolicy())
                     .isEqualTo(algorithm == Algorithm.LEAKY_BUCKET ? Policy.WAIT : Policy.REJECT);
         }

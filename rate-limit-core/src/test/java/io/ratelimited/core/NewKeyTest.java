@@ -37,7 +37,7 @@ class NewKeyTest {
     }
 
     static Stream<Limit> limits() {
-        return Stream.of(Algorithm.values())
+        return Algorithm.all().stream()
                 .filter(algorithm -> algorithm != Algorithm.CONCURRENCY)
                 .map(algorithm -> {
                     Limit.Builder limit = Limit.of("first", algorithm).rate("1/s");

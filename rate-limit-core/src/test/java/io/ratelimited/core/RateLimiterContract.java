@@ -47,6 +47,7 @@ public abstract class RateLimiterContract {
             case LEAKY_BUCKET -> limit.rate("10/s").burst(5).build();
             case FIXED_WINDOW, SLIDING_WINDOW, SLIDING_LOG -> limit.rate("5/s").build();
             case CONCURRENCY -> limit.maxConcurrent(5).build();
+            case DEFAULT -> throw new IllegalArgumentException("no algorithm");
         };
     }
 
@@ -71,7 +72,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void admitsTheBurstAndNoMore(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThat(exhaust(limiter, "k")).hasSize(burst(algorithm));
@@ -80,7 +81,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void admitsALoneRetryAtRetryAfterAndNotEarlier(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         for (int round = 0; round < 5; round++) {
@@ -96,7 +99,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void refusesWithoutChangingAnything(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -108,7 +111,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void peekSaysWhatReserveWouldDecide(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThat(limiter.peek("k", 1, 0).admitted()).isTrue();
@@ -122,7 +125,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void tellsWhatIsLeft(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         int burst = burst(algorithm);
@@ -136,7 +139,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void asManyCallsGoAtOnceAsItTells(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         for (int round = 0; round < 5; round++) {
@@ -168,7 +173,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void givesEachKeyABudgetOfItsOwn(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "a");
@@ -178,7 +183,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void refusesForeverWhatIsMoreThanItsCapacity(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         Decision decision = limiter.reserve("k", 6, 0).decision();
@@ -197,7 +202,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void rejectsLessThanOnePermit(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve("k", 0, 0));
@@ -211,7 +216,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void resetForgetsTheKey(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         ticker.advance(Duration.ofSeconds(10));
@@ -225,7 +232,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void cancelGivesBackTheLastReservation(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -261,7 +268,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void laterCallersWaitForWhatACallUsedBeyondItsReservation(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         limiter.reserve("k", 2, 0).settle(20);
@@ -285,7 +294,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void onlyTheFirstOfSettleAndCancelCounts(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         Reservation settled = limiter.reserve("settled", 2, 0);
@@ -306,7 +317,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aRefusedCallSettlesNothingAndANegativeCostIsAnError(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -320,7 +333,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void whoWaitsGoesAtItsTimeWhateverAnotherHasCost(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> admitted = exhaust(limiter, "k");
@@ -341,7 +356,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void waitsExactlyAsLongAsPromised(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -360,7 +377,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void interruptingASleeperGivesItsPermitsBack(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -402,7 +421,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void peekSeesThatNoSeatIsLeft(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(1).build());
         exhaust(limiter, "k");
@@ -506,7 +525,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void acquireThrowsARefusalThatNamesTheLimitAndNotTheKey(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "secret");
@@ -517,7 +536,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void decidesWithoutAThreadAsWithOne(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         List<CompletableFuture<Reservation>> calls = new ArrayList<>();
@@ -532,7 +551,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void admitsTheExactTotalUnderThreads(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm));
         int threads = 8;
@@ -676,7 +695,9 @@ public abstract class RateLimiterContract {
 
     /** Also without a call between the change and the give-back. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aChangeEndsWhatCanBeGivenBack(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         List<Reservation> taken = exhaust(limiter, "k");
@@ -693,7 +714,9 @@ public abstract class RateLimiterContract {
 
     /** What a call has cost beyond its permits is charged to the budget of today. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void anExcessIsChargedWhateverTheLimitHasBecome(Algorithm algorithm) {
         for (Algorithm next : List.of(algorithm, Algorithm.FIXED_WINDOW, Algorithm.GCRA)) {
             RateLimiter limiter = limiter(limit(algorithm));
@@ -713,7 +736,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aLimitThatWasClosedOrUnlimitedGoesOnWithItsBudget(Algorithm algorithm) {
         for (String between : List.of("0/s", "unlimited")) {
             RateLimiter limiter = limiter(limit(algorithm));
@@ -729,7 +754,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aResetWhileALimitIsClosedForgetsTheBudgetThatItKeeps(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
         exhaust(limiter, "k");
@@ -751,7 +778,9 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aClosedLimitAdmitsNobodyAndAnUnlimitedOneEverybody(Algorithm algorithm) {
         RateLimiter closed = limiter(limit(algorithm).toBuilder().rate("0/s").build());
         assertThat(closed.tryAcquire("k", 1)).isFalse();

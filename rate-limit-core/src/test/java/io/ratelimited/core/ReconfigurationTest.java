@@ -70,7 +70,9 @@ class ReconfigurationTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void noSeriesOfChangesHandsOutFreshBudget(Algorithm algorithm) {
         for (int seed = 0; seed < 300; seed++) {
             Random random = new Random(seed);
@@ -123,7 +125,9 @@ class ReconfigurationTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void closedAndUnlimitedRememberTheBudgetBeforeThem(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(limit(algorithm, "10/s"), new ManualTicker());
         while (limiter.tryAcquire(null, 1)) {

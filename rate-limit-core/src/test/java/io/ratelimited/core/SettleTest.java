@@ -41,7 +41,9 @@ class SettleTest {
 
     /** S1: where every call settles for what it reserved, all decisions are those of a limiter where nobody settles. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void settlingForWhatWasReservedChangesNothing(Algorithm algorithm) {
         for (int seed = 0; seed < 100; seed++) {
             Random random = new Random(seed);
@@ -94,7 +96,9 @@ class SettleTest {
      * that was used before, with the excess.
      */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void noWindowHoldsMoreThanTheLimitAndTheExcessWhichLaterCallersPay(Algorithm algorithm) {
         int atOnce = 0;
         for (int seed = 0; seed < 300; seed++) {
@@ -189,7 +193,9 @@ class SettleTest {
 
     /** S2. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void settlingForLessGivesBackAtMostTheDifference(Algorithm algorithm) {
         for (int seed = 0; seed < 200; seed++) {
             Random random = new Random(seed);
@@ -225,7 +231,9 @@ class SettleTest {
 
     /** S5. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aCallThatIsNeverSettledStaysCharged(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation call = limiter.reserve("key", 4, 0);
@@ -239,7 +247,9 @@ class SettleTest {
 
     /** S6: also who still waits, or has settled while it waits, goes at its time. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void whoWaitsKeepsItsTimeWhateverOthersHaveUsed(Algorithm algorithm) {
         for (long used : new long[] {0, 7, 1_000, Long.MAX_VALUE}) {
             InMemoryRateLimiter limiter = limiter(algorithm);
@@ -337,7 +347,9 @@ class SettleTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void theFirstOfSettleAndCancelCounts(Algorithm algorithm) {
         for (int first = 0; first < 3; first++) {
             InMemoryRateLimiter limiter = limiter(algorithm);
@@ -357,7 +369,9 @@ class SettleTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aRefusedCallHasNothingToSettle(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         limiter.reserve("key", 10, 0);
@@ -371,7 +385,9 @@ class SettleTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aNegativeCostIsAnErrorThatSettlesNothing(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation call = limiter.reserve("key", 4, 0);
@@ -395,7 +411,9 @@ class SettleTest {
 
     /** The clock may be at its wrap; windows and logs are open a period later, the others after at most 73 years. */
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void enormousCostsCloseTheLimitForABoundedTimeHoweverOften(Algorithm algorithm) {
         for (long nanos : new long[] {0, -DAY, Long.MAX_VALUE - 20 * SECOND}) {
             ManualTicker clock = new ManualTicker(nanos, java.time.Instant.ofEpochSecond(1_000));
@@ -425,7 +443,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "SLIDING_LOG"})
+            names = {"CONCURRENCY", "SLIDING_LOG", "DEFAULT"})
     void enormousDebtOutlivesAChangeToEveryRate(Algorithm algorithm) {
         for (String rate : List.of("10/s", "1/s", "1000000/s", "400000000/s")) {
             InMemoryRateLimiter limiter = limiter(algorithm, "400000000/s");
@@ -478,7 +496,9 @@ class SettleTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void afterAResetOnlyTheExcessCounts(Algorithm algorithm) {
         InMemoryRateLimiter limiter = limiter(algorithm);
         Reservation less = limiter.reserve("key", 4, 0);

@@ -139,7 +139,7 @@ class WaitingTest {
     @ParameterizedTest
     @EnumSource(
             value = Algorithm.class,
-            names = {"CONCURRENCY"},
+            names = {"CONCURRENCY", "DEFAULT"},
             mode = EnumSource.Mode.EXCLUDE)
     void aCancelledFutureLeavesTheBudgetAsIfItHadNeverBeen(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("a", algorithm).rate("10/s");

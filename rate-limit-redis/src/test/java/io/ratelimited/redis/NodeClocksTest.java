@@ -134,7 +134,9 @@ class NodeClocksTest {
 
     /** The call of the node behind is decided by the time of the last one, which it cannot see. */
     @ParameterizedTest
-    @EnumSource(mode = Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void refuseNothingThatIsWithinBudgetByTheNewerTime(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("stale", algorithm).rate("10/10ms");
         if (algorithm == Algorithm.WARM_UP) {
@@ -195,7 +197,7 @@ class NodeClocksTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY"})
+            names = {"CONCURRENCY", "DEFAULT"})
     void freezeNothingWhenOneIsFarBehind(Algorithm algorithm) {
         Limit.Builder limit = Limit.of("far", algorithm).rate("10/s");
         if (algorithm == Algorithm.WARM_UP) {

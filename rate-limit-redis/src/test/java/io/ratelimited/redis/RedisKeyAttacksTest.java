@@ -54,7 +54,7 @@ class RedisKeyAttacksTest {
                 List.of("ann", "secret"),
                 Map.of("token", "secret"),
                 new Customer(7, "secret"));
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             RateLimiter limiter = limiter(algorithm);
             RateLimiter other = backend.limiter(
                     Limit.of("other", Algorithm.GCRA).rate("1/h").build(), RedisLimitOptions.DEFAULTS.tier("gold"));

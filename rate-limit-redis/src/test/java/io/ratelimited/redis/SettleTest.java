@@ -114,7 +114,7 @@ class SettleTest {
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,
-            names = {"CONCURRENCY", "WARM_UP"})
+            names = {"CONCURRENCY", "WARM_UP", "DEFAULT"})
     void theDecisionShowsTheBudgetAsItIsAfterTheSettlement(Algorithm algorithm) {
         Limit limit = limit(algorithm);
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit, RedisLimitOptions.DEFAULTS);
@@ -138,7 +138,9 @@ class SettleTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aKeyInDebtExpiresWhenItIsPaid(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         for (long cost : new long[] {100, 1_000_000, Long.MAX_VALUE, Long.MAX_VALUE}) {

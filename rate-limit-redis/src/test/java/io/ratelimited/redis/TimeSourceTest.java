@@ -139,7 +139,7 @@ class TimeSourceTest {
         allowTime(servers, false);
         RedisBackend backend = backend(connectorWithTime(servers), OPTIONS);
         awaitUp(backend);
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             boolean single = algorithm == Algorithm.SMOOTH_BURSTY
                     || algorithm == Algorithm.WARM_UP
                     || algorithm == Algorithm.LEAKY_BUCKET;
@@ -251,7 +251,7 @@ class TimeSourceTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "WARM_UP"})
+            names = {"CONCURRENCY", "WARM_UP", "DEFAULT"})
     void keysOutliveTheirExpiryByWhatClocksMayDiffer(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(OPTIONS.timeSource(TimeSource.NODE));
         RateLimiter limiter = limiter(backend, algorithm);

@@ -3,11 +3,13 @@ package io.ratelimited.spring;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import java.lang.reflect.Constructor;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -90,8 +92,15 @@ public record LimitProperties(
     /** No property is set. */
     public static final LimitProperties NONE = of(Map.of());
 
-    /** Makes a record; names of backends are written in lower case. */
+    /**
+     * Makes a record; names of backends are written in lower case.
+     *
+     * @throws IllegalArgumentException for {@link Algorithm#DEFAULT} and {@link Policy#DEFAULT}, which only the annotation
+     *     has
+     */
     public LimitProperties {
+        requireStated("algorithm", algorithm, algorithm != Algorithm.DEFAULT, Algorithm.all());
+        requireStated("policy", policy, policy != Policy.DEFAULT, Policy.all());
         backend = backend == null ? null : backend.strip().toLowerCase(Locale.ROOT);
     }
 
@@ -99,7 +108,8 @@ public record LimitProperties(
      * Properties from their values.
      *
      * @param values by name of the property, in camel case; a property without a value is not set
-     * @throws IllegalArgumentException when there is no property of a name, or a value has another type
+     * @throws IllegalArgumentException when there is no property of a name, or a value has another type or is one that
+     *     only the annotation has
      */
     public static LimitProperties of(Map<String, ?> values) {
         if (!ACCESSORS.keySet().containsAll(values.keySet())) {
@@ -114,8 +124,20 @@ public record LimitProperties(
         }
         try {
             return CONSTRUCTOR.newInstance(arguments);
+        } catch (InvocationTargetException ex) {
+            if (ex.getCause() instanceof IllegalArgumentException invalid) {
+                throw invalid;
+            }
+            throw new IllegalStateException(ex);
         } catch (ReflectiveOperationException ex) {
             throw new IllegalStateException(ex);
+        }
+    }
+
+    private static void requireStated(String name, @Nullable Object value, boolean stated, List<?> all) {
+        if (!stated) {
+            throw new IllegalArgumentException(
+                    name + " must be one of " + all + ", or left out to have the default: " + value);
         }
     }
 

@@ -45,8 +45,11 @@ public @interface RateLimited {
     @AliasFor("value")
     String name() default "";
 
-    /** How to decide; at most one. Default: {@code rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}. */
-    Algorithm[] algorithm() default {};
+    /**
+     * How to decide. {@link Algorithm#DEFAULT}: what the properties of the limit say, else {@code
+     * rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}.
+     */
+    Algorithm algorithm() default Algorithm.DEFAULT;
 
     /**
      * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
@@ -101,10 +104,11 @@ public @interface RateLimited {
     String tier() default "";
 
     /**
-     * The policy for a call over the limit; at most one. Default: {@link Policy#WAIT} for {@link
-     * Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}.
+     * What becomes of a call over the limit. {@link Policy#DEFAULT}: what the properties of the limit say, else {@link
+     * Policy#WAIT} for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link
+     * Policy#REJECT}.
      */
-    Policy[] policy() default {};
+    Policy policy() default Policy.DEFAULT;
 
     /**
      * The longest sleep under {@link Policy#WAIT}, such as {@code 500ms}; a call that could not go by then is refused at

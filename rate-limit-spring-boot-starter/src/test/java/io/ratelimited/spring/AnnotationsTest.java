@@ -226,7 +226,7 @@ class AnnotationsTest {
         String called();
 
         @AliasFor(annotation = RateLimited.class)
-        Algorithm[] algorithm() default {};
+        Algorithm algorithm() default Algorithm.DEFAULT;
     }
 
     @Retention(RetentionPolicy.RUNTIME)

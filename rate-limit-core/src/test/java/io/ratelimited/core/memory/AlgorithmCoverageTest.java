@@ -12,7 +12,7 @@ class AlgorithmCoverageTest {
 
     private static void assertNamesAll(Stream<Limit> limits) {
         assertThat(limits.map(Limit::algorithm).distinct())
-                .containsExactlyInAnyOrder(Stream.of(Algorithm.values())
+                .containsExactlyInAnyOrder(Algorithm.all().stream()
                         .filter(algorithm -> !algorithm.countsCallsInFlight())
                         .toArray(Algorithm[]::new));
     }

@@ -39,7 +39,9 @@ class EvictedKeysTest {
 
     /** E1, E2: whatever is granted, the naive twin of the key, which forgets nothing, grants too, and no later. */
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void noKeyIsGrantedMoreThanItsTwinHoweverOftenItIsEvicted(Algorithm algorithm) {
         int granted = 0;
         for (int seed = 0; seed < Integer.getInteger("schedules", 15) * 20; seed++) {
@@ -110,7 +112,9 @@ class EvictedKeysTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void placesAreEmptyAgainWhenTheirCellsAreFresh(Algorithm algorithm) {
         CellParameters parameters = CellFactory.parameters(limit(algorithm), 0);
         EvictedKeys evicted = new EvictedKeys(1, new EvictedKeys.SaltedHash());

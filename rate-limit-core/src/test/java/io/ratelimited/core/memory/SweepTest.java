@@ -41,7 +41,9 @@ class SweepTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void whatACallHasTakenMeanwhileIsGivenBackBySettlingAndByCancelling(Algorithm algorithm) {
         for (boolean cancels : new boolean[] {false, true}) {
             Limit.Builder limit = Limit.of("swept", algorithm).rate("10/s");

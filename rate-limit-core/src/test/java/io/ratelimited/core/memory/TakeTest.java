@@ -31,7 +31,9 @@ final class TakeTest {
     }
 
     @ParameterizedTest
-    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "CONCURRENCY")
+    @EnumSource(
+            mode = EnumSource.Mode.EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void takingAdmitsExactlyWhatReservingAdmits(Algorithm algorithm) {
         for (int seed = 0; seed < 300; seed++) {
             Random random = new Random(seed);

@@ -134,6 +134,7 @@ final class ScriptParameters {
                 Duration lease = limit.lease();
                 add(lease == null ? micros(NODE_LEASE) : Math.min(FAR, micros(lease)));
             }
+            case DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
         }
         meta = storedWith;
         keyEnd = "~" + letter + window;

@@ -66,12 +66,12 @@ class ScriptsTest {
                         .lines()
                         .skip(1)
                         .map(line -> line.substring(0, line.indexOf(' '))))
-                .hasSize(Algorithm.values().length)
+                .hasSize(Algorithm.all().size())
                 .doesNotHaveDuplicates();
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
     void everyKeyExpiresWhenItEqualsOneNeverSeen(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         limiter.reserve("k", 3, 0);
@@ -103,7 +103,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY"})
+            names = {"CONCURRENCY", "DEFAULT"})
     void onTheServersOwnClockStateVanishesByItself(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(20)));
         Limit.Builder limit = limit(algorithm).toBuilder().rate("10/10ms");
@@ -121,7 +121,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY"})
+            names = {"CONCURRENCY", "DEFAULT"})
     void aServerClockThatStepsBackFreezesNothing(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         int admitted = 0;
@@ -144,7 +144,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY"})
+            names = {"CONCURRENCY", "DEFAULT"})
     void whatIsCancelledAfterAResetGivesNothingBack(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         List<Reservation> before = exhaust(limiter);
@@ -236,7 +236,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "SLIDING_LOG"})
+            names = {"CONCURRENCY", "SLIDING_LOG", "DEFAULT"})
     void extremeLimitsAreCountedExactly(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(ticker);
         Limit.Builder fast = limit(algorithm).toBuilder().rate("100000000/s");

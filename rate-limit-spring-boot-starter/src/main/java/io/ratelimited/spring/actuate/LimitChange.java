@@ -1,7 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.LimitProperties;
-import java.util.Arrays;
+import io.ratelimited.spring.limit.LimitSettings;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -10,6 +10,7 @@ import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
 import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
+import org.springframework.core.NestedExceptionUtils;
 
 /** The members of a write request, read as the properties of a limit are, so that both take the same texts. */
 final class LimitChange {
@@ -45,21 +46,23 @@ final class LimitChange {
     }
 
     private String describe(String limit, ConfigurationPropertyName property, BindException failure) {
+        Class<?> type = failure.getTarget().getType().resolve(Object.class);
+        if (type == LimitProperties.class) {
+            return "rate limit '" + limit + "': "
+                    + NestedExceptionUtils.getMostSpecificCause(failure).getMessage() + "; nothing was changed";
+        }
         String last = property.getLastElement(ConfigurationPropertyName.Form.UNIFORM);
         String member = members.keySet().stream()
                 .filter(candidate -> candidate.equalsIgnoreCase(last))
                 .findFirst()
                 .orElse(last);
-        return member + " of rate limit '" + limit + "' cannot be \"" + members.get(member) + "\"; "
-                + expected(failure.getTarget().getType().resolve(Object.class)) + "; nothing was changed";
+        return member + " of rate limit '" + limit + "' cannot be \"" + members.get(member) + "\"; " + expected(type)
+                + "; nothing was changed";
     }
 
     private static String expected(Class<?> type) {
         if (type.isEnum()) {
-            return "use one of "
-                    + Arrays.stream(type.getEnumConstants())
-                            .map(constant -> PropertyText.of((Enum<?>) constant))
-                            .toList();
+            return "use one of " + LimitSettings.values(type);
         }
         return switch (type.getSimpleName()) {
             case "Duration" -> "use a duration such as 500ms, 10s or PT10S";

@@ -1,5 +1,7 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitExempt;
@@ -10,7 +12,6 @@ import java.lang.reflect.Proxy;
 import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -225,24 +226,13 @@ public record Declaration(
     /** The value of a property; null if the attribute has its default, which leaves the property to other places. */
     private @Nullable Object value(RecordComponent property, Object attribute, StringValueResolver placeholders) {
         String name = property.getName();
-        if (attribute instanceof Object[] constants) {
-            return only(constants, name, placeholders);
+        if (attribute instanceof Enum<?> constant) {
+            return constant == Algorithm.DEFAULT || constant == Policy.DEFAULT ? null : constant;
         }
         if (attribute instanceof Number number) {
             return number.longValue() == -1 ? null : number;
         }
         return property.getType() == Duration.class ? duration(name, placeholders) : text(name, placeholders);
-    }
-
-    private @Nullable Object only(Object[] array, String attribute, StringValueResolver placeholders) {
-        if (array.length == 0) {
-            return null;
-        }
-        if (array.length > 1) {
-            throw invalid(
-                    attribute, "must be one: " + Arrays.toString(array), "Remove the others.", placeholders, null);
-        }
-        return array[0];
     }
 
     private @Nullable Duration duration(String attribute, StringValueResolver placeholders) {

@@ -182,7 +182,7 @@ public final class LimitSettings {
     }
 
     private static String leasable() {
-        return Stream.of(Algorithm.values())
+        return Algorithm.all().stream()
                 .filter(Algorithm::canBeLeased)
                 .map(Algorithm::name)
                 .collect(Collectors.joining(", "));
@@ -206,6 +206,14 @@ public final class LimitSettings {
     /** The property of an attribute of a limit. */
     static String property(String limit, String attribute) {
         return property(limit) + "." + DataObjectPropertyName.toDashedForm(attribute);
+    }
+
+    /** The values that a property of an enum can have, as they are written there. */
+    public static List<String> values(Class<?> type) {
+        return Stream.of(type.getEnumConstants())
+                .filter(constant -> constant != Algorithm.DEFAULT && constant != Policy.DEFAULT)
+                .map(constant -> kebab((Enum<?>) constant))
+                .toList();
     }
 
     /** A constant as it is written in a property. */

@@ -281,6 +281,8 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"soon\"}")).contains("maxWait", "\"soon\"", "500ms");
         assertThat(error("{\"rate\": \"200/s\", \"policy\": \"block\"}"))
                 .contains("policy", "\"block\"", "[reject, wait, shadow]");
+        assertThat(error("{\"rate\": \"200/s\", \"policy\": \"default\"}"))
+                .contains("'search': policy must be one of [REJECT, WAIT, SHADOW]", "DEFAULT; nothing was changed");
         assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}")).contains("maxWait", "REJECT", "set policy");
         assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}")).contains("slots has no meaning for TOKEN_BUCKET: 5");
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");

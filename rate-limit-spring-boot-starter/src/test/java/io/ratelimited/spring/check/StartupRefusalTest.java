@@ -2,12 +2,11 @@ package io.ratelimited.spring.check;
 
 import static io.ratelimited.core.Algorithm.CONCURRENCY;
 import static io.ratelimited.core.Algorithm.FIXED_WINDOW;
-import static io.ratelimited.core.Algorithm.TOKEN_BUCKET;
 import static io.ratelimited.core.Algorithm.WARM_UP;
-import static io.ratelimited.core.Policy.REJECT;
 import static io.ratelimited.core.Policy.WAIT;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
@@ -168,8 +167,26 @@ class StartupRefusalTest {
                 Mistake.of("slots of a token bucket", Good.class)
                         .with("rate-limit.limits[Good.call].slots=5")
                         .tells("'Good.call'", "rate-limit.limits[Good.call]", "slots has no meaning"),
-                Mistake.of("two algorithms", TwoAlgorithms.class).tells("algorithm must be one", "TOKEN_BUCKET"),
-                Mistake.of("two policies", TwoPolicies.class).tells("policy must be one", "REJECT"),
+                Mistake.of("the algorithm of an annotation that states none, in a property")
+                        .with("rate-limit.limits.search.rate=5/s", "rate-limit.limits.search.algorithm=default")
+                        .tells(
+                                "Property rate-limit.limits.search.algorithm must be one of " + Algorithm.all(),
+                                "or left out to have the default: DEFAULT")
+                        .and("remove it"),
+                Mistake.of("the policy of an annotation that states none, in a property", Good.class)
+                        .with("rate-limit.limits[Good.call].policy=default")
+                        .tells(
+                                "Property rate-limit.limits[Good.call].policy must be one of [REJECT, WAIT, SHADOW],",
+                                "default: DEFAULT")
+                        .and("remove it"),
+                Mistake.of("the algorithm of an annotation that states none, in the defaults")
+                        .with("rate-limit.defaults.algorithm=default")
+                        .tells("Property rate-limit.defaults.algorithm must be one of [TOKEN_BUCKET, "),
+                Mistake.of("the algorithm of an annotation that states none, in a tier", Tiered.class)
+                        .with(
+                                "rate-limit.limits.tiered.rate=5/s",
+                                "rate-limit.limits.tiered.tiers.gold.algorithm=default")
+                        .tells("Property rate-limit.limits.tiered.tiers.gold.algorithm must be one of [TOKEN_BUCKET, "),
                 Mistake.of("maxWait without WAIT", WaitWithoutPolicy.class)
                         .tells("'WaitWithoutPolicy.call'", "maxWait has no meaning under policy REJECT: PT2S")
                         .and("Set the policy to WAIT"),
@@ -336,7 +353,10 @@ class StartupRefusalTest {
                         .tells("rate-limit.enabled", "treu"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
-                        .tells("algorithm", "buckets"),
+                        .tells(
+                                "Property rate-limit.limits[Good.call].algorithm must be one of [token-bucket, ",
+                                "sliding-log, concurrency]: buckets")
+                        .and("Correct it"),
                 Mistake.of("a status that refuses nothing")
                         .with("rate-limit.http.status=200")
                         .tells("rate-limit.http.status must be from 400 to 599: 200"),
@@ -587,20 +607,6 @@ class StartupRefusalTest {
 
     static class NoConcurrency {
         @RateLimited(algorithm = CONCURRENCY)
-        public void call() {}
-    }
-
-    static class TwoAlgorithms {
-        @RateLimited(
-                algorithm = {TOKEN_BUCKET, FIXED_WINDOW},
-                rate = "5/s")
-        public void call() {}
-    }
-
-    static class TwoPolicies {
-        @RateLimited(
-                rate = "5/s",
-                policy = {REJECT, WAIT})
         public void call() {}
     }
 

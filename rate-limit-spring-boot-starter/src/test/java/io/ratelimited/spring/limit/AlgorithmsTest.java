@@ -33,7 +33,7 @@ class AlgorithmsTest {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
     void theAnnotationNamesIt(Algorithm algorithm) {
         runner.withBean(Annotated.class).run(context -> {
             Annotated bean = context.getBean(Annotated.class);
@@ -48,12 +48,13 @@ class AlgorithmsTest {
                         case SLIDING_WINDOW -> bean::slidingWindow;
                         case SLIDING_LOG -> bean::slidingLog;
                         case CONCURRENCY -> bean::concurrency;
+                        case DEFAULT -> throw new IllegalArgumentException("no algorithm");
                     });
         });
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EnumSource.Mode.EXCLUDE, names = "DEFAULT")
     void propertiesNameItForTheAnnotationAndForCode(Algorithm algorithm) {
         runner.withBean(Named.class)
                 .withPropertyValues(

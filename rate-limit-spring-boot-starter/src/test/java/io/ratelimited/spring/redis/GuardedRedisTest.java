@@ -103,7 +103,7 @@ class GuardedRedisTest {
     @Test
     void theRightsOfThePageAreEnough() {
         List<String> settings = new ArrayList<>(List.of(asUser("limits", "secret")));
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             String limit = "rate-limit.limits." + algorithm;
             settings.add(limit + ".algorithm=" + algorithm);
             if (algorithm == Algorithm.CONCURRENCY) {
@@ -119,7 +119,7 @@ class GuardedRedisTest {
 
         assertDecidedByRedis(context, server);
         RateLimits limits = context.getBean(RateLimits.class);
-        for (Algorithm algorithm : Algorithm.values()) {
+        for (Algorithm algorithm : Algorithm.all()) {
             String limit = algorithm.name();
             assertThat(limits.get(limit)
                             .limiter()
