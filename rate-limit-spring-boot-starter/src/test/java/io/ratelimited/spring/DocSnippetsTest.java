@@ -6,6 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.aop.LimitedMethods;
 import java.io.File;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.net.URL;
@@ -40,6 +41,7 @@ import org.springframework.core.io.ByteArrayResource;
 final class DocSnippetsTest {
 
     private static final Path GUIDE = Path.of("../docs/annotation.md");
+    private static final Path KOTLIN = Path.of("src/test/kotlin/io/ratelimited/spring/guide/Newsletters.kt");
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
     private static final Pattern SNIPPET = Pattern.compile("(?ms)^```(\\w+)\\n(.*?)^```$");
     private static final String PACKAGE = "package guide;\n";
@@ -141,6 +143,7 @@ final class DocSnippetsTest {
                 switch (matcher.group(1)) {
                     case "java" -> section.java.add(matcher.group(2));
                     case "yaml" -> section.yaml.add(matcher.group(2));
+                    case "kotlin" -> assertThat(matcher.group(2)).isEqualTo(kotlin());
                     case "xml" ->
                         assertThat(matcher.group(2))
                                 .contains(RateLimitAspect.class.getName(), ComposedRateLimitAspect.class.getName());
@@ -148,6 +151,15 @@ final class DocSnippetsTest {
                 }
             }
             return section;
+        }
+
+        /** What KotlinAnnotationTest starts, without its package: only the build compiles Kotlin. */
+        private static String kotlin() {
+            try {
+                return Files.readString(KOTLIN).replaceFirst("package .*\n\n", "");
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
         }
 
         @Override

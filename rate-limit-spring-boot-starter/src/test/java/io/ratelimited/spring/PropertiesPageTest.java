@@ -2,11 +2,16 @@ package io.ratelimited.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.limit.LimitSettings;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -58,6 +63,22 @@ class PropertiesPageTest {
         for (JsonNode hint : metadata().get("hints")) {
             assertThat(names).contains(hint.get("name").asString());
         }
+    }
+
+    @Test
+    void whatOnlyTheAnnotationHasIsNotOffered() throws IOException {
+        Map<String, List<String>> offered = new HashMap<>();
+        for (JsonNode hint : metadata().get("hints")) {
+            List<String> values = new ArrayList<>();
+            hint.get("values").forEach(value -> values.add(value.get("value").asString()));
+            offered.put(hint.get("name").asString(), values);
+        }
+        assertThat(offered.get("rate-limit.defaults.algorithm"))
+                .containsExactlyElementsOf(LimitSettings.values(Algorithm.class))
+                .doesNotContain("default");
+        assertThat(offered.get("rate-limit.defaults.policy"))
+                .containsExactlyElementsOf(LimitSettings.values(Policy.class))
+                .doesNotContain("default");
     }
 
     private static JsonNode metadata() throws IOException {

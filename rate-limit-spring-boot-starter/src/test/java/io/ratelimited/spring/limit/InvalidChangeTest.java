@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowable;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
@@ -83,6 +84,41 @@ class InvalidChangeTest {
                     .containsPattern("ERROR.*Rate limits stay as they are")
                     .contains(reason);
             assertThat(state(limits)).isEqualTo(before);
+        });
+    }
+
+    @Test
+    void whatOnlyAnAnnotationCanLeaveOpenIsNoChange() {
+        run((context, limits) -> {
+            String before = state(limits);
+            assertThat(catchThrowable(() -> limits.update(
+                            "weighed",
+                            limit -> Limit.of("weighed", Algorithm.DEFAULT).rate("5/s"))))
+                    .isInstanceOf(IllegalArgumentException.class)
+                    .hasMessageStartingWith("algorithm must be one of " + Algorithm.all())
+                    .hasMessageEndingWith(": DEFAULT");
+            for (Enum<?> constant : new Enum<?>[] {Algorithm.DEFAULT, Policy.DEFAULT}) {
+                String property = constant instanceof Policy ? "policy" : "algorithm";
+                assertThat(catchThrowable(
+                                () -> limits.update("weighed", LimitProperties.of(Map.of(property, constant)))))
+                        .isInstanceOf(IllegalArgumentException.class)
+                        .hasMessageStartingWith(property + " must be one of [")
+                        .hasMessageEndingWith("], or left out to have the default: DEFAULT");
+            }
+            assertThat(state(limits)).isEqualTo(before);
+        });
+    }
+
+    @Test
+    void aRefreshToWhatOnlyAnAnnotationCanLeaveOpenIsLogged(CapturedOutput output) {
+        run((context, limits) -> {
+            String before = state(limits);
+            configuration.put("rate-limit.limits.weighed.policy", "default");
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+            assertThat(state(limits)).isEqualTo(before);
+            assertThat(output.getOut())
+                    .containsPattern("ERROR.*Rate limits stay as they are.*'rate-limit.limits.weighed'"
+                            + ".*policy must be one of \\[REJECT, WAIT, SHADOW\\]");
         });
     }
 

@@ -13,6 +13,8 @@ import static io.ratelimited.core.Policy.WAIT;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
@@ -177,6 +179,24 @@ class PrecedenceTest {
     }
 
     @Test
+    void whatTheAnnotationStatesWinsOverTheDefaultsEvenIfItIsTheUsualValue() {
+        Contexts.with(runner, Usual.class)
+                .withPropertyValues("rate-limit.defaults.algorithm=gcra", "rate-limit.defaults.policy=shadow")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("stated").limit().algorithm()).isEqualTo(TOKEN_BUCKET);
+                    assertThat(limits.get("stated").policy()).isEqualTo(REJECT);
+                    assertThat(limits.get("open").limit().algorithm()).isEqualTo(GCRA);
+                    assertThat(limits.get("open").policy()).isEqualTo(SHADOW);
+                });
+        Contexts.with(runner, Usual.class).run(context -> {
+            NamedLimit open = context.getBean(RateLimits.class).get("open");
+            assertThat(open.limit().algorithm()).isEqualTo(TOKEN_BUCKET);
+            assertThat(open.policy()).isEqualTo(REJECT);
+        });
+    }
+
+    @Test
     void aQueueWaitsUnlessItSaysOtherwiseItself() {
         runner.withPropertyValues(
                         "rate-limit.defaults.policy=reject",
@@ -316,6 +336,14 @@ class PrecedenceTest {
 
         @RateLimited(name = "flights", algorithm = CONCURRENCY, maxConcurrent = 3)
         public void flights(String user) {}
+    }
+
+    static class Usual {
+        @RateLimited(name = "stated", algorithm = TOKEN_BUCKET, rate = "5/s", policy = REJECT)
+        public void stated() {}
+
+        @RateLimited(name = "open", algorithm = Algorithm.DEFAULT, rate = "5/s", policy = Policy.DEFAULT)
+        public void open() {}
     }
 
     static class Bursty {

@@ -43,9 +43,12 @@ class GuideTest {
      */
     private static final Set<String> ELSEWHERE =
             Set.of("docs/annotation.md", "docs/charging.md", "docs/cluster.md", "docs/stop-guessing-passwords.md");
-    /** What a test knows how to check; "theirs" is code of other libraries, http, json and plain text show output. */
-    private static final Set<String> KINDS =
-            Set.of("java", "yaml", "xml", "console", "shell", "http", "json", "java theirs", "yaml theirs", "");
+    /**
+     * What a test knows how to check. DocSnippetsTest of the starter compares "kotlin" with what the build compiles; "theirs"
+     * is code of other libraries; http, json and plain text show output.
+     */
+    private static final Set<String> KINDS = Set.of(
+            "java", "kotlin", "yaml", "xml", "console", "shell", "http", "json", "java theirs", "yaml theirs", "");
 
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
     private static final Pattern SNIPPET = Pattern.compile("(?ms)^```(java|yaml)\\n(.*?)^```$");
