@@ -94,7 +94,7 @@ public final class CellRateLimiter implements MemoryLimiter {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
                 reservation.decided(cell, outcome);
-                if (outcome == 0 && cell.needsDate(reservation)) {
+                if (outcome >= 0 && cell.needsDate(reservation)) {
                     replace(key, cell, Cell::dated);
                 }
                 return reservation;
