@@ -32,6 +32,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 public abstract class RateLimiterContract {
 
     private static final long PATIENCE = 20;
+    /** Random ones of a test. */
+    private static final int SCHEDULES = 150;
 
     protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
 
@@ -350,6 +352,63 @@ public abstract class RateLimiterContract {
         // The 4 that go in 400 ms leave one of the burst at that time; two more come 200 ms later.
         assertThat(limiter.reserve("k", 3, Duration.ofHours(1).toNanos()).waitNanos())
                 .isEqualTo(600_000_000);
+    }
+
+    /** The second call goes in 300 ms and uses one permit then, so four are left, though nothing else was used. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void whatACallUsesThatHasWaitedCountsFromTheTimeAtWhichItGoes(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Reservation first = limiter.reserve("k", 5, 0);
+        Reservation second = limiter.reserve("k", 3, Duration.ofHours(1).toNanos());
+        ticker.advanceNanos(second.waitNanos());
+        second.settle(1);
+        first.settle(0);
+        awaitSettled();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(4);
+    }
+
+    /** Calls that wait or not, settled for less at any time: what they use is within the limit in every period. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void callsThatAreSettledForLessNeverUseMoreThanTheLimit(Algorithm algorithm) {
+        record Granted(Reservation reservation, long instant, long permits) {}
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            Random random = new Random(seed);
+            int burst = 1 + random.nextInt(12);
+            String key = "k" + seed;
+            RateLimiter limiter = limiter(Limit.of("law-" + burst, algorithm)
+                    .rate("10/s")
+                    .burst(burst)
+                    .build());
+            GrantLog used = new GrantLog();
+            List<Granted> open = new ArrayList<>();
+            long start = ticker.nanos();
+            for (int step = 0; step < 60; step++) {
+                if (random.nextInt(3) == 0) {
+                    int most = random.nextInt(4) == 0 ? 2_000_000 : 200_000;
+                    ticker.advanceNanos(1_000L * random.nextInt(most));
+                }
+                if (random.nextInt(5) < 3 || open.isEmpty()) {
+                    long permits = 1L + random.nextInt(burst);
+                    long maxWait = random.nextInt(3) == 0 ? 0 : 5_000_000_000L;
+                    Reservation next = limiter.reserve(key, permits, maxWait);
+                    if (!next.isRefused()) {
+                        open.add(new Granted(next, ticker.nanos() - start + next.waitNanos(), permits));
+                    }
+                } else {
+                    Granted ended = open.remove(random.nextInt(open.size()));
+                    long cost = random.nextInt((int) ended.permits + 1);
+                    ended.reservation.settle(cost);
+                    used.add(ended.instant, cost);
+                }
+            }
+            open.forEach(grant -> used.add(grant.instant, grant.permits));
+            assertThat(used.worstExcess((double) burst, limiter.limit().rate()))
+                    .as("seed " + seed)
+                    .isLessThanOrEqualTo(1e-4);
+            ticker.advance(Duration.ofHours(1));
+        }
     }
 
     /** 64 and 1,000 calls of one key at once that end in any order: what is left is the burst less what was used. */

@@ -289,7 +289,11 @@ function virtual_time.cancel(s, permits, a, b, mark)
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
-  if not undone then
+  if undone then
+    -- What stays of a call that has waited was used at the time that was V.
+    local at = s.v + (s.part > 0 and 1 or 0)
+    if s.used and at <= now then s.used = max(s.used, at) end
+  else
     vt_divide(s)
     s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
     vt_gave(s, v, part, a, b)
