@@ -459,6 +459,21 @@ public abstract class RateLimiterContract {
     }
 
     @Test
+    void theRoomThatACallMadeUnderSeveralLimitsIsGivenBack() {
+        RateLimiter limiter = limiter(
+                Limit.of("room", Algorithm.TOKEN_BUCKET).rate("1/s").burst(12).build());
+        RateLimiter other = limiter(
+                Limit.of("other", Algorithm.TOKEN_BUCKET).rate("1/s").burst(24).build());
+        List<Claim> claims = List.of(Claim.of(limiter, "k", 6, 0), Claim.of(other, "k", 6, 0));
+        Reservation first = AllOf.reserve(claims);
+        assertThat(AllOf.reserve(claims).isRefused()).isFalse();
+        ticker.advance(Duration.ofSeconds(3));
+        first.settle(0);
+        awaitSettled();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(9);
+    }
+
+    @Test
     void callsInFlightAreNotSettled() {
         RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
         Reservation call = limiter.reserve("k", 1, 0);
