@@ -23,6 +23,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * What every limiter does, wherever its cells live. Durations are whole microseconds, the finest that all of them
@@ -31,6 +32,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 public abstract class RateLimiterContract {
 
     private static final long PATIENCE = 20;
+    /** Random ones of a test. */
+    private static final int SCHEDULES = 150;
 
     protected final ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-01T00:00:00Z"));
 
@@ -346,6 +349,143 @@ public abstract class RateLimiterContract {
         ticker.advanceNanos(waiting.waitNanos());
         assertThat(turn.get(PATIENCE, TimeUnit.SECONDS)).isTrue();
         assertThat(limiter.tryAcquire("k", 1)).isFalse();
+    }
+
+    /** The second call goes in 500 ms with 4 of its 5 permits; the first made no room for it. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void aCallThatIsSettledWhileItWaitsStillStandsInFrontOfOthers(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Reservation first = limiter.reserve("k", 5, 0);
+        Reservation waiting = limiter.reserve("k", 5, Duration.ofHours(1).toNanos());
+        assertThat(waiting.waitNanos()).isEqualTo(500_000_000);
+        waiting.settle(4);
+        awaitSettled();
+        ticker.advanceNanos(100_000_000);
+        first.settle(0);
+        awaitSettled();
+        // The 4 that go in 400 ms leave one of the burst at that time; two more come 200 ms later.
+        assertThat(limiter.reserve("k", 3, Duration.ofHours(1).toNanos()).waitNanos())
+                .isEqualTo(600_000_000);
+    }
+
+    /** The second call goes in 300 ms and uses one permit then, so four are left, though nothing else was used. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void whatACallUsesThatHasWaitedCountsFromTheTimeAtWhichItGoes(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        Reservation first = limiter.reserve("k", 5, 0);
+        Reservation second = limiter.reserve("k", 3, Duration.ofHours(1).toNanos());
+        ticker.advanceNanos(second.waitNanos());
+        second.settle(1);
+        first.settle(0);
+        awaitSettled();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(4);
+    }
+
+    /** Calls that wait or not, settled for less at any time: what they use is within the limit in every period. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void callsThatAreSettledForLessNeverUseMoreThanTheLimit(Algorithm algorithm) {
+        record Granted(Reservation reservation, long instant, long permits) {}
+        for (int seed = 0; seed < SCHEDULES; seed++) {
+            Random random = new Random(seed);
+            int burst = 1 + random.nextInt(12);
+            String key = "k" + seed;
+            RateLimiter limiter = limiter(Limit.of("law-" + burst, algorithm)
+                    .rate("10/s")
+                    .burst(burst)
+                    .build());
+            GrantLog used = new GrantLog();
+            List<Granted> open = new ArrayList<>();
+            long start = ticker.nanos();
+            for (int step = 0; step < 60; step++) {
+                if (random.nextInt(3) == 0) {
+                    int most = random.nextInt(4) == 0 ? 2_000_000 : 200_000;
+                    ticker.advanceNanos(1_000L * random.nextInt(most));
+                }
+                if (random.nextInt(5) < 3 || open.isEmpty()) {
+                    long permits = 1L + random.nextInt(burst);
+                    long maxWait = random.nextInt(3) == 0 ? 0 : 5_000_000_000L;
+                    Reservation next = limiter.reserve(key, permits, maxWait);
+                    if (!next.isRefused()) {
+                        open.add(new Granted(next, ticker.nanos() - start + next.waitNanos(), permits));
+                    }
+                } else {
+                    Granted ended = open.remove(random.nextInt(open.size()));
+                    long cost = random.nextInt((int) ended.permits + 1);
+                    ended.reservation.settle(cost);
+                    used.add(ended.instant, cost);
+                }
+            }
+            open.forEach(grant -> used.add(grant.instant, grant.permits));
+            assertThat(used.worstExcess((double) burst, limiter.limit().rate()))
+                    .as("seed " + seed)
+                    .isLessThanOrEqualTo(1e-4);
+            ticker.advance(Duration.ofHours(1));
+        }
+    }
+
+    /** 64 and 1,000 calls of one key at once that end in any order: what is left is the burst less what was used. */
+    @ParameterizedTest
+    @ValueSource(ints = {64, 1_000})
+    void callsInFlightGiveBackAllThatTheyHaveNotUsed(int calls) {
+        RateLimiter limiter = limiter(Limit.of("in-flight", Algorithm.TOKEN_BUCKET)
+                .rate("1/d")
+                .burst(10L * calls)
+                .build());
+        for (int seed = 0; seed < 3; seed++) {
+            Random random = new Random(seed);
+            String key = "k" + seed;
+            List<Reservation> open = new ArrayList<>();
+            for (int call = 0; call < calls; call++) {
+                open.add(limiter.reserve(key, 10, 0));
+                ticker.advanceNanos(1_000L * random.nextInt(1_000));
+            }
+            Collections.shuffle(open, random);
+            long left = 0;
+            for (int ended = 0; ended < calls; ended++) {
+                long used = random.nextInt(11);
+                open.get(ended).settle(used);
+                left += 10 - used;
+                ticker.advanceNanos(1_000L * random.nextInt(1_000));
+                if (ended % 100 == 0) {
+                    // A limiter on Redis sends no more than some at once; whoever asks comes behind them.
+                    limiter.peek(key, 1, 0);
+                }
+            }
+            awaitSettled();
+            assertThat(limiter.peek(key, 1, 0).remaining()).isBetween(left - 1, left);
+        }
+    }
+
+    /** Had the first call not come, the bucket would hold 6 and what was refilled in three seconds. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void theRoomThatACallMadeIsGivenBackThoughAnotherCameBehindIt(Algorithm algorithm) {
+        RateLimiter limiter =
+                limiter(Limit.of("room", algorithm).rate("1/s").burst(12).build());
+        Reservation first = limiter.reserve("k", 6, 0);
+        assertThat(limiter.reserve("k", 6, 0).isRefused()).isFalse();
+        ticker.advance(Duration.ofSeconds(3));
+        first.settle(0);
+        awaitSettled();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(9);
+    }
+
+    @Test
+    void theRoomThatACallMadeUnderSeveralLimitsIsGivenBack() {
+        RateLimiter limiter = limiter(
+                Limit.of("room", Algorithm.TOKEN_BUCKET).rate("1/s").burst(12).build());
+        RateLimiter other = limiter(
+                Limit.of("other", Algorithm.TOKEN_BUCKET).rate("1/s").burst(24).build());
+        List<Claim> claims = List.of(Claim.of(limiter, "k", 6, 0), Claim.of(other, "k", 6, 0));
+        Reservation first = AllOf.reserve(claims);
+        assertThat(AllOf.reserve(claims).isRefused()).isFalse();
+        ticker.advance(Duration.ofSeconds(3));
+        first.settle(0);
+        awaitSettled();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(9);
     }
 
     @Test

@@ -1,15 +1,17 @@
 -- Token bucket, GCRA, smooth bursty and leaky bucket: one time V at which the bucket holds zero permits.
 --
 -- KEYS   STRING "<meta> " and big-endian integers: V, 7 bytes, in microseconds since 1970; epoch, 7 bytes; then, unless
---        needless: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; due, 8 and 5 bytes;
---        gave, for each time 8, 5, 8 and 5 bytes; part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time of the
---        last call, if V was ahead of it or nodes say the time
+--        needless: returned, 8 and 5 bytes, microseconds and parts that were given back from the middle; due and latest, 8
+--        and 5 bytes each; the length of gave, 2 bytes; gave, for each time 8 and 8 bytes, or 8, 5, 8 and 5 if there are
+--        parts; part, 5 bytes, V's parts of a microsecond; written, 7 bytes, the time of the last call, if V was ahead of it,
+--        calls overlap, or nodes say the time
 -- epoch  of the marks that still mean something: begins when the key does, and anew when the clock steps back or the
 --        parameters change; the time of that, or the next number. Cancelling a reservation of an earlier epoch gives
 --        nothing back. From 2^52 on: the parameters have changed
 -- W      V + returned: what V would be if nothing had been given back from the middle. Marks are of W, so that they tell
 --        what is reserved behind them
 -- due    no waiting caller goes later: a charge moves V, but nobody waits for it. V itself unless it is stored
+-- latest no permits were or will be used later. Unless it is stored: the later of V and written, or the present time
 -- gave   the marks of what was given back from the middle, in order, and how much that was
 -- ARGV   one       parts of a microsecond in which V is counted, so that no rate drifts
 --        depth, depth part         what the bucket holds, as a time
@@ -25,11 +27,11 @@ local virtual_time = {}
 local CHANGED = 4503599627370496
 
 -- What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more.
-local MOST_MARKS = 32
+local MOST_MARKS = 256
 
 local function vt_begin(s)
   s.epoch = max(now, (s.epoch or 0) + 1)
-  s.returned, s.returned_part, s.due, s.gave = 0, 0, nil, ''
+  s.returned, s.returned_part, s.due, s.used, s.gave = 0, 0, nil, nil, ''
 end
 
 -- The sum and the difference of two times as microseconds and parts.
@@ -45,13 +47,23 @@ local function vt_less(s, v, part, other, other_part)
   return v, part
 end
 
--- From now on V may be later than every waiting caller.
-local function vt_divide(s)
-  if not s.due then s.due, s.due_part = s.v, s.part end
-end
-
 local function vt_later(v, part, than, than_part)
   return v > than or (v == than and part > than_part)
+end
+
+-- From now on V may be later than every waiting caller, and than every use of permits.
+local function vt_divide(s)
+  if s.due then return end
+  s.due, s.due_part = s.v, s.part
+  s.latest, s.latest_part = s.used or now, 0
+  if vt_later(s.v, s.part, s.latest, 0) then s.latest, s.latest_part = s.v, s.part end
+end
+
+-- Permits are used at a time.
+local function vt_use(s, v, part)
+  s.overlaps = s.overlaps or vt_later(s.v, s.part, s.low, s.low_part)
+  s.used = now
+  if s.due and vt_later(v, part, s.latest, s.latest_part) then s.latest, s.latest_part = v, part end
 end
 
 local function vt_params(key, meta, p)
@@ -78,15 +90,17 @@ local function vt_read(s, value)
   local at, part, written = #s.meta + 2, 0, 0
   local extra = #value - at - 13
   s.v, s.epoch = struct.unpack('>I7I7', value, at)
-  if extra >= 26 then
-    s.returned, s.returned_part, s.due, s.due_part = struct.unpack('>I8I5I8I5', value, at + 14)
-    local times = floor((extra - 26) / 26)
-    s.gave = sub(value, at + 40, at + 39 + 26 * times)
-    at, extra = at + 26 + 26 * times, extra - 26 - 26 * times
+  if extra >= 41 then
+    local length
+    s.returned, s.returned_part, s.due, s.due_part, s.latest, s.latest_part, length =
+      struct.unpack('>I8I5I8I5I8I5I2', value, at + 14)
+    s.gave = sub(value, at + 55, at + 54 + length)
+    at, extra = at + 41 + length, extra - 41 - length
   end
   if extra == 5 or extra == 12 then part = struct.unpack('>I5', value, at + 14) end
   if extra >= 7 then written = struct.unpack('>I7', value, #value - 6) end
   s.part = part
+  if written > 0 then s.used = written end
   if behind(written > 0 and written or s.v) then
     -- The clock has stepped back; so does V.
     if written > now then
@@ -158,6 +172,7 @@ function virtual_time.open(key, meta, p)
     end
     s.v, s.part = s.low, s.low_part
   end
+  s.overlaps = s.used and vt_later(s.v, s.part, s.low, s.low_part)
   s.begin = s.v
   return s
 end
@@ -167,7 +182,7 @@ function virtual_time.decide(s, permits, a, b, longest)
   if part >= s.one then
     v, part = v + 1, part - s.one
   end
-  s.next, s.next_part = v, part
+  s.next, s.next_part, s.cost, s.cost_part = v, part, a, b
   if not s.pays then
     v, part = s.v, s.part
   end
@@ -185,19 +200,38 @@ function virtual_time.decide(s, permits, a, b, longest)
 end
 
 function virtual_time.take(s)
+  local instant = 0
+  if vt_later(s.next, s.next_part, now, 0) then
+    vt_use(s, s.next, s.next_part)
+  else
+    instant = now
+    vt_use(s, now, 0)
+  end
   s.v, s.part = s.next, s.next_part
   if s.due and vt_later(s.v, s.part, now, 0) and vt_later(s.v, s.part, s.due, s.due_part) then
     s.due, s.due_part = s.v, s.part
   end
   local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
-  return format('%.0f+%.0f@%.0f', w, w_part, s.epoch)
+  return format('%.0f+%.0f@%.0f/%.0f+%.0f@%.0f', w, w_part, s.epoch, s.cost, s.cost_part, instant)
+end
+
+-- A mark of s.gave, and how much was given back of its grant.
+local function vt_back(s, at)
+  if s.one > 1 then return struct.unpack('>I8I5I8I5', s.gave, at) end
+  local mark, back = struct.unpack('>I8I8', s.gave, at)
+  return mark, 0, back, 0
+end
+
+local function vt_pack(s, mark, mark_part, back, back_part)
+  if s.one > 1 then return struct.pack('>I8I5I8I5', mark, mark_part, back, back_part) end
+  return struct.pack('>I8I8', mark, back)
 end
 
 -- What was given back of grants later than the one with a mark.
 local function vt_gave_after(s, mark, mark_part)
-  local sum, sum_part = 0, 0
-  for at = #s.gave - 25, 1, -26 do
-    local m, m_part, back, back_part = struct.unpack('>I8I5I8I5', s.gave, at)
+  local size, sum, sum_part = s.one > 1 and 26 or 16, 0, 0
+  for at = #s.gave - size + 1, 1, -size do
+    local m, m_part, back, back_part = vt_back(s, at)
     if not vt_later(m, m_part, mark, mark_part) then break end
     sum, sum_part = vt_more(s, sum, sum_part, back, back_part)
   end
@@ -205,48 +239,64 @@ local function vt_gave_after(s, mark, mark_part)
 end
 
 local function vt_gave(s, mark, mark_part, back, back_part)
-  local at = #s.gave + 1
+  local size, at = s.one > 1 and 26 or 16, #s.gave + 1
   while at > 1 do
-    local m, m_part = struct.unpack('>I8I5', s.gave, at - 26)
+    local m, m_part = vt_back(s, at - size)
     if not vt_later(m, m_part, mark, mark_part) then break end
-    at = at - 26
+    at = at - size
   end
-  local gave = sub(s.gave, 1, at - 1) .. struct.pack('>I8I5I8I5', mark, mark_part, back, back_part) .. sub(s.gave, at)
-  if #gave > 26 * MOST_MARKS then
-    local m, m_part, first, first_part, _, _, second, second_part = struct.unpack('>I8I5I8I5I8I5I8I5', gave)
+  s.gave = sub(s.gave, 1, at - 1) .. vt_pack(s, mark, mark_part, back, back_part) .. sub(s.gave, at)
+  if #s.gave > size * MOST_MARKS then
+    local m, m_part, first, first_part = vt_back(s, 1)
+    local _, _, second, second_part = vt_back(s, size + 1)
     first, first_part = vt_more(s, first, first_part, second, second_part)
-    gave = struct.pack('>I8I5I8I5', m, m_part, first, first_part) .. sub(gave, 53)
+    s.gave = vt_pack(s, m, m_part, first, first_part) .. sub(s.gave, 2 * size + 1)
   end
-  s.gave = gave
 end
 
--- The last reservation is undone exactly. Behind a call that paid for itself others may have reserved: if some wait, only
--- what they have not reserved is given back, and never more than the room that was left above it since.
+-- The last reservation is undone exactly, unless a part of it stays at a time to come: earlier grants see all of it behind
+-- them. Behind a call that paid for itself others may have reserved: if some wait, only what they have not reserved is given
+-- back. When all have gone, it is the least room that the bucket has had since: that of now, or that just before the latest
+-- use, of which two bounds are known. VirtualTime.Parameters.back says why.
 function virtual_time.cancel(s, permits, a, b, mark)
-  local v, part, epoch = match(mark, '^(%d+)%+(%d+)@(%d+)$')
+  local v, part, epoch, cost, cost_part, instant = match(mark, '^(%d+)%+(%d+)@(%d+)/(%d+)%+(%d+)@(%d+)$')
   if not s.found or s.epoch ~= tonumber(epoch) then return false end
+  v, part, cost, cost_part, b = tonumber(v), tonumber(part), tonumber(cost), tonumber(cost_part), tonumber(b)
   local w, w_part = vt_more(s, s.v, s.part, s.returned, s.returned_part)
-  local later, later_part = vt_less(s, w, w_part, tonumber(v), tonumber(part))
-  local last = later == 0 and later_part == 0
-  if not last then
+  local later, later_part = vt_less(s, w, w_part, v, part)
+  local undone = later == 0 and later_part == 0
+  if undone then
+    undone = not (s.pays and vt_later(s.v, s.part, now, 0) and vt_later(cost, cost_part, a, b))
+  else
     if not s.pays then return false end
     local due, due_part = s.due or s.v, s.due and s.due_part or s.part
+    local room, room_part = vt_less(s, s.v, s.part, s.low, s.low_part)
+    if vt_later(a, b, room, room_part) then a, b = room, room_part end
     if vt_later(due, due_part, now, 0) and vt_later(w, w_part, now, 0) then
       a, b = vt_less(s, a, b, later, later_part)
     else
-      later, later_part = vt_less(s, later, later_part, vt_gave_after(s, tonumber(v), tonumber(part)))
-    end
-    local room, room_part = vt_less(s, s.v, s.part, s.low, s.low_part)
-    room, room_part = vt_less(s, room, room_part, later, later_part)
-    if room < a or (room == a and room_part < b) then
-      a, b = room, room_part
+      vt_divide(s)
+      local late, late_part = s.latest, s.latest_part
+      if late >= now then late, late_part = now, 0 end
+      local since, since_part = vt_less(s, late, late_part, tonumber(instant), 0)
+      local own, own_part = vt_less(s, cost, cost_part, since, since_part)
+      later, later_part = vt_less(s, later, later_part, vt_gave_after(s, v, part))
+      local all, all_part = vt_more(s, s.v, s.part, s.depth, s.depth_part)
+      all, all_part = vt_less(s, all, all_part, late, late_part)
+      all, all_part = vt_less(s, all, all_part, later, later_part)
+      if vt_later(own, own_part, all, all_part) then all, all_part = own, own_part end
+      if vt_later(a, b, all, all_part) then a, b = all, all_part end
     end
   end
   if a < 0 or (a == 0 and b == 0) then return false end
-  if not last then
+  if undone then
+    -- What stays of a call that has waited was used at the time that was V.
+    local at = s.v + (s.part > 0 and 1 or 0)
+    if s.used and at <= now then s.used = max(s.used, at) end
+  else
     vt_divide(s)
     s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
-    vt_gave(s, tonumber(v), tonumber(part), a, b)
+    vt_gave(s, v, part, a, b)
   end
   s.v, s.part = vt_less(s, s.v, s.part, a, b)
   return true
@@ -258,6 +308,7 @@ function virtual_time.charge(s, permits, a, b)
   if v >= now + FAR then v, part = now + FAR, 0 end
   if v < s.v or (v == s.v and part < s.part) then v, part = s.v, s.part end
   if s.pays and vt_later(v, part, now, 0) then vt_divide(s) end
+  vt_use(s, now, 0)
   s.v, s.part = v, part
 end
 
@@ -307,10 +358,15 @@ function virtual_time.save(s)
   end
   local value = s.meta .. ' ' .. struct.pack('>I7I7', s.v, s.epoch)
   if s.due and (s.returned > 0 or s.returned_part > 0 or vt_later(s.v, s.part, now, 0)) then
-    value = value .. struct.pack('>I8I5I8I5', s.returned, s.returned_part, s.due, s.due_part) .. s.gave
+    value = value .. struct.pack('>I8I5I8I5I8I5I2', s.returned, s.returned_part, s.due, s.due_part, s.latest, s.latest_part,
+      #s.gave) .. s.gave
   end
   if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
-  if slack > 0 or s.v > now or (s.v == now and s.part > 0) then value = value .. struct.pack('>I7', now) end
+  if vt_later(s.v, s.part, now, 0) then
+    value = value .. struct.pack('>I7', now)
+  elseif slack > 0 or (s.pays and s.overlaps) then
+    value = value .. struct.pack('>I7', s.used or now)
+  end
   redis.call('SET', s.key, value, 'PX', millis(fresh))
 end
 

@@ -79,7 +79,10 @@ if usual then
         end
         value = meta .. pack('>I7I7', after, epoch)
         if after_part > 0 then value = value .. pack('>I5', after_part) end
-        if slack > 0 or after > now or (after == now and after_part > 0) then value = value .. pack('>I7', now) end
+        local overlaps = taken > 1 or v > low or (v == low and part > low_part)
+        if overlaps or slack > 0 or after > now or (after == now and after_part > 0) then
+          value = value .. pack('>I7', now)
+        end
         local lives = ceil(reset / 1000)
         if epoch >= 4503599627370496 then
           -- The parameters have changed, as virtual_time.lua says.

@@ -93,13 +93,17 @@ public final class CellRateLimiter implements MemoryLimiter {
             if (outcome == Cell.MOVED) {
                 follow(key);
             } else if (!mayBeStale(cell, now, outcome) || stamp == (stamp = cell.stamp())) {
-                reservation.decided(cell, outcome);
-                if (outcome == 0 && cell.needsDate(reservation)) {
-                    replace(key, cell, Cell::dated);
-                }
-                return reservation;
+                return decided(reservation, cell, outcome);
             }
         }
+    }
+
+    private Reservation decided(CellReservation reservation, Cell cell, long outcome) {
+        reservation.decided(cell, outcome);
+        if (outcome >= 0 && cell.needsDate(reservation)) {
+            replace(reservation.key(), cell, Cell::dated);
+        }
+        return reservation;
     }
 
     /** A cell that is moved or refuses is asked again, with all that {@link #peek} knows of late callers and changes. */
@@ -135,8 +139,7 @@ public final class CellRateLimiter implements MemoryLimiter {
             long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
             long outcome = cell.reserve(reservation.permits(), now, waitingRoom.longestWait(maxWaitNanos), reservation);
             if (outcome >= 0) {
-                reservation.decided(cell, outcome);
-                return reservation;
+                return decided(reservation, cell, outcome);
             }
         }
         return reserve(reservation.key(), reservation.permits(), maxWaitNanos);

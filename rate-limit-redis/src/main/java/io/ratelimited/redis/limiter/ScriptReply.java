@@ -20,11 +20,11 @@ import java.util.List;
 record ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
 
     /** As {@code virtual_time.lua} writes it; few are ever asked for theirs. */
-    private record Mark(long v, long part, long epoch) {
+    private record Mark(long v, long part, long epoch, ScriptParameters.Cost cost, long instant) {
 
         @Override
         public String toString() {
-            return v + "+" + part + '@' + epoch;
+            return v + "+" + part + '@' + epoch + '/' + cost.micros() + '+' + cost.parts() + '@' + instant;
         }
     }
 
@@ -85,7 +85,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
             if (i < taken) {
                 v = next;
                 part = nextPart;
-                mark = new Mark(v, part, epoch);
+                mark = new Mark(v, part, epoch, cost, wait == 0 ? now : 0);
             }
             if (wait > call.maxWaitMicros()) {
                 outcome = wait > ScriptParameters.FAR ? UNKNOWN : ~((wait - call.maxWaitMicros()) * 1000);

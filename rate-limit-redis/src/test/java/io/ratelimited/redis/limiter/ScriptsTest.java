@@ -211,9 +211,48 @@ class ScriptsTest {
         if (algorithm != Algorithm.FIXED_WINDOW) {
             limit.burst(200);
         }
-        backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS).tryAcquire("user", 1);
-        assertThat(REDIS.server().<Long>ask(commands -> commands.memoryUsage(REDIS.keyOf("api", "user"))))
-                .isLessThanOrEqualTo(algorithm == Algorithm.TOKEN_BUCKET ? 120 : 136);
+        RateLimiter limiter = backend.limiter(limit.build(), RedisLimitOptions.DEFAULTS);
+        limiter.tryAcquire("user", 1);
+        assertThat(bytes()).isLessThanOrEqualTo(algorithm == Algorithm.TOKEN_BUCKET ? 120 : 136);
+        // The time of the last call, while the bucket is not full.
+        limiter.tryAcquire("user", 1);
+        assertThat(bytes()).isLessThanOrEqualTo(136);
+    }
+
+    private static long bytes() {
+        return REDIS.server().<Long>ask(commands -> commands.memoryUsage(REDIS.keyOf("api", "user")));
+    }
+
+    /** However many calls give back before the bucket is full again; and then it takes what it took at first. */
+    @Test
+    void aKeyThatHasGivenBackIsBounded() {
+        RateLimiter limiter = REDIS.backend(ticker)
+                .limiter(
+                        Limit.of("bounded", Algorithm.TOKEN_BUCKET)
+                                .rate("10000/h")
+                                .build(),
+                        RedisLimitOptions.DEFAULTS);
+        limiter.tryAcquire("user", 10);
+        long first = length("bounded", "user");
+        List<Reservation> open = new ArrayList<>();
+        for (int call = 0; call < 600; call++) {
+            open.add(limiter.reserve("user", 10, 0));
+        }
+        for (int call = 0; call < 599; call++) {
+            open.get(call).settle(9);
+            if (call % 100 == 0) {
+                limiter.peek("user", 1, 0);
+            }
+        }
+        assertThat(limiter.peek("user", 1, 0).remaining()).isEqualTo(10_000 - 10 - 599 * 9 - 10);
+        assertThat(length("bounded", "user")).isBetween(4_096L, 4_300L);
+        ticker.advance(Duration.ofHours(1));
+        limiter.tryAcquire("user", 10);
+        assertThat(length("bounded", "user")).isEqualTo(first);
+    }
+
+    private static long length(String limit, String key) {
+        return REDIS.server().<Long>ask(commands -> commands.strlen(REDIS.keyOf(limit, key)));
     }
 
     @Test
