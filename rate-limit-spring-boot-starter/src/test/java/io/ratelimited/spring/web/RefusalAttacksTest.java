@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import jakarta.servlet.RequestDispatcher;
 import jakarta.servlet.http.HttpServletRequest;
@@ -17,7 +18,6 @@ import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -84,14 +84,34 @@ class RefusalAttacksTest {
         }
     }
 
-    /** A method of the controller itself sees on WebFlux what a method throws that returns a plain value. */
     @ParameterizedTest
-    @CsvSource({"TOMCAT, /greedy/plain", "TOMCAT, /greedy/mono", "JETTY, /greedy/plain", "REACTOR_NETTY, /greedy/mono"})
-    void aControllerThatHandlesEverythingSeesNoRefusal(Kind kind, String path) {
-        try (RunningServer server = kind.start(List.of(App.class, Greedy.class))) {
-            assertThat(server.get(path).statusCode()).isEqualTo(200);
-            requireProblem(server.get(path), 429);
-            assertThat(server.get("/greedy/broken").statusCode()).isEqualTo(500);
+    @EnumSource(Kind.class)
+    void aControllerThatHandlesEverythingSeesNoRefusal(Kind kind, CapturedOutput output) {
+        try (RunningServer server =
+                kind.start(List.of(App.class, Greedy.class), "rate-limit.limits.greedy-caused.rate=1/m")) {
+            for (String path : List.of("/greedy/plain", "/greedy/caused", "/greedy/mono")) {
+                assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+                requireProblem(server.get(path), 429);
+            }
+            for (String path : List.of("/greedy/broken", "/greedy/broken/plain")) {
+                HttpResponse<String> failed = server.get(path);
+                assertThat(failed.statusCode()).as(path).isEqualTo(500);
+                assertThat(failed.body()).isEqualTo("failed");
+            }
+            assertThat(output).doesNotContain("ERROR").doesNotContain("Failure in @ExceptionHandler");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void aControllerThatHandlesRefusalsSeesThem(Kind kind) {
+        try (RunningServer server = kind.start(List.of(App.class, Polite.class))) {
+            for (String path : List.of("/polite/plain", "/polite/mono")) {
+                assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+                HttpResponse<String> refused = server.get(path);
+                assertThat(refused.statusCode()).as(path).isEqualTo(418);
+                assertThat(refused.headers().allValues("Retry-After")).containsExactly("60");
+            }
         }
     }
 
@@ -401,7 +421,39 @@ class RefusalAttacksTest {
     }
 
     @RestController
+    static class Polite {
+
+        @GetMapping("/polite/plain")
+        @RateLimited(name = "polite-plain", rate = "1/m")
+        String plain() {
+            return "1";
+        }
+
+        @GetMapping("/polite/mono")
+        @RateLimited(name = "polite-mono", rate = "1/m")
+        Mono<String> mono() {
+            return Mono.just("1");
+        }
+
+        @ExceptionHandler
+        ResponseEntity<String> refused(io.ratelimited.core.RateLimitExceededException refusal) {
+            return ResponseEntity.status(418).body(refusal.limit());
+        }
+
+        @ExceptionHandler
+        ResponseEntity<String> failed(Exception failure) {
+            return ResponseEntity.internalServerError().body("failed");
+        }
+    }
+
+    @RestController
     static class Greedy {
+
+        private final RateLimits limits;
+
+        Greedy(RateLimits limits) {
+            this.limits = limits;
+        }
 
         @GetMapping("/greedy/plain")
         @RateLimited(name = "greedy-plain", rate = "1/m")
@@ -415,9 +467,23 @@ class RefusalAttacksTest {
             return Mono.just("1");
         }
 
+        @GetMapping("/greedy/caused")
+        String caused() {
+            try {
+                return limits.execute("greedy-caused", null, () -> "1");
+            } catch (io.ratelimited.core.RateLimitExceededException refusal) {
+                throw new IllegalStateException(refusal);
+            }
+        }
+
         @GetMapping("/greedy/broken")
         Mono<String> broken() {
             return Mono.error(new IllegalStateException("as the test wants"));
+        }
+
+        @GetMapping("/greedy/broken/plain")
+        String brokenPlain() {
+            throw new IllegalStateException("as the test wants");
         }
 
         @ExceptionHandler(Exception.class)

@@ -1,0 +1,108 @@
+package com.example.login;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.File;
+import java.time.Duration;
+import java.util.Map;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.openqa.selenium.By;
+import org.openqa.selenium.WebElement;
+import org.openqa.selenium.chrome.ChromeDriver;
+import org.openqa.selenium.chrome.ChromeDriverService;
+import org.openqa.selenium.chrome.ChromeOptions;
+import org.openqa.selenium.support.ui.ExpectedConditions;
+import org.openqa.selenium.support.ui.WebDriverWait;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
+import org.springframework.boot.test.web.server.LocalServerPort;
+
+/** What a user of a real browser sees. The system properties chromium and chromedriver name the programs. */
+@SpringBootTest(webEnvironment = WebEnvironment.RANDOM_PORT)
+class FormLoginTest {
+
+    /** Long enough for a machine that is busy with something else. */
+    private static final Duration PATIENCE = Duration.ofMinutes(2);
+
+    @LocalServerPort
+    int port;
+
+    private ChromeDriver browser;
+
+    @BeforeEach
+    void open() {
+        ChromeOptions options = new ChromeOptions().setBinary(System.getProperty("chromium"));
+        options.addArguments("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+                "--disable-background-networking", "--disable-component-update", "--disable-sync");
+        File driver = new File(System.getProperty("chromedriver"));
+        browser = new ChromeDriver(new ChromeDriverService.Builder().usingDriverExecutable(driver).build(), options);
+    }
+
+    @AfterEach
+    void close() {
+        browser.quit();
+    }
+
+    @Test
+    void aGuesserSeesTheErrorPageAndOthersLogInAsEver() {
+        visit("/owners");
+        for (int i = 0; i < 5; i++) {
+            logIn("ann", "wrong");
+            assertThat(browser.getCurrentUrl()).endsWith("/login?error");
+        }
+
+        logIn("ann", "wrong");
+        requireErrorPage(3600);
+        assertThat(browser.getCurrentUrl()).as("the form's own address, and no redirect").endsWith("/login");
+
+        visit("/login");
+        logIn("ann", "right");
+        requireErrorPage(3600);
+
+        visit("/login");
+        logIn("bob", "right");
+        assertThat(browser.getCurrentUrl()).as("the page that was asked for first").contains("/owners");
+        assertThat(text("user")).isEqualTo("bob");
+    }
+
+    @Test
+    void soDoesAVisitorOfAPageThatNeedsNoLogin() {
+        visit("/help");
+        assertThat(browser.getTitle()).isEqualTo("Help");
+
+        visit("/help");
+        requireErrorPage(3600);
+        assertThat(browser.getCurrentUrl()).endsWith("/help");
+
+        visit("/owners");
+        logIn("bob", "right");
+        assertThat(browser.getCurrentUrl()).contains("/owners");
+    }
+
+    private void visit(String path) {
+        browser.get("http://localhost:" + port + path);
+    }
+
+    private void logIn(String name, String password) {
+        browser.findElement(By.name("username")).sendKeys(name);
+        browser.findElement(By.name("password")).sendKeys(password);
+        WebElement button = browser.findElement(By.cssSelector("button[type=submit]"));
+        button.click();
+        new WebDriverWait(browser, PATIENCE).until(ExpectedConditions.stalenessOf(button));
+    }
+
+    private void requireErrorPage(int atMostSeconds) {
+        assertThat(browser.getTitle()).isEqualTo("Too many attempts");
+        assertThat(text("status")).isEqualTo("429");
+        assertThat(Integer.parseInt(text("seconds"))).isBetween(atMostSeconds - 600, atMostSeconds);
+        assertThat(browser.executeScript("const {responseStatus, redirectCount} ="
+                        + " performance.getEntriesByType('navigation')[0]; return {responseStatus, redirectCount}"))
+                .isEqualTo(Map.of("responseStatus", 429L, "redirectCount", 0L));
+    }
+
+    private String text(String id) {
+        return browser.findElement(By.id(id)).getText();
+    }
+}
