@@ -583,7 +583,7 @@ public abstract class RateLimiterContract {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void oneKeyTakesAtMostHalfOfTheSeats(Algorithm algorithm) throws Exception {
         RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(3).build());
         exhaust(limiter, "greedy");

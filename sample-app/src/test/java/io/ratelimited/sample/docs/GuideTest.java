@@ -16,6 +16,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -48,7 +49,20 @@ class GuideTest {
      * is code of other libraries; http, json and plain text show output.
      */
     private static final Set<String> KINDS = Set.of(
-            "java", "kotlin", "yaml", "xml", "console", "shell", "http", "json", "java theirs", "yaml theirs", "");
+            "java",
+            "kotlin",
+            "yaml",
+            "properties",
+            "xml",
+            "console",
+            "shell",
+            "http",
+            "json",
+            "java theirs",
+            "yaml theirs",
+            "");
+
+    private static final Pattern PROPERTIES = Pattern.compile("(?ms)^```properties\\n(.*?)^```$");
 
     private static final Pattern SECTION = Pattern.compile("(?ms)^## (.+?)$(.*?)(?=^## |\\z)");
     private static final Pattern SNIPPET = Pattern.compile("(?ms)^```(java|yaml)\\n(.*?)^```$");
@@ -139,6 +153,28 @@ class GuideTest {
                 .extracting(failure -> failure.getException())
                 .isEmpty();
         assertThat(summary.getSummary().getTestsSucceededCount()).isPositive();
+    }
+
+    static Stream<String> propertiesBlocks() throws IOException {
+        List<String> blocks = new ArrayList<>();
+        for (String page : Pages.all()) {
+            PROPERTIES
+                    .matcher(Files.readString(ROOT.resolve(page)))
+                    .results()
+                    .forEach(block -> blocks.add(block.group(1)));
+        }
+        return blocks.stream();
+    }
+
+    @ParameterizedTest
+    @MethodSource("propertiesBlocks")
+    void propertiesAreThoseOfAnApplicationThatStarts(String block) throws IOException {
+        String yaml = block.lines()
+                .map(line -> line.replaceFirst("^([^=]+)=(.*)$", "$1: \"$2\"\n"))
+                .collect(Collectors.joining());
+        try (ConfigurableApplicationContext context = SnippetApplication.start(List.of(), List.of(yaml))) {
+            assertThat(context.isRunning()).isTrue();
+        }
     }
 
     /** RedisWiringTest of the starter runs what the page of the cluster shows in YAML. */
