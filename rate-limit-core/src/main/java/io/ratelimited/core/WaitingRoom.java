@@ -1,25 +1,39 @@
 package io.ratelimited.core;
 
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.IntSupplier;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The callers of one limit that wait, until a time or until their turn comes. At most {@link Limit#maxWaiting} wait; the
- * next one is refused. A caller that is interrupted, or whose future is cancelled, gives back what it reserved. Used by
- * the reservations of every backend. Thread-safe.
+ * next one is refused. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
+ * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future
+ * is cancelled, gives back what it reserved. Used by the reservations of every backend. Thread-safe.
  */
 public final class WaitingRoom {
+
+    /** Stands for the callers without a key. */
+    private static final Object NO_KEY = new Object();
 
     private final Ticker ticker;
     private final IntSupplier seats;
     private final AtomicInteger taken = new AtomicInteger();
+    /** How many callers of a key wait; only callers that wait change it, and it holds nothing else. */
+    private final ConcurrentHashMap<Object, Integer> takenByKey = new ConcurrentHashMap<>();
+    /** Whether any caller has had a key. */
+    private volatile boolean keyed;
 
     /** A reservation that waits. */
     public interface Waiter {
+
+        /** Whose budget the reservation is of; null without a key. */
+        @Nullable
+        Object key();
 
         /** Whether the reservation is still in force when its time has come. */
         boolean mayGo();
@@ -42,9 +56,27 @@ public final class WaitingRoom {
         return taken.get();
     }
 
-    /** The longest wait of a new caller in nanoseconds: the one it asks for, or 0 when all seats are taken. */
-    public long longestWait(long maxWaitNanos) {
-        return maxWaitNanos <= 0 || taken.get() >= seats.getAsInt() ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
+    /**
+     * The longest wait of a new caller in nanoseconds.
+     *
+     * @param key whose budget; null without a key
+     * @return the wait it asks for, or 0 when all seats are taken, or all that its key may take
+     */
+    public long longestWait(@Nullable Object key, long maxWaitNanos) {
+        if (maxWaitNanos <= 0) {
+            return 0;
+        }
+        if (key != null && !keyed) {
+            keyed = true;
+        }
+        int most = seats.getAsInt();
+        int now = taken.get();
+        boolean full = now >= most
+                // Below that number of all callers, no key has as many.
+                || (now >= ofOneKey(most)
+                        && keyed
+                        && takenByKey.getOrDefault(nonNull(key), 0) >= ofOneKey(most));
+        return full ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
     }
 
     /**
@@ -55,7 +87,7 @@ public final class WaitingRoom {
      * @throws InterruptedException when interrupted; the waiter has been cancelled
      */
     public boolean await(long deadline, Waiter waiter) throws InterruptedException {
-        if (!enter()) {
+        if (!enter(waiter.key())) {
             waiter.crowdOut();
             return false;
         }
@@ -66,13 +98,13 @@ public final class WaitingRoom {
             waiter.cancel();
             throw ex;
         } finally {
-            leave();
+            leave(waiter.key());
         }
     }
 
     /** {@link #await(long, Waiter)} without a thread. */
     public CompletableFuture<Boolean> awaitAsync(long deadline, Waiter waiter) {
-        if (!enter()) {
+        if (!enter(waiter.key())) {
             waiter.crowdOut();
             return CompletableFuture.completedFuture(false);
         }
@@ -106,7 +138,7 @@ public final class WaitingRoom {
     /** {@link #await(CompletableFuture, Supplier, Waiter)} without a thread. */
     public CompletableFuture<Boolean> awaitAsync(
             CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter) {
-        if (!enter()) {
+        if (!enter(waiter.key())) {
             waiter.crowdOut();
             return turn;
         }
@@ -132,7 +164,7 @@ public final class WaitingRoom {
     /** Frees the seat when the future ends, and cancels the waiter with the future. */
     private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future, Runnable stopAlarm, Waiter waiter) {
         future.whenComplete((admitted, failure) -> {
-            leave();
+            leave(waiter.key());
             stopAlarm.run();
             if (failure != null) {
                 waiter.cancel();
@@ -141,12 +173,47 @@ public final class WaitingRoom {
         return future;
     }
 
-    private boolean enter() {
+    private boolean enter(@Nullable Object key) {
         int most = seats.getAsInt();
-        return taken.getAndUpdate(seated -> seated < most ? seated + 1 : seated) < most;
+        if (!enterOfKey(nonNull(key), keyed || key != null ? ofOneKey(most) : most)) {
+            return false;
+        }
+        if (taken.getAndUpdate(seated -> seated < most ? seated + 1 : seated) < most) {
+            return true;
+        }
+        leaveOfKey(nonNull(key));
+        return false;
     }
 
-    private void leave() {
+    private boolean enterOfKey(Object key, int most) {
+        while (true) {
+            Integer seated = takenByKey.putIfAbsent(key, 1);
+            if (seated == null) {
+                return true;
+            }
+            if (seated >= most) {
+                return false;
+            }
+            if (takenByKey.replace(key, seated, seated + 1)) {
+                return true;
+            }
+        }
+    }
+
+    private void leave(@Nullable Object key) {
         taken.decrementAndGet();
+        leaveOfKey(nonNull(key));
+    }
+
+    private void leaveOfKey(Object key) {
+        takenByKey.computeIfPresent(key, (same, seated) -> seated == 1 ? null : seated - 1);
+    }
+
+    private static int ofOneKey(int seats) {
+        return seats - seats / 2;
+    }
+
+    private static Object nonNull(@Nullable Object key) {
+        return key == null ? NO_KEY : key;
     }
 }

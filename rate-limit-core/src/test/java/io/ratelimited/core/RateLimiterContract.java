@@ -423,6 +423,32 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, longest).admitted()).isTrue();
     }
 
+    @ParameterizedTest
+    @EnumSource
+    void oneKeyTakesAtMostHalfOfTheSeats(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm).toBuilder().maxWaiting(3).build());
+        exhaust(limiter, "greedy");
+        exhaust(limiter, "other");
+        long longest = Duration.ofHours(1).toNanos();
+        Reservation spare = limiter.reserve("greedy", 1, longest);
+        List<CompletableFuture<Boolean>> sleeping = new ArrayList<>();
+        for (int i = 0; i < 2; i++) {
+            sleeping.add(limiter.reserve("greedy", 1, longest).awaitAsync());
+        }
+        assertThat(limiter.peek("greedy", 1, longest).admitted()).isFalse();
+        assertThat(limiter.reserve("greedy", 1, longest).isRefused()).isTrue();
+        assertThat(spare.awaitAsync()).isCompletedWithValue(false);
+        assertThat(limiter.waiting()).isEqualTo(2);
+        assertThat(limiter.peek("other", 1, longest).admitted()).isTrue();
+        sleeping.add(limiter.reserve("other", 1, longest).awaitAsync());
+        assertThat(limiter.waiting()).isEqualTo(3);
+        assertThat(limiter.peek("third", 1, longest).admitted()).isTrue();
+        sleeping.forEach(sleeper -> sleeper.cancel(false));
+        awaitSettled();
+        assertThat(limiter.waiting()).isZero();
+        assertThat(limiter.peek("greedy", 1, longest).admitted()).isTrue();
+    }
+
     /** A window that follows has been reserved, and nothing given back, if it was charged before the other was asked. */
     @Test
     void aCallThatMayWaitAndIsRefusedByAnotherLimitLeavesAWindowAsItWas() throws Exception {

@@ -196,7 +196,7 @@ class WaitingTest {
 
     @Test
     void callersBeyondTheMostSleepersAreRefusedAtOnceAndTakeNothing() throws Exception {
-        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(2));
+        InMemoryRateLimiter limiter = limiter(onePerSecond().maxWaiting(4));
         limiter.tryAcquire("key", 1);
         limiter.reserve("key", 1, HOUR).awaitAsync();
         limiter.reserve("key", 1, HOUR).awaitAsync();

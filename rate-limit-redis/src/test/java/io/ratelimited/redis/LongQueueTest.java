@@ -29,7 +29,7 @@ class LongQueueTest {
         FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
         Limit limit = Limit.of("long", Algorithm.CONCURRENCY)
                 .maxConcurrent(1)
-                .maxWaiting(WAITING)
+                .maxWaiting(2 * WAITING)
                 .build();
         RateLimiter limiter = far.backend().limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(onFailure));
         far.awaitRedis();

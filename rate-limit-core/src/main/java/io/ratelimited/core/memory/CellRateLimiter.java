@@ -81,7 +81,7 @@ public final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         CellReservation reservation = new CellReservation(this, key, permits);
         long stamp = NO_STAMP;
         while (true) {
@@ -114,7 +114,7 @@ public final class CellRateLimiter implements MemoryLimiter {
         long read = clock.now(calendar, shown);
         Cell cell = key == null ? single : cells().get(key, current, read);
         long outcome = cell.parameters() == current
-                ? cell.peek(permits, read, waitingRoom.longestWait(maxWaitNanos))
+                ? cell.peek(permits, read, waitingRoom.longestWait(key, maxWaitNanos))
                 : Cell.MOVED;
         if (outcome >= 0) {
             asked.asked(cell, shown);
@@ -133,7 +133,7 @@ public final class CellRateLimiter implements MemoryLimiter {
         Cell cell = reservation.asked();
         if (cell != null) {
             long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
-            long outcome = cell.reserve(reservation.permits(), now, waitingRoom.longestWait(maxWaitNanos), reservation);
+            long outcome = cell.reserve(reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
             if (outcome >= 0) {
                 reservation.decided(cell, outcome);
                 return reservation;
@@ -144,7 +144,7 @@ public final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = parameters;

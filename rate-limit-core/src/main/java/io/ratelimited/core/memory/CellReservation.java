@@ -65,8 +65,8 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
     }
 
-    @Nullable
-    Object key() {
+    @Override
+    public @Nullable Object key() {
         return key;
     }
 

@@ -28,6 +28,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     private final RedisConcurrencyLimiter limiter;
+    private final @Nullable String caller;
+    /** The name of the caller's budget. */
     final String key;
     final long permits;
     private final long maxWait;
@@ -46,9 +48,10 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** A command that registers the call has no reply, and may still run. */
     private volatile boolean doubtful;
 
-    InFlightCall(RedisConcurrencyLimiter limiter, String key, long permits, long maxWait) {
+    InFlightCall(RedisConcurrencyLimiter limiter, @Nullable String caller, long permits, long maxWait) {
         this.limiter = limiter;
-        this.key = key;
+        this.caller = caller;
+        this.key = limiter.name(caller);
         this.permits = permits;
         this.maxWait = maxWait;
         this.id = limiter.context().callIds().get();
@@ -268,6 +271,11 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private Runnable alarm() {
         return limiter.context().ticker().schedule(deadline, this::crowdOut);
+    }
+
+    @Override
+    public @Nullable Object key() {
+        return caller;
     }
 
     @Override

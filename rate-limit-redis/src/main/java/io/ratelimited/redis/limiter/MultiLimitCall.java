@@ -51,8 +51,8 @@ final class MultiLimitCall {
         for (Claim claim : claims) {
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
-            long maxWait = limiter.waitingRoom().longestWait(claim.maxWaitNanos());
             String caller = KeyNames.text(claim.key());
+            long maxWait = limiter.waitingRoom().longestWait(caller, claim.maxWaitNanos());
             parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), maxWait));
         }
     }
@@ -149,7 +149,7 @@ final class MultiLimitCall {
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
             ScriptReply decided = ScriptReply.ofLimit(reply, i, part.request(), used.get(i));
-            taken.add(rate(part).reservation(part.name(), part.permits, decided));
+            taken.add(rate(part).reservation(part.name(), part.caller, part.permits, decided));
             if (!decided.admitted() && refused < 0) {
                 refused = i;
             }

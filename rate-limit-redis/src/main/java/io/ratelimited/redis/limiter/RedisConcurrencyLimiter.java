@@ -62,12 +62,12 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
-        return new InFlightCall(this, name(caller), permits, maxWait).begin();
+        return new InFlightCall(this, caller, permits, maxWait).begin();
     }
 
     @Override
     Reservation reserveLocally(@Nullable String caller, long permits, long maxWait) {
-        InFlightCall call = new InFlightCall(this, name(caller), permits, maxWait);
+        InFlightCall call = new InFlightCall(this, caller, permits, maxWait);
         call.beginLocally();
         return call;
     }

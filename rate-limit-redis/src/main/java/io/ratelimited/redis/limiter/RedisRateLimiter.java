@@ -66,15 +66,15 @@ public final class RedisRateLimiter extends RemoteLimiter {
         String name = name(caller);
         ScriptReply known = known(name, permits, maxWait);
         if (known != null) {
-            return CompletableFuture.completedFuture(reservation(name, permits, known));
+            return CompletableFuture.completedFuture(reservation(name, caller, permits, known));
         }
         PermitRequest request = submit(name, permits, maxWait);
         connection().limitTime(request);
-        return request.thenApply(reply -> reservation(name, permits, reply));
+        return request.thenApply(reply -> reservation(name, caller, permits, reply));
     }
 
-    Reservation reservation(String name, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), permits, reply, (excess, elapsed) -> {
+    Reservation reservation(String name, @Nullable String caller, long permits, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), caller, permits, reply, (excess, elapsed) -> {
             if (excess > 0) {
                 local.charge(name, excess);
             } else if (excess < 0) {

@@ -7,6 +7,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 
 /** Permits taken in Redis, or the refusal to. Its wait counts from the arrival of the reply: never too short. */
 final class RedisReservation implements Reservation, WaitingRoom.Waiter {
@@ -32,6 +33,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
+    private final @Nullable String caller;
     private final long permits;
     private final Charge charge;
     /** When the reply was here: {@link Ticker#nanos}. */
@@ -40,9 +42,16 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     private final AtomicReference<End> end = new AtomicReference<>(End.OPEN);
     private volatile ScriptReply reply;
 
-    RedisReservation(Ticker ticker, WaitingRoom waitingRoom, long permits, ScriptReply reply, Charge charge) {
+    RedisReservation(
+            Ticker ticker,
+            WaitingRoom waitingRoom,
+            @Nullable String caller,
+            long permits,
+            ScriptReply reply,
+            Charge charge) {
         this.ticker = ticker;
         this.waitingRoom = waitingRoom;
+        this.caller = caller;
         this.permits = permits;
         this.charge = charge;
         this.reply = reply;
@@ -74,6 +83,11 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     public CompletableFuture<Boolean> awaitAsync() {
         long wait = reply.outcome();
         return wait > 0 ? waitingRoom.awaitAsync(decidedAt + wait, this) : CompletableFuture.completedFuture(wait == 0);
+    }
+
+    @Override
+    public @Nullable Object key() {
+        return caller;
     }
 
     @Override

@@ -89,7 +89,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
         if (isDecided(asked)) {
             return asked.join();
@@ -105,7 +105,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
         CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
         if (isDecided(asked)) {
             return asked;
@@ -127,7 +127,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
         try {
             return connection().await(peekInRedis(caller, permits, maxWait));
         } catch (ExecutionException ex) {
@@ -139,7 +139,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(maxWaitNanos);
+        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
         return peekInRedis(caller, permits, maxWait)
                 .handleAsync(
                         (decision, failure) ->
@@ -168,7 +168,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, permits, fixed, (excess, elapsed) -> fixed);
+                : new RedisReservation(context.ticker(), waitingRoom, caller, permits, fixed, (excess, elapsed) -> fixed);
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */

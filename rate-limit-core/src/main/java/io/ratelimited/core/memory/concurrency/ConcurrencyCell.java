@@ -64,7 +64,7 @@ final class ConcurrencyCell {
             return null;
         }
         if (outcome == FULL && maxWaitNanos > 0) {
-            long maxWait = limiter.waitingRoom().longestWait(maxWaitNanos);
+            long maxWait = limiter.waitingRoom().longestWait(key, maxWaitNanos);
             if (maxWait > 0) {
                 return enqueue(
                         new QueuedReservation(this, permits, limiter.ticker().nanos() + maxWait));
@@ -85,7 +85,7 @@ final class ConcurrencyCell {
             return NEVER;
         }
         boolean fits = permits <= remaining() && waiting == 0;
-        return fits || limiter.waitingRoom().longestWait(maxWaitNanos) > 0 ? ADMITTED : FULL;
+        return fits || limiter.waitingRoom().longestWait(key, maxWaitNanos) > 0 ? ADMITTED : FULL;
     }
 
     /** Free places. */

@@ -4,6 +4,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** A call that waits for others to end. */
 final class QueuedReservation extends ConcurrencyReservation implements WaitingRoom.Waiter {
@@ -81,6 +82,11 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
                 alarm.run();
             }
         }
+    }
+
+    @Override
+    public @Nullable Object key() {
+        return cell().key();
     }
 
     @Override

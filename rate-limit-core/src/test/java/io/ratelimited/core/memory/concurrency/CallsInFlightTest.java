@@ -434,7 +434,7 @@ class CallsInFlightTest {
 
     @Test
     void onlySoManyCallersQueue() throws Exception {
-        InMemoryRateLimiter limiter = limiter(limit(1).toBuilder().maxWaiting(3).build());
+        InMemoryRateLimiter limiter = limiter(limit(1).toBuilder().maxWaiting(5).build());
         Reservation running = limiter.reserve("key", 1, 0);
         List<CompletableFuture<Boolean>> turns = new ArrayList<>();
         List<Reservation> calls = new ArrayList<>();
@@ -542,7 +542,7 @@ class CallsInFlightTest {
     @Test
     void aLongQueueOfCallsThatEndAtOnceDoesNotOverflowTheStack() {
         InMemoryRateLimiter limiter =
-                limiter(limit(1).toBuilder().maxWaiting(20_000).build());
+                limiter(limit(1).toBuilder().maxWaiting(40_000).build());
         Reservation running = limiter.reserve("key", 1, 0);
         List<CompletableFuture<Boolean>> calls = new ArrayList<>();
         for (int i = 0; i < 20_000; i++) {
