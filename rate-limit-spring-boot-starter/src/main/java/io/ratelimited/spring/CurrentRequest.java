@@ -29,6 +29,16 @@ public interface CurrentRequest {
     String session();
 
     /**
+     * Takes the time for which the request has waited for a thread to make a call on. It belongs to the wait of that call,
+     * so the next call of the request does not find it again.
+     *
+     * @return nanoseconds since this was asked before; 0 where requests have their thread from the start
+     */
+    default long takeWaitedNanos() {
+        return 0;
+    }
+
+    /**
      * A limit has decided on a call of this request.
      *
      * @param limit whose decision

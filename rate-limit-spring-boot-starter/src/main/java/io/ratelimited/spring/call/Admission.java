@@ -103,10 +103,31 @@ public final class Admission {
         }
     }
 
-    Claim[] claims(boolean maySleep) {
-        return maySleep
+    /** How long a call that may wait has waited for its thread already, in nanoseconds. */
+    long takeWaitedNanos() {
+        return waits && current != null ? current.takeWaitedNanos() : 0;
+    }
+
+    /** Refuses a call that has waited longer than a limit lets it wait. */
+    void requireTime(long waitedNanos) {
+        for (int i = 0; waitedNanos > 0 && i < enforced.length; i++) {
+            if (enforced[i].policy() == Policy.WAIT && waitedNanos > enforced[i].maxWaitNanos()) {
+                throw refused(i, enforced[i].timeOver());
+            }
+        }
+    }
+
+    /**
+     * What the call asks of its limits.
+     *
+     * @param waitedNanos for which the call has waited already
+     */
+    Claim[] claims(boolean maySleep, long waitedNanos) {
+        return maySleep && waitedNanos == 0
                 ? enforced
-                : Stream.of(enforced).map(LimitRequest::atOnce).toArray(Claim[]::new);
+                : Stream.of(enforced)
+                        .map(request -> request.claim(maySleep ? request.maxWaitNanos() - waitedNanos : 0))
+                        .toArray(Claim[]::new);
     }
 
     void admitted(Reservation taken, long waitedNanos) {

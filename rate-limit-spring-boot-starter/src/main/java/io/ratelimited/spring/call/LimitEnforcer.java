@@ -91,8 +91,10 @@ public final class LimitEnforcer {
 
     private void enter(Admission admission) {
         admission.requireKeys();
+        long waitedForThread = admission.takeWaitedNanos();
+        admission.requireTime(waitedForThread);
         boolean maySleep = !admission.waits() || !EventLoops.isCurrentThread();
-        Reservation reservation = AllOf.reserve(admission.claims(maySleep));
+        Reservation reservation = AllOf.reserve(admission.claims(maySleep, waitedForThread));
         long waited = 0;
         try {
             if (reservation.mayWait()) {
@@ -153,7 +155,7 @@ public final class LimitEnforcer {
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(admission.claims(true)).whenComplete((reservation, failure) -> {
+        AllOf.reserveAsync(admission.claims(true, 0)).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (reservation.mayWait()) {

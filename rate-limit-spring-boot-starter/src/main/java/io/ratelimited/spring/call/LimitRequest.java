@@ -59,8 +59,13 @@ public record LimitRequest(
         return new Decision(limit.name(), false, Duration.ZERO, null, true, 0, Duration.ZERO, Decision.Source.MEMORY);
     }
 
-    /** The claim of a caller that must not wait. */
-    Claim atOnce() {
-        return Claim.of(limiter, key, permits, 0);
+    /** The decision on a call that waited too long before any limit was asked; the limit might admit the next one. */
+    Decision timeOver() {
+        return new Decision(limit.name(), false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.MEMORY);
+    }
+
+    /** The claim of a caller that may not wait as long as others; a negative time is none. */
+    Claim claim(long longestWaitNanos) {
+        return Claim.of(limiter, key, permits, Math.max(0, longestWaitNanos));
     }
 }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web.reactive;
 
+import io.ratelimited.core.Ticker;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -29,13 +30,16 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
     private final ReactiveRequests requests;
     private final ReactiveRefusals refusals;
     private final ApplicationContext application;
+    private final Ticker ticker;
     private final Supplier<List<HandlerAdapter>> adapters;
     private final Map<ApplicationContext, List<HandlerAdapter>> adaptersOfOthers = new ConcurrentHashMap<>();
 
-    LimitedHandlers(ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext application) {
+    LimitedHandlers(
+            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext application, Ticker ticker) {
         this.requests = requests;
         this.refusals = refusals;
         this.application = application;
+        this.ticker = ticker;
         this.adapters = SingletonSupplier.of(() -> adaptersOf(application));
     }
 
@@ -74,7 +78,8 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
             if (!(handler instanceof HandlerMethod method)) {
                 return ReactiveRequests.scoped(Mono.defer(() -> adapter.handle(exchange, handler)), request);
             }
-            Scheduler elsewhere = maySleep(method) ? Schedulers.boundedElastic() : null;
+            Scheduler elsewhere =
+                    maySleep(method) ? new HandlerScheduler(Schedulers.boundedElastic(), request, ticker) : null;
             ServerWebExchange scoped = new ScopedExchange(exchange, request, elsewhere);
             Mono<HandlerResult> called = ReactiveRequests.scoped(
                             Mono.defer(() -> adapter.handle(scoped, handler)), request)

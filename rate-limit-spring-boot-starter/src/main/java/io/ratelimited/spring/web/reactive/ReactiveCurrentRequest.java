@@ -50,6 +50,13 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Whether a limit has asked for a principal that was not there then. */
     private volatile boolean askedInVain;
 
+    /** Nanoseconds that the handler has waited for threads and that no limit has counted. Guarded by this. */
+    private long waitedForThreads;
+    /** When the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
+    private long lastRunAt;
+    /** Whether a task of the handler has got a thread. Guarded by this. */
+    private boolean ran;
+
     /** The fields of the response are set in the end. */
     ReactiveCurrentRequest(
             ServerWebExchange exchange, @Nullable ServerHttpRequest raw, ReactiveClients clients, Headers style) {
@@ -118,6 +125,21 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     @Override
     public @Nullable String session() {
         return Found.now(session, "the session");
+    }
+
+    /** A task of the handler has got its thread. Tasks that waited at the same time count once. */
+    synchronized void waitedForThread(long scheduledAt, long runAt) {
+        long from = ran && lastRunAt - scheduledAt > 0 ? lastRunAt : scheduledAt;
+        waitedForThreads += Math.max(0, runAt - from);
+        lastRunAt = runAt;
+        ran = true;
+    }
+
+    @Override
+    public synchronized long takeWaitedNanos() {
+        long waited = waitedForThreads;
+        waitedForThreads = 0;
+        return waited;
     }
 
     @Override

@@ -87,8 +87,8 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
     LimitedHandlers rateLimitedHandlers(
-            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context) {
-        return new LimitedHandlers(requests, refusals, context);
+            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
+        return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
     }
 
     @Bean
