@@ -111,7 +111,7 @@ public final class Limit {
         return set.lease;
     }
 
-    /** Callers of this limit that may sleep at once; default 1000. */
+    /** Callers of this limit that may sleep at once, and half as many of one key, rounded up; default 1000. */
     public int maxWaiting() {
         return set.maxWaiting;
     }

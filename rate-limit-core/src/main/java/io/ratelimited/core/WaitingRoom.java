@@ -73,9 +73,7 @@ public final class WaitingRoom {
         int now = taken.get();
         boolean full = now >= most
                 // Below that number of all callers, no key has as many.
-                || (now >= ofOneKey(most)
-                        && keyed
-                        && takenByKey.getOrDefault(nonNull(key), 0) >= ofOneKey(most));
+                || (now >= ofOneKey(most) && keyed && takenByKey.getOrDefault(nonNull(key), 0) >= ofOneKey(most));
         return full ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
     }
 

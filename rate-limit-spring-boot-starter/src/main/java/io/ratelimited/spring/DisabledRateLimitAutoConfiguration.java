@@ -8,6 +8,7 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
 import io.ratelimited.spring.limit.NamedBackends;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
@@ -35,7 +36,7 @@ public final class DisabledRateLimitAutoConfiguration {
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
                 false,
-                new LimitRegistry(properties, backends(environment, properties), null),
+                new LimitRegistry(properties, backends(environment, properties), null, RequestThreads.UNBOUNDED),
                 new LimitEnforcer(
                         List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
                 null);

@@ -14,6 +14,7 @@ import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.ReplacedLists;
+import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.Set;
 import java.util.concurrent.Executor;
@@ -56,8 +57,13 @@ public final class RateLimitAutoConfiguration {
     LimitRegistry limitRegistry(
             RateLimitProperties properties,
             ObjectProvider<LimiterFactory> backends,
-            ObjectProvider<CurrentRequest.Source> requests) {
-        return new LimitRegistry(properties, backends.orderedStream().toList(), requests.getIfAvailable());
+            ObjectProvider<CurrentRequest.Source> requests,
+            ObjectProvider<RequestThreads> threads) {
+        return new LimitRegistry(
+                properties,
+                backends.orderedStream().toList(),
+                requests.getIfAvailable(),
+                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED));
     }
 
     @Bean
@@ -149,11 +155,12 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean
-    LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
+    LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties, ObjectProvider<RequestThreads> threads) {
         return new LimitLog(
                 registry,
                 properties.memory().maximumKeys(),
-                Runtime.getRuntime().maxMemory());
+                Runtime.getRuntime().maxMemory(),
+                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED));
     }
 
     @Bean

@@ -9,6 +9,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.io.File;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -107,7 +108,8 @@ class MissingPartsTest {
                                         Contexts.properties(),
                                         List.of(new RateLimitAutoConfiguration()
                                                 .inMemoryLimiterFactory(Contexts.properties(), Ticker.system())),
-                                        null),
+                                        null,
+                                        RequestThreads.UNBOUNDED),
                                 new LimitEnforcer(
                                         List.of(),
                                         Ticker.system(),

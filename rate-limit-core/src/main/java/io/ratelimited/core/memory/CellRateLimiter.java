@@ -133,7 +133,8 @@ public final class CellRateLimiter implements MemoryLimiter {
         Cell cell = reservation.asked();
         if (cell != null) {
             long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
-            long outcome = cell.reserve(reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
+            long outcome = cell.reserve(
+                    reservation.permits(), now, waitingRoom.longestWait(reservation.key(), maxWaitNanos), reservation);
             if (outcome >= 0) {
                 reservation.decided(cell, outcome);
                 return reservation;

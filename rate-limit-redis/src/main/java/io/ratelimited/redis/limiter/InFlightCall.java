@@ -31,6 +31,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private final @Nullable String caller;
     /** The name of the caller's budget. */
     final String key;
+
     final long permits;
     private final long maxWait;
     private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.WAITING);

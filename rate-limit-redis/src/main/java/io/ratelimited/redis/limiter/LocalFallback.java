@@ -131,7 +131,12 @@ final class LocalFallback {
         Reservation decided = local(name).reserve(caller, permits, maxWait);
         Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
         return new RedisReservation(
-                context.ticker(), waitingRoom, caller, permits, reply(decided.decision(), permits), (excess, elapsed) -> {
+                context.ticker(),
+                waitingRoom,
+                caller,
+                permits,
+                reply(decided.decision(), permits),
+                (excess, elapsed) -> {
                     decided.settle(permits + excess);
                     if (excess > 0) {
                         charge(name, excess);

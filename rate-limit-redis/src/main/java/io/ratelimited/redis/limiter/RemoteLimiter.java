@@ -168,7 +168,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
         ScriptReply fixed = fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(context.ticker(), waitingRoom, caller, permits, fixed, (excess, elapsed) -> fixed);
+                : new RedisReservation(
+                        context.ticker(), waitingRoom, caller, permits, fixed, (excess, elapsed) -> fixed);
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */

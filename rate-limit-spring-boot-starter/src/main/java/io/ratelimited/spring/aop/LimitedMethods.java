@@ -161,6 +161,7 @@ public final class LimitedMethods {
         }
         LimitedMethod.Kind kind = CallKinds.of(specific);
         limits.forEach(limit -> registry.prepare(limit::reads));
+        limits.forEach(limit -> limit.limit().usedBy(kind == LimitedMethod.Kind.BLOCKING));
         if (requests != null && kind == LimitedMethod.Kind.BLOCKING) {
             requests.prepareBlocking(
                     specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());

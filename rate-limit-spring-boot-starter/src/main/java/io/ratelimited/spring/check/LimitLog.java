@@ -7,6 +7,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -19,7 +20,7 @@ import org.springframework.context.event.ContextRefreshedEvent;
 
 /**
  * Logs each limit once, in one line, when the context has started, and warns where the keys that limits may remember in memory
- * do not fit in it.
+ * do not fit in it, and where calls that wait may take the threads of all requests.
  */
 public final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
 
@@ -32,17 +33,21 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private final LimitRegistry registry;
     private final long maximumKeys;
     private final long heapBytes;
+    private final RequestThreads threads;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
     private volatile String warned = "";
+    private volatile String warnedOfSleepers = "";
 
     /**
      * @param maximumKeys the most keys that each limit in memory remembers
      * @param heapBytes how large the heap may grow
+     * @param threads where calls that wait may sleep
      */
-    public LimitLog(LimitRegistry registry, long maximumKeys, long heapBytes) {
+    public LimitLog(LimitRegistry registry, long maximumKeys, long heapBytes, RequestThreads threads) {
         this.registry = registry;
         this.maximumKeys = maximumKeys;
         this.heapBytes = heapBytes;
+        this.threads = threads;
     }
 
     /** Child contexts publish the event here too, so each limit is logged only once. */
@@ -52,6 +57,23 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 .filter(limit -> LOG.isInfoEnabled() && logged.add(limit.name()))
                 .forEach(limit -> LOG.info("Rate limit " + describe(limit)));
         warnOfMemory();
+        warnOfSleepers();
+    }
+
+    private void warnOfSleepers() {
+        List<ConfiguredLimit> sleeping =
+                registry.all().stream().filter(ConfiguredLimit::maySleep).toList();
+        long callers = sleeping.stream().mapToLong(ConfiguredLimit::maxWaiting).sum();
+        String names = sleeping.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
+        if (callers <= threads.half() || names.equals(warnedOfSleepers)) {
+            return;
+        }
+        warnedOfSleepers = names;
+        LOG.warn("Calls that wait can take the threads of all requests: the limits " + names + " let " + callers
+                + " callers sleep at once, more than half of the " + threads.number()
+                + " threads. Lower their max-waiting to " + threads.half()
+                + " in all, return a CompletableFuture or a reactive type from their methods, or use virtual threads"
+                + " (spring.threads.virtual.enabled).");
     }
 
     private void warnOfMemory() {

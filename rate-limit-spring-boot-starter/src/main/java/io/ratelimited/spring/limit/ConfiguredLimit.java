@@ -11,6 +11,7 @@ import io.ratelimited.spring.NamedLimit;
 import java.time.Duration;
 import java.util.Map;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -34,6 +35,8 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
     private volatile boolean keyed;
+    private volatile boolean usedWithThreads;
+    private volatile boolean usedWithoutThreads;
     /** The largest fixed number of permits that a call asks for: a change has to leave room for it. */
     private volatile Weight heaviest = LIGHTEST;
 
@@ -82,6 +85,27 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Some calls have a key. */
     public void usedWithKeys() {
         keyed = true;
+    }
+
+    /** Some calls wait, where the policy lets them, in their thread, or without one. */
+    public void usedBy(boolean withThread) {
+        if (withThread) {
+            usedWithThreads = true;
+        } else {
+            usedWithoutThreads = true;
+        }
+    }
+
+    /** Whether calls may sleep in their thread: it waits, and nothing says that all its calls do so without a thread. */
+    public boolean maySleep() {
+        return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
+    }
+
+    /** How many callers may wait at once, of the limit and of its tiers. */
+    public long maxWaiting() {
+        return Stream.concat(Stream.of(limiter), tiers.values().stream())
+                .mapToLong(of -> of.limit().maxWaiting())
+                .sum();
     }
 
     /** Whether the limit remembers keys in this process, however long they are idle. */

@@ -29,17 +29,23 @@ public final class LimitRegistry {
     private final NamedLimitFactory factory;
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
     private final CurrentRequest.@Nullable Source requests;
+    private final RequestThreads threads;
 
     /**
      * A registry without limits.
      *
      * @param backends the backends that limits can name; the first of a name wins
      * @param requests is prepared for each limit; null outside web applications
+     * @param threads where calls that wait may sleep
      * @throws InvalidRateLimitException when a property that belongs to no single limit is invalid
      */
     public LimitRegistry(
-            RateLimitProperties properties, List<LimiterFactory> backends, CurrentRequest.@Nullable Source requests) {
-        this.properties = properties;
+            RateLimitProperties properties,
+            List<LimiterFactory> backends,
+            CurrentRequest.@Nullable Source requests,
+            RequestThreads threads) {
+        this.threads = threads;
+        this.properties = threads.withDefaults(properties);
         this.requests = requests;
         this.factory = new NamedLimitFactory(backends);
         PropertyRanges.check(properties);
@@ -69,7 +75,8 @@ public final class LimitRegistry {
      * @return the names of the limits that were changed
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
-    synchronized List<String> refresh(RateLimitProperties changed) {
+    synchronized List<String> refresh(RateLimitProperties refreshed) {
+        RateLimitProperties changed = threads.withDefaults(refreshed);
         List<LimitUpdate> updates = new ArrayList<>();
         for (ConfiguredLimit limit : all()) {
             LimitProperties old = LimitMerge.merged(properties, limit.name(), limit.definition());

@@ -95,6 +95,8 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
     private LimitUse limit(String route, String place, String name, @Nullable String key) {
         String property = LimitSettings.property(name);
         ConfiguredLimit limit = named(name, place, property);
+        // A servlet filter sleeps; WebFlux has no threads of requests to run out of.
+        limit.usedBy(true);
         LimitProperties use = registry.ofUse(name, LimitProperties.NONE);
         return LimitUse.of(
                 limit,

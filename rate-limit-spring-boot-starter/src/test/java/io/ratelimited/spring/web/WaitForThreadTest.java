@@ -87,8 +87,7 @@ class WaitForThreadTest {
 
     private CompletableFuture<HttpResponse<String>> sendAndWaitForThread(String method, String path) {
         int before = scheduled.get();
-        CompletableFuture<HttpResponse<String>> answer =
-                CompletableFuture.supplyAsync(() -> server.send(method, path));
+        CompletableFuture<HttpResponse<String>> answer = CompletableFuture.supplyAsync(() -> server.send(method, path));
         while (scheduled.get() == before) {
             Thread.onSpinWait();
         }
@@ -96,10 +95,7 @@ class WaitForThreadTest {
     }
 
     private long remaining(String limit) {
-        return server.context
-                .getBean(RateLimits.class)
-                .peek(limit, null)
-                .remaining();
+        return server.context.getBean(RateLimits.class).peek(limit, null).remaining();
     }
 
     @ParameterizedTest

@@ -4,6 +4,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.web.InvalidPermitsLog;
@@ -48,6 +49,11 @@ public final class ServletRateLimitAutoConfiguration {
     @Bean
     ServletRequests rateLimitServletRequests(RateLimitProperties properties) {
         return new ServletRequests(properties.http());
+    }
+
+    @Bean
+    RequestThreads rateLimitRequestThreads(Environment environment) {
+        return RequestThreads.ofServlets(environment);
     }
 
     @Bean
