@@ -77,7 +77,7 @@ class PageUseTest extends LivePage {
             methods.add(copied("annotation") + " void m" + i + "(String user) {}\n");
             yml.add(copied("yml"));
             fromControls.put(
-                    "demo-" + algorithm, limits.get("demo-" + algorithm).limit());
+                    "demo-" + algorithm, shown(limits.get("demo-" + algorithm).limit()));
         }
         String source = IMPORTS + "@Service class Copied {\n" + String.join("\n", methods) + "}";
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
@@ -85,6 +85,11 @@ class PageUseTest extends LivePage {
         assertThat(limitsOf(List.of(), yml)).isEqualTo(fromControls);
         assertThat(fromControls.values().stream().map(Limit::algorithm).distinct())
                 .hasSize(algorithms.size());
+    }
+
+    /** What the page shows of a limit: the seats of waiting callers are a setting of the application. */
+    private static Limit shown(Limit limit) {
+        return limit.toBuilder().maxWaiting(1).build();
     }
 
     /** The limits of an application of these classes, each of whose methods is called once, with these properties. */
@@ -102,7 +107,7 @@ class PageUseTest extends LivePage {
             while (names.find()) {
                 known.get(names.group(1));
             }
-            known.all().forEach(limit -> limits.put(limit.name(), limit.limit()));
+            known.all().forEach(limit -> limits.put(limit.name(), shown(limit.limit())));
         }
         return limits;
     }
