@@ -17,7 +17,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 /**
- * Judges what callers have seen by the words of {@code docs/cluster.md}, and knows nothing of how it came about. A caller
+ * Judges what callers have seen by the words of {@code docs/engineering/cluster.md}, and knows nothing of how it came about. A caller
  * knows when it asked and when it went; its permit was taken in between. A window breaks the limit when the calls that
  * were both sent and gone within it have more permits than the bound.
  */

@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** What {@code docs/cluster.md} promises, on random schedules of calls and faults. */
+/** What {@code docs/engineering/cluster.md} promises, on random schedules of calls and faults. */
 class SimulationTest {
 
     @Test
