@@ -38,7 +38,7 @@ public final class RateLimitAspect implements MethodInterceptor {
     private static final RateLimitAspect WOVEN = new RateLimitAspect();
 
     private volatile @Nullable Supplier<LimitedMethods> methods;
-    /** Whose turn it is again when another context has closed. */
+    /** Stack of active contexts, newest first. */
     private final Deque<Supplier<LimitedMethods>> contexts = new ArrayDeque<>();
 
     private RateLimitAspect() {}
@@ -87,7 +87,7 @@ public final class RateLimitAspect implements MethodInterceptor {
         MethodSignature signature = (MethodSignature) call.getSignature();
         Class<?> type = target == null ? signature.getDeclaringType() : target.getClass();
         LimitedMethod method = configured.get().find(signature.getMethod(), type);
-        if (method == null || isSuperCall(method, signature) || method.isAdmittedAtOnce()) {
+        if (method == null || isSuperCall(method, signature) || method.tryAdmit()) {
             return call.proceed();
         }
         LimitedInvocation adapted = new JoinPointCall(call);

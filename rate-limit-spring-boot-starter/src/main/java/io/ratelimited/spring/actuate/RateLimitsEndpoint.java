@@ -62,7 +62,7 @@ public final class RateLimitsEndpoint {
      * Changes a limit, or one of its tiers, while it is in use, as {@code RateLimiter.update} says.
      *
      * @return the new limit
-     * @throws IllegalArgumentException when a value cannot be meant; nothing has changed
+     * @throws IllegalArgumentException when a value is invalid; nothing has changed
      * @throws io.ratelimited.spring.InvalidRateLimitException when the new limit is not a valid one; nothing has changed
      */
     public Map<String, Object> update(

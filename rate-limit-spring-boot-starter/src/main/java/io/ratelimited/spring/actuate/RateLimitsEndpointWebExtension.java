@@ -14,7 +14,7 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 import org.springframework.boot.actuate.endpoint.web.annotation.EndpointWebExtension;
 
 /**
- * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for a value that cannot be meant, 503
+ * The endpoint over HTTP: keys in the path, 404 for a limit that there is not, 400 for an invalid value, 503
  * for a key that its backend could not forget. A key with empty path segments or an encoded slash, which servers refuse
  * or drop, is given as {@code ?key=}.
  *

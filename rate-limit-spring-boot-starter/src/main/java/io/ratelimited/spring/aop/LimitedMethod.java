@@ -90,8 +90,8 @@ public final class LimitedMethod {
      *
      * @return true if the call is admitted and may proceed; false if {@link #invoke} has to decide
      */
-    public boolean isAdmittedAtOnce() {
-        if (behindProxies && ProxiedCalls.isCounted(this, null)) {
+    public boolean tryAdmit() {
+        if (behindProxies && ProxiedCalls.consumeMarker(this, null)) {
             return true;
         }
         LimitUse limit = only;
@@ -116,7 +116,7 @@ public final class LimitedMethod {
         }
         @Nullable Admission admission;
         try {
-            boolean admitted = current == null && requests.length == 1 && isAdmittedAtOnce(requests[0]);
+            boolean admitted = current == null && requests.length == 1 && tryAdmit(requests[0]);
             admission = admitted ? null : enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
             return refused(call, refusal);
@@ -139,11 +139,11 @@ public final class LimitedMethod {
 
     /**
      * Whether a call without a request has been admitted; false decides nothing. A plain limit was tried before, by {@link
-     * #isAdmittedAtOnce()}, and is not tried again: each call is decided once.
+     * #tryAdmit()}, and is not tried again: each call is decided once.
      *
      * @throws RateLimitExceededException when it is refused
      */
-    private boolean isAdmittedAtOnce(LimitRequest request) {
+    private boolean tryAdmit(LimitRequest request) {
         if (request.denied()
                 || request.charge() != null
                 || !request.enforcement().mayTry()) {

@@ -69,7 +69,7 @@ public final class LimitedMethods {
      * @param method as called, perhaps of an interface
      * @param targetClass class of the called object
      * @return null when there are none
-     * @throws InvalidRateLimitException when one cannot be meant
+     * @throws InvalidRateLimitException when one is invalid
      */
     @Nullable
     public LimitedMethod find(Method method, Class<?> targetClass) {

@@ -18,7 +18,7 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
     @Override
     public @Nullable Object invoke(LimitedMethod method, LimitedInvocation call) throws Throwable {
         Call counting = new Call(method, call);
-        return isCounted(method, call.target()) ? counting.proceed() : kind.invoke(method, counting);
+        return consumeMarker(method, call.target()) ? counting.proceed() : kind.invoke(method, counting);
     }
 
     @Override
@@ -31,7 +31,7 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
      *
      * @param target a proxy that calls itself makes another call; null if the target is no proxy
      */
-    static boolean isCounted(LimitedMethod method, @Nullable Object target) {
+    static boolean consumeMarker(LimitedMethod method, @Nullable Object target) {
         Call counted = COUNTED.get();
         if (counted == null || counted.target() == target || !isSame(counted.method(), method)) {
             return false;

@@ -231,7 +231,7 @@ public final class Admission {
 
     /** The call has ended: charges what it has cost, and calls in flight no longer count. */
     public void end(CallResult result) {
-        if (charges && isFirst()) {
+        if (charges && claimSettlement()) {
             settle(result, 0);
         }
         end();
@@ -273,7 +273,7 @@ public final class Admission {
      */
     public void settle(long permits) {
         Stream.concat(Stream.of(enforced), shadows.stream()).forEach(Admission::requireCountsOverTime);
-        if (isFirst()) {
+        if (claimSettlement()) {
             settle(null, permits);
         }
     }
@@ -286,8 +286,8 @@ public final class Admission {
         }
     }
 
-    /** Whether nobody has charged or cancelled the call before. */
-    private boolean isFirst() {
+    /** Claims the settlement of the call; false if it was charged or cancelled before. */
+    private boolean claimSettlement() {
         return decidedCost == 0 && DECIDED_COST.compareAndSet(this, 0, 1);
     }
 
@@ -328,7 +328,7 @@ public final class Admission {
 
     /** The call is not made: gives its permits back, unless it has been charged. */
     public void cancel() {
-        if (!isFirst()) {
+        if (!claimSettlement()) {
             end();
             return;
         }

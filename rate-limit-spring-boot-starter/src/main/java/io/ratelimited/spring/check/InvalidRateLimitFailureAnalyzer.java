@@ -4,7 +4,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
-/** Explains a limit that cannot be meant. */
+/** Explains an invalid limit. */
 final class InvalidRateLimitFailureAnalyzer extends AbstractFailureAnalyzer<InvalidRateLimitException> {
 
     @Override

@@ -19,7 +19,7 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
 /**
- * Makes every limit of the application while it starts, so that what cannot be meant stops the start instead of failing
+ * Makes every limit of the application while it starts, so that an invalid limit stops the start instead of failing
  * a call, and warns of calls that no limit will see.
  */
 public final class StartupCheck implements SmartInitializingSingleton {

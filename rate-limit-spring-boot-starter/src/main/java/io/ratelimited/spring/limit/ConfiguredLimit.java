@@ -160,7 +160,7 @@ public final class ConfiguredLimit implements NamedLimit {
         return properties;
     }
 
-    /** Whether permits are stated as a number, perhaps one that cannot be meant, and not as an expression. */
+    /** Whether permits are stated as a number, perhaps an invalid one, and not as an expression. */
     public static boolean isFixed(String permits) {
         return NUMBER.matcher(permits.strip()).matches();
     }

@@ -43,7 +43,7 @@ public final class RouteLimits {
     /**
      * The routes of the properties.
      *
-     * @throws InvalidRateLimitException when one cannot be meant
+     * @throws InvalidRateLimitException when one is invalid
      */
     public static RouteLimits of(
             @Nullable List<RateLimitProperties.Route> properties,

@@ -33,7 +33,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
      * Reads one.
      *
      * @param place of the route
-     * @throws InvalidRateLimitException when it cannot be meant
+     * @throws InvalidRateLimitException when it is invalid
      */
     RouteLimits.Route read(String place, RateLimitProperties.Route route) {
         List<String> names = route.limits() == null ? List.of() : route.limits();

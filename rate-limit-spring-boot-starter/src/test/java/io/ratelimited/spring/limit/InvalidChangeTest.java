@@ -32,7 +32,7 @@ import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.core.env.MapPropertySource;
 
-/** A change at run time that cannot be meant is refused with its reason, whichever way it comes, and changes nothing. */
+/** An invalid change at run time is refused with its reason, whichever way it comes, and changes nothing. */
 @ExtendWith(OutputCaptureExtension.class)
 class InvalidChangeTest {
 
