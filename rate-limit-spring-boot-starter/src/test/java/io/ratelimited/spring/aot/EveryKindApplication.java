@@ -126,7 +126,7 @@ class EveryKindApplication {
     /** Who pays. */
     public record Customer(String name) {}
 
-    /** A key with a class of its own. */
+    /** What identifies itself by its text. */
     public static final class Value {
 
         private final String text;
@@ -136,13 +136,8 @@ class EveryKindApplication {
         }
 
         @Override
-        public boolean equals(Object other) {
-            return other instanceof Value value && value.text.equals(text);
-        }
-
-        @Override
-        public int hashCode() {
-            return text.hashCode();
+        public String toString() {
+            return text;
         }
     }
 
@@ -210,7 +205,7 @@ class EveryKindApplication {
         @RateLimited(rate = "1/h", key = "#order.account.owner")
         public void byRecord(Order order) {}
 
-        @RateLimited(rate = "1/h", key = "#value")
+        @RateLimited(rate = "1/h", key = "#value.toString()")
         public void byValue(Value value) {}
 
         @RateLimited(rate = "1/h", key = "#policy")
