@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Predicate;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -51,7 +52,10 @@ public final class Fork {
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
                 .start();
-        int status = process.waitFor();
+        if (!process.waitFor(5, TimeUnit.MINUTES)) {
+            process.destroyForcibly().waitFor();
+        }
+        int status = process.exitValue();
         List<String> lines = Files.readAllLines(output);
         assertThat(status).as(String.join("\n", lines)).isZero();
         return lines.stream().filter(line -> line.matches("\\w+ \\d+")).toList();

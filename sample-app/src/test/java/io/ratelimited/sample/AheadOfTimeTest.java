@@ -84,7 +84,7 @@ class AheadOfTimeTest {
         assertThat(http.get("/search?q=tea", "X-Api-Key", "key-of-gina")
                         .headers()
                         .firstValue("RateLimit-Policy"))
-                .contains("\"search\";q=100;w=2");
+                .contains("\"search\";q=100;w=2, \"search-address\";q=200;w=1");
         assertThat(http.get("/recommendations/carol").body()).contains("Cast iron pot");
         assertThat(http.get("/recommendations/carol").body()).contains("Green tea");
     }
