@@ -137,7 +137,7 @@ class ChangeBoundTest {
             for (int step = 0; step < 200; step++) {
                 ticker.advanceNanos(random.nextInt(3) == 0 ? random.nextInt(300_000_000) : random.nextInt(3_000_000));
                 long now = ticker.nanos();
-                long asked = 1 + random.nextInt(4);
+                long asked = 1L + random.nextInt(4);
                 long maxWait = random.nextInt(3) == 0 ? random.nextInt(1_500_000_000) : 0;
                 Reservation call = limiter.reserve("key", asked, maxWait);
                 for (long permit = 0; !call.isRefused() && permit < asked; permit++) {

@@ -12,7 +12,7 @@ import java.time.LocalDate;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Date;
+import java.util.BitSet;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -257,7 +257,11 @@ class KeyAttacksTest {
 
     static Stream<Object> whatHasNoKnownTextIsNoKey() {
         return Stream.of(
-                new WithEqualsAndText("a"), new Object(), new Date(), List.of(new Date()), new Pair(new Date(), 1));
+                new WithEqualsAndText("a"),
+                new Object(),
+                new BitSet(),
+                List.of(new BitSet()),
+                new Pair(new BitSet(), 1));
     }
 
     @ParameterizedTest

@@ -171,7 +171,7 @@ class TwoLimitsTest {
             };
             long counted = spent.stream().filter(time -> time >= first).count();
             long left = Math.max(0, node.limit().rate().permits() - counted);
-            long permits = 1 + random.nextInt(5);
+            long permits = 1L + random.nextInt(5);
             String where = "step " + step + " under " + node.limit();
             assertThat(node.peek("k", 1, 0).remaining()).as(where).isEqualTo(left);
             Reservation call = node.reserve("k", permits, 0);

@@ -232,7 +232,7 @@ class ScriptModelTest {
         for (Limit before : List.of(limit, faster)) {
             Pair pair = new Pair(before);
             pair.ask("before", List.of(pair.call(random, period), pair.call(random, period)));
-            pair.scripts.update(before == limit ? faster : limit);
+            pair.scripts.update(before.equals(limit) ? faster : limit);
             PermitRequest call = pair.call(random, period);
             pair.ask("after " + before, Collections.nCopies(5, call));
             pair.ask("later after " + before, Collections.nCopies(5, call));

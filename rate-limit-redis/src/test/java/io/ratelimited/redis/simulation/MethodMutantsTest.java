@@ -24,6 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The simulation notices when a method of the shipped code does something else. Mutants name methods and quote no lines. */
+@SuppressWarnings("UnusedVariable") // what an advice assigns to its parameters changes the method
 class MethodMutantsTest {
 
     private static final String ROOT = "io.ratelimited.redis.";

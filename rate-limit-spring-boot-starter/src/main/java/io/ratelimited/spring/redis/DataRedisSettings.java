@@ -3,6 +3,7 @@ package io.ratelimited.spring.redis;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisCredentialsProvider;
 import io.lettuce.core.RedisURI;
+import io.lettuce.core.StaticCredentialsProvider;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -78,16 +79,14 @@ final class DataRedisSettings {
                         factory -> uri.setCredentialsProvider(factory.createCredentialsProvider(server)),
                         () -> server.getPassword()
                                 .toOptional()
-                                .ifPresent(password -> authenticate(uri, server.getUsername(), password)));
+                                .ifPresent(password -> uri.setCredentialsProvider(
+                                        new StaticCredentialsProvider(user(server.getUsername()), password))));
         return uri;
     }
 
-    private static void authenticate(RedisURI uri, @Nullable String username, char[] password) {
-        if (StringUtils.hasText(username)) {
-            uri.setAuthentication(username, password);
-        } else {
-            uri.setAuthentication(password);
-        }
+    /** Null for the default user. */
+    private static @Nullable String user(@Nullable String name) {
+        return StringUtils.hasText(name) ? name : null;
     }
 
     private RedisURI uri(RedisSentinelConfiguration sentinel) {
