@@ -3,7 +3,6 @@ package io.ratelimited.spring.redis;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisCredentialsProvider;
 import io.lettuce.core.RedisURI;
-import io.lettuce.core.StaticCredentialsProvider;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -72,21 +71,20 @@ final class DataRedisSettings {
 
     private <C extends RedisConfiguration & WithAuthentication> RedisURI uri(
             RedisURI.Builder builder, C server, int database) {
+        server.getPassword().toOptional().ifPresent(password -> authenticate(builder, server.getUsername(), password));
         RedisURI uri = builder.withDatabase(database).build();
         apply(uri);
         client.getRedisCredentialsProviderFactory()
-                .ifPresentOrElse(
-                        factory -> uri.setCredentialsProvider(factory.createCredentialsProvider(server)),
-                        () -> server.getPassword()
-                                .toOptional()
-                                .ifPresent(password -> uri.setCredentialsProvider(
-                                        new StaticCredentialsProvider(user(server.getUsername()), password))));
+                .ifPresent(factory -> uri.setCredentialsProvider(factory.createCredentialsProvider(server)));
         return uri;
     }
 
-    /** Null for the default user. */
-    private static @Nullable String user(@Nullable String name) {
-        return StringUtils.hasText(name) ? name : null;
+    private static void authenticate(RedisURI.Builder uri, @Nullable String username, char[] password) {
+        if (StringUtils.hasText(username)) {
+            uri.withAuthentication(username, password);
+        } else {
+            uri.withPassword(password);
+        }
     }
 
     private RedisURI uri(RedisSentinelConfiguration sentinel) {
