@@ -51,7 +51,10 @@ local function read(command, key, ...)
   local reply = redis.pcall(command, key, ...)
   if type(reply) == 'table' and reply.err then
     if not match(reply.err, 'WRONGTYPE') then error(reply.err, 0) end
-    if ARGV[2] ~= 'peek' then redis.call('DEL', key) end
+    if ARGV[2] ~= 'peek' then
+      redis.call('DEL', key)
+      if redis.log then redis.log(redis.LOG_WARNING, 'rate limit: ' .. key .. ' held another type and begins anew') end
+    end
     return nil
   end
   return reply

@@ -163,4 +163,19 @@ class CorruptValueAttacksTest {
         backend.close();
         assertThat(log).singleElement().asString().contains(REDIS.keyOf("corrupt", "k0"), "begins anew");
     }
+
+    @Test
+    void aValueOfAnotherTypeIsReportedInTheLogOfTheServer() {
+        RedisBackend backend = REDIS.backend(FarNode.PATIENT.timeout(Duration.ofSeconds(20)));
+        RateLimiter limiter = backend.limiter(limit("typed", Algorithm.FIXED_WINDOW), RedisLimitOptions.DEFAULTS);
+        limiter.reserve("k", 1, 0);
+        String name = REDIS.keyOf("typed", "k");
+        REDIS.server().<Void>ask(commands -> {
+            replace(commands, name, () -> commands.rpush(name, "x"));
+            return null;
+        });
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        RedisProcess.until(
+                () -> REDIS.server().log().contains(name + " held another type"), "a line", FarNode.PATIENCE);
+    }
 }

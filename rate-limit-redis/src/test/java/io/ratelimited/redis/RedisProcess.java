@@ -158,7 +158,7 @@ public final class RedisProcess implements AutoCloseable {
         }
     }
 
-    private String log() {
+    String log() {
         try {
             return Files.readString(directory.resolve("log"));
         } catch (IOException ex) {
