@@ -35,6 +35,13 @@ export async function call(algorithm, user) {
   };
 }
 
+/** What a caller has left of each limit of the demo: [{limit, remaining, reset}]. */
+export async function quota(user) {
+  const response = await fetch(`quota?user=${user}`, {cache: 'no-store'});
+  if (!response.ok) throw new Error(`/quota answered ${response.status}`);
+  return response.json();
+}
+
 /** An integer parameter of the first member of a structured field: r of `"name";r=4;t=1`. */
 function parameter(field, name) {
   const found = new RegExp(`;\\s*${name}=(\\d+)`).exec(field);

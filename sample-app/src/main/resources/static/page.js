@@ -1,4 +1,5 @@
 import {ALGORITHMS, byId} from './algorithms.js';
+import {quota} from './calls.js';
 import {CALLERS, Load} from './load.js';
 import {Panel} from './panel.js';
 
@@ -9,6 +10,7 @@ const status = document.getElementById('status');
 const panels = [];
 let load = null;
 let drawing = null;
+let asking = null;
 let changing = null;
 let paused = false;
 let charged = false;
@@ -88,6 +90,18 @@ function pause(rests) {
   start.setAttribute('aria-disabled', String(rests));
 }
 
+/** Shows what the first caller has left of every limit. */
+async function ask() {
+  const left = await quota(CALLERS[0]).catch(() => []);
+  document.getElementById('left').replaceChildren(...left.map(({limit, remaining}) => {
+    const row = document.createElement('div');
+    row.append(
+      Object.assign(document.createElement('dt'), {textContent: limit}),
+      Object.assign(document.createElement('dd'), {textContent: remaining}));
+    return row;
+  }));
+}
+
 async function run() {
   if (!valid()) return;
   pause(true);
@@ -105,6 +119,7 @@ async function run() {
     user => panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
   load.start();
   drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
+  asking = setInterval(ask, 1000);
   pause(false);
   start.textContent = 'Stop';
   start.classList.add('running');
@@ -118,8 +133,10 @@ async function halt() {
   running.stop();
   pause(true);
   say('Waiting for the last answers.');
+  clearInterval(asking);
   await Promise.all(panels.map(panel => panel.end()));
   clearInterval(drawing);
+  await ask();
   pause(false);
   start.textContent = 'Start';
   start.classList.remove('running');
@@ -179,3 +196,4 @@ system.addEventListener('change', restyle);
 
 arrange();
 restyle();
+ask();

@@ -17,6 +17,7 @@ import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisBackendOptions;
@@ -61,7 +62,7 @@ import org.redisson.config.Config;
 /**
  * Decisions a second on a Redis of its own on the loopback interface, beside a script that does nothing: the floor. The
  * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample};
- * those with Async in their names keep {@code calls} under way from one thread, and print their latencies themselves.
+ * those with Async in their names keep {@code calls} pending from one thread, and print their latencies themselves.
  */
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
@@ -228,7 +229,7 @@ public class RedisBenchmark {
         return keys == 1 ? 0 : ThreadLocalRandom.current().nextInt(keys);
     }
 
-    /** Calls under way, and how long they took. */
+    /** Calls pending, and how long they took. */
     @State(Scope.Thread)
     public static class UnderWay {
 
@@ -278,6 +279,12 @@ public class RedisBenchmark {
     @Benchmark
     public void tokenBucketAsync(UnderWay calls) throws InterruptedException {
         calls.run(() -> ours.reserveAsync(names[next()], 1, 0));
+    }
+
+    /** As reactive callers ask: told where the reply arrives, as the floor and the peers are. */
+    @Benchmark
+    public void tokenBucketReactiveAsync(UnderWay calls) throws InterruptedException {
+        calls.run(() -> ours.reserveAsync(names[next()], 1, 0, Callbacks.NEVER_BLOCK));
     }
 
     @Benchmark

@@ -26,15 +26,60 @@ final class Results {
         try (Stream<Path> files = Files.list(directory)) {
             for (Path file : files.filter(f -> f.toString().endsWith(".json")).toList()) {
                 for (JsonNode node : json.readTree(file)) {
-                    all.add(result(node));
+                    if (node.get("mode").asString().equals("sample")) {
+                        all.add(latency(node, "50.0"));
+                        all.add(latency(node, "99.0"));
+                    } else {
+                        all.add(result(node));
+                    }
                 }
             }
         }
     }
 
     private static Result result(JsonNode node) {
+        List<Double> forks = new ArrayList<>();
+        for (JsonNode fork : node.get("primaryMetric").get("rawData")) {
+            forks.add(median(fork.valueStream().mapToDouble(JsonNode::asDouble)));
+        }
+        JsonNode bytes = node.get("secondaryMetrics").get("gc.alloc.rate.norm");
+        return new Result(
+                suite(node),
+                method(node),
+                parameters(node),
+                node.get("threads").asInt(),
+                median(forks.stream().mapToDouble(Double::doubleValue)),
+                bytes == null ? Double.NaN : bytes.get("score").asDouble());
+    }
+
+    /** A percentile of a suite that was sampled. The suite has another name, and the percentile is a parameter. */
+    private static Result latency(JsonNode node, String percentile) {
+        Map<String, String> parameters = parameters(node);
+        parameters.put("percentile", percentile);
+        return new Result(
+                suite(node) + "Latency",
+                method(node),
+                parameters,
+                node.get("threads").asInt(),
+                node.get("primaryMetric")
+                        .get("scorePercentiles")
+                        .get(percentile)
+                        .asDouble(),
+                Double.NaN);
+    }
+
+    private static String suite(JsonNode node) {
         String name = node.get("benchmark").asString();
         int dot = name.lastIndexOf('.');
+        return name.substring(name.lastIndexOf('.', dot - 1) + 1, dot).replace("Benchmark", "");
+    }
+
+    private static String method(JsonNode node) {
+        String name = node.get("benchmark").asString();
+        return name.substring(name.lastIndexOf('.') + 1);
+    }
+
+    private static Map<String, String> parameters(JsonNode node) {
         Map<String, String> parameters = new TreeMap<>();
         JsonNode given = node.get("params");
         if (given != null) {
@@ -42,18 +87,7 @@ final class Results {
                     .forEach(entry ->
                             parameters.put(entry.getKey(), entry.getValue().asString()));
         }
-        List<Double> forks = new ArrayList<>();
-        for (JsonNode fork : node.get("primaryMetric").get("rawData")) {
-            forks.add(median(fork.valueStream().mapToDouble(JsonNode::asDouble)));
-        }
-        JsonNode bytes = node.get("secondaryMetrics").get("gc.alloc.rate.norm");
-        return new Result(
-                name.substring(name.lastIndexOf('.', dot - 1) + 1, dot).replace("Benchmark", ""),
-                name.substring(dot + 1),
-                parameters,
-                node.get("threads").asInt(),
-                median(forks.stream().mapToDouble(Double::doubleValue)),
-                bytes == null ? Double.NaN : bytes.get("score").asDouble());
+        return parameters;
     }
 
     private static double median(DoubleStream values) {
@@ -85,7 +119,7 @@ final class Results {
     /**
      * One line of a result file.
      *
-     * @param nanos per call, the median of the forks' medians
+     * @param nanos per call, or calls a second where throughput was measured: the median of the forks' medians; of latencies a percentile
      * @param bytes allocated per call; NaN when not measured
      */
     record Result(

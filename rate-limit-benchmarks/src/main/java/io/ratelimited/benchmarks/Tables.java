@@ -41,10 +41,14 @@ public final class Tables {
         Tables tables = new Tables(new Results(directory));
         tables.decide();
         tables.keyed();
+        tables.settle();
         tables.spring();
+        callCost(directory.resolve("call-cost.txt"));
         tables.requests();
         tables.growth(Path.of(args[1]));
+        newKeys(directory.resolve("growth.txt"));
         startUp(directory.resolve("start-up.txt"));
+        tables.redis();
     }
 
     private void decide() {
@@ -72,7 +76,7 @@ public final class Tables {
     }
 
     private void decideRow(String what, String method, String... parameters) {
-        StringBuilder row = new StringBuilder("| " + what);
+        StringBuilder row = new StringBuilder(first(what, "Decide", method));
         for (int threads = 1; threads <= 2; threads++) {
             for (String outcome : List.of("outcome=admitted", "outcome=refused")) {
                 row.append(" | ")
@@ -113,7 +117,7 @@ public final class Tables {
                 "6 Resilience4j registry (never evicts)", "peerResilience4j",
                 "7 Sentinel hot parameter", "peerSentinel"));
         rows.forEach((what, method) -> {
-            StringBuilder row = new StringBuilder("| " + what.substring(2));
+            StringBuilder row = new StringBuilder(first(what.substring(2), "Keyed", method));
             for (String[] column : new String[][] {
                 {"keys=1", "distribution=uniform"},
                 {"keys=10000", "distribution=uniform"},
@@ -128,6 +132,29 @@ public final class Tables {
             }
             System.out.println(
                     row + " | " + bytes(results.find("Keyed", method, 1, "keys=10000", "distribution=uniform")) + " |");
+        });
+    }
+
+    private void settle() {
+        if (!results.has("Settle")) {
+            return;
+        }
+        heading("Reserving and settling 4 permits", "token bucket", "sliding window", "B/op");
+        Map<String, String> rows = new TreeMap<>(Map.of(
+                "1 reserved", "reserved",
+                "2 reserved twice", "reservedTwice",
+                "3 settled for the same", "settledForTheSame",
+                "4 settled for less", "settledForLess",
+                "5 settled for more", "settledForMore"));
+        rows.forEach((what, method) -> {
+            StringBuilder row = new StringBuilder(first(what.substring(2), "Settle", method));
+            for (String algorithm : List.of("algorithm=TOKEN_BUCKET", "algorithm=SLIDING_WINDOW")) {
+                row.append(" | ")
+                        .append(ratio(
+                                results.find("Settle", method, 1, algorithm),
+                                results.find("Settle", "reservedTwice", 1, algorithm)));
+            }
+            System.out.println(row + " | " + bytes(results.find("Settle", method, 1, "algorithm=TOKEN_BUCKET")) + " |");
         });
     }
 
@@ -147,6 +174,7 @@ public final class Tables {
         springRow("**ours**, two limits", "oursTwice");
         springRow("**ours**, two limits with keys", "oursTwiceByKeys");
         springRow("**ours**, three limits", "oursThreeTimes");
+        springRow("**ours**, `key` and `charge`", "oursReservedAndCharged");
         springRow("Spring `@ConcurrencyLimit`", "peerConcurrencyLimit");
         springRow("Spring `@Cacheable` hit, SpEL key", "peerCacheable");
         springRow("Sentinel `@SentinelResource`", "peerSentinel");
@@ -158,7 +186,8 @@ public final class Tables {
         Result one = results.find("Spring", method, 1);
         Result two = results.find("Spring", method, 2);
         Result floor = results.find("Spring", "floorAround", 1);
-        System.out.println("| " + what + " | " + nanos(one) + " | " + above(one, floor) + " | " + nanos(two) + " | "
+        System.out.println(first(what, "Spring", method) + " | " + nanos(one) + " | " + above(one, floor) + " | "
+                + nanos(two) + " | "
                 + above(two, results.find("Spring", "floorAround", 2)) + " | " + bytes(one) + " | "
                 + (one == null || floor == null ? "" : String.format(Locale.ROOT, "%+.0f", one.bytes() - floor.bytes()))
                 + " |");
@@ -176,8 +205,8 @@ public final class Tables {
             {"**ours**, `key = \"#id\"`", "oursRequestByParameter"}
         }) {
             Result result = results.find("Request", row[1], 1);
-            System.out.println("| " + row[0] + " | " + nanos(result) + " | " + above(result, floor) + " | "
-                    + bytes(result) + " |");
+            System.out.println(first(row[0], "Request", row[1]) + " | " + nanos(result) + " | " + above(result, floor)
+                    + " | " + bytes(result) + " |");
         }
     }
 
@@ -186,14 +215,22 @@ public final class Tables {
             return;
         }
         heading("Calls to one of several limits in turn", LIMITS.toArray(String[]::new));
-        growthRow("floor", LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)));
-        growthRow("**ours**", LIMITS.stream().map(n -> results.find("Limits", "ours", 1, "limits=" + n)));
+        growthRow(
+                first("floor", "Limits", "floor"),
+                LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)));
+        growthRow(
+                first("**ours**", "Limits", "ours"),
+                LIMITS.stream().map(n -> results.find("Limits", "ours", 1, "limits=" + n)));
         heading("Calls of one of several keys", KEYS.toArray(String[]::new));
-        growthRow("floor: Caffeine", KEYS.stream().map(n -> keyed("floorCaffeine", n)));
-        growthRow("**ours**", KEYS.stream().map(n -> keyed("ours", n)));
+        growthRow(
+                first("floor: Caffeine", "Keyed", "floorCaffeine"),
+                KEYS.stream().map(n -> keyed("floorCaffeine", n)));
+        growthRow(first("**ours**", "Keyed", "ours"), KEYS.stream().map(n -> keyed("ours", n)));
         List<String> perMethod = List.of("ours", "oursTwice", "oursThreeTimes");
         heading("Limits on one method", "1", "2", "3");
-        growthRow("**ours**", perMethod.stream().map(method -> results.find("Spring", method, 1)));
+        growthRow(
+                "| **ours** | `SpringBenchmark.ours`, `oursTwice`, `oursThreeTimes`",
+                perMethod.stream().map(method -> results.find("Spring", method, 1)));
         Plot plot = new Plot();
         plot.panel("limits in turn", LIMITS)
                 .line("floor", LIMITS.stream().map(n -> results.find("Limits", "floor", 1, "limits=" + n)))
@@ -212,9 +249,88 @@ public final class Tables {
     }
 
     private static void growthRow(String what, Stream<@Nullable Result> row) {
-        StringBuilder text = new StringBuilder("| " + what);
+        StringBuilder text = new StringBuilder(what);
         row.forEach(result -> text.append(" | ").append(nanos(result)));
         System.out.println(text + " |");
+    }
+
+    /** The lines that {@link CallCost} printed: a row, and nanoseconds and bytes of its floor and its own. */
+    private static void callCost(Path file) throws IOException {
+        if (!Files.exists(file)) {
+            return;
+        }
+        heading("Processor time of a call", "ns of its floor", "above its floor", "÷ its floor", "B above");
+        for (String line : Files.readAllLines(file)) {
+            String[] row = line.split(" ", -1);
+            if (row.length == 5 && !line.contains(",")) {
+                double floor = Double.parseDouble(row[1]);
+                double ours = Double.parseDouble(row[2]);
+                System.out.printf(
+                        Locale.ROOT,
+                        "| %s | `CallCost %s` | %.0f | %+.0f | %.2f | %+.0f |%n",
+                        row[0],
+                        row[0],
+                        floor,
+                        ours - floor,
+                        ours / floor,
+                        Double.parseDouble(row[4]) - Double.parseDouble(row[3]));
+            }
+        }
+    }
+
+    /** The lines that {@link Growth} printed. */
+    private static void newKeys(Path file) throws IOException {
+        if (Files.exists(file)) {
+            System.out.println("\nNew keys, by `Growth`:\n\n" + Files.readString(file));
+        }
+    }
+
+    private void redis() {
+        if (!results.has("Redis")) {
+            return;
+        }
+        heading(
+                "Decisions a second ÷ floor",
+                "1 thread, 1 key",
+                "64 threads, one hot key",
+                "64 threads, 10,000 keys",
+                "16 threads, exhausted key",
+                "64 async, one hot key",
+                "16 async",
+                "1 async");
+        redisRow("floor: a script that only returns, decisions a second", "floorScript");
+        redisRow("**ours**, token bucket", "tokenBucket");
+        redisRow("**ours**, two token buckets on a call", "twoLimits");
+        redisRow("Spring Cloud Gateway's script", "peerGateway");
+        redisRow("Redisson RRateLimiter", "peerRedisson");
+        redisRow("Bucket4j, Lettuce compare-and-swap", "peerBucket4j");
+        heading("64 threads on 10,000 keys, µs", "p50", "p99");
+        for (String method : List.of("floorScript", "tokenBucket", "peerGateway")) {
+            System.out.println(first(method, "Redis", method) + " | "
+                    + nanos(results.find("RedisLatency", method, 64, "percentile=50.0")) + " | "
+                    + nanos(results.find("RedisLatency", method, 64, "percentile=99.0")) + " |");
+        }
+    }
+
+    private void redisRow(String what, String method) {
+        StringBuilder row = new StringBuilder(first(what, "Redis", method));
+        row.append(redisCell(method, "floorScript", 1, "keys=1", "permits=enough"));
+        row.append(redisCell(method, "floorScript", 64, "keys=1", "permits=enough"));
+        row.append(redisCell(method, "floorScript", 64, "keys=10000", "permits=enough"));
+        row.append(redisCell(method, "floorScript", 16, "keys=1", "permits=one"));
+        for (String calls : List.of("calls=64", "calls=16", "calls=1")) {
+            row.append(redisCell(method + "Async", "floorScriptAsync", 1, calls));
+        }
+        System.out.println(row + " |");
+    }
+
+    private String redisCell(String method, String floor, int threads, String... parameters) {
+        Result base = results.find("Redis", floor, threads, parameters);
+        Result result = results.find("Redis", method, threads, parameters);
+        if (result == null || base == null || method.equals(floor)) {
+            return " | " + nanos(result);
+        }
+        return String.format(Locale.ROOT, " | %.2f", result.nanos() / base.nanos());
     }
 
     /** Medians of the lines that {@link StartUp} printed. */
@@ -240,7 +356,7 @@ public final class Tables {
             double[] aspect = medians(file, methods + " aspect ");
             System.out.printf(
                     Locale.ROOT,
-                    "| %s methods | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
+                    "| %s methods | `StartUp` | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f |%n",
                     methods,
                     without[0],
                     aspect[0],
@@ -276,8 +392,12 @@ public final class Tables {
     }
 
     private static void heading(String title, String... columns) {
-        System.out.println("\n| " + title + " | " + String.join(" | ", columns) + " |");
-        System.out.println("|---|" + "---:|".repeat(columns.length));
+        System.out.println("\n| " + title + " | benchmark | " + String.join(" | ", columns) + " |");
+        System.out.println("|---|---|" + "---:|".repeat(columns.length));
+    }
+
+    private static String first(String what, String suite, String method) {
+        return "| " + what + " | `" + suite + "Benchmark." + method + "`";
     }
 
     private static String ratio(@Nullable Result result, @Nullable Result floor) {

@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import java.util.List;
-import java.util.Locale;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -45,7 +44,8 @@ public enum Algorithm {
     /**
      * At most the permits of {@code rate} in each of its periods. Windows follow the wall clock in {@code zone}
      * (default UTC) as its clocks are set now: days begin at midnight, hours at the full hour. When summer time begins or
-     * ends, a window longer than an hour is that much shorter or longer. Two bursts may meet at a boundary. A clock that
+     * ends, a window longer than an hour is that much shorter or longer. The only algorithm for a rate per week, month or
+     * year, whose windows begin at midnight of {@code startsOn}. Two bursts may meet at a boundary. A clock that
      * steps back never reopens a window: its time stands still until the clock has caught up. A call that waits takes its
      * permits in a later window and closes those before it, also if it is cancelled. A refusal reports the next boundary.
      */
@@ -101,20 +101,13 @@ public enum Algorithm {
     }
 
     /** Whether this is the given algorithm; an error for {@link #DEFAULT}. */
-    private boolean is(Algorithm algorithm) {
+    boolean is(Algorithm algorithm) {
         return family() == algorithm.family && this == algorithm;
     }
 
     /** Whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
-    public boolean uses(Attribute attribute) {
-        return switch (attribute) {
-            case RATE -> !countsCallsInFlight();
-            case BURST -> family() == Family.BUCKET || is(SMOOTH_BURSTY) || is(LEAKY_BUCKET);
-            case WARMUP, COLD_FACTOR -> is(WARM_UP);
-            case MAX_CONCURRENT, LEASE -> countsCallsInFlight();
-            case ZONE -> followsCalendar();
-            case SLOTS -> is(SLIDING_WINDOW);
-        };
+    public boolean uses(Limit.Attribute attribute) {
+        return attribute.isUsedBy(this);
     }
 
     /** Whether calls count while they are in flight, and have to be released; all others count over time. */
@@ -166,11 +159,20 @@ public enum Algorithm {
         if (rate.isUnlimited()) {
             return null;
         }
+        if (rate.calendar() != null && !followsCalendar()) {
+            String fixed = switch (rate.calendar()) {
+                case WEEK -> "7d";
+                case MONTH -> "30d";
+                case YEAR -> "365d";
+            };
+            return "cannot be per " + rate.calendar() + " for " + this
+                    + " (use FIXED_WINDOW, or a fixed duration such as " + fixed + ")";
+        }
         if (is(SLIDING_LOG) && rate.permits() > LONGEST_LOG) {
-            return "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW)";
+            return "must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW)";
         }
         return is(FIXED_WINDOW) && rate.permits() > rate.period().toNanos() / 2
-                ? "rate must be at most one permit every 2ns for FIXED_WINDOW"
+                ? "must be at most one permit every 2ns for FIXED_WINDOW"
                 : null;
     }
 
@@ -184,26 +186,5 @@ public enum Algorithm {
         WINDOW,
         /** Calls in flight. Nodes share it by fewer calls each. */
         IN_FLIGHT
-    }
-
-    /** The attributes of a limit that only some algorithms have. */
-    public enum Attribute {
-        RATE,
-        BURST,
-        WARMUP,
-        COLD_FACTOR,
-        MAX_CONCURRENT,
-        LEASE,
-        ZONE,
-        SLOTS;
-
-        /** The name of the attribute as the annotation spells it. */
-        public String label() {
-            return switch (this) {
-                case COLD_FACTOR -> "coldFactor";
-                case MAX_CONCURRENT -> "maxConcurrent";
-                default -> name().toLowerCase(Locale.ROOT);
-            };
-        }
     }
 }

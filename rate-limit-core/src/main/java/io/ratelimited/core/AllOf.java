@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import io.ratelimited.core.JointReservation.LaterPlace;
 import io.ratelimited.core.JointReservation.Refused;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -32,7 +33,7 @@ public final class AllOf {
         return reserve(claims.toArray(Claim[]::new));
     }
 
-    /** {@link #reserve(List)}, which every call under limits does: no lists, no streams, and no decision but a refusal. */
+    /** {@link #reserve(List)} without lists and streams, since every call under limits runs it. */
     public static Reservation reserve(Claim[] claims) {
         if (claims.length == 1) {
             return claims[0].reserve();
@@ -41,7 +42,7 @@ public final class AllOf {
             return reserveInMemory(claims);
         }
         try {
-            return new Joint(claims, Mode.BLOCKING).reserve().join();
+            return new Joint(claims, null).reserve().join();
         } catch (CompletionException ex) {
             if (ex.getCause() instanceof Error error) {
                 throw error;
@@ -52,24 +53,30 @@ public final class AllOf {
 
     /** {@link #reserve(List)} for callers that must not block. */
     public static CompletionStage<Reservation> reserveAsync(List<? extends Claim> claims) {
-        return reserveAsync(claims.toArray(Claim[]::new));
+        return reserveAsync(claims.toArray(Claim[]::new), Callbacks.MAY_BLOCK);
     }
 
     /**
      * {@link #reserve(Claim[])} for callers that must not block; done at once where all limits are in memory. A caller who
      * cancels the stage's future holds nothing.
+     *
+     * @param callbacks what the caller attaches to the stage
      */
-    public static CompletionStage<Reservation> reserveAsync(Claim[] claims) {
+    public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         if (claims.length == 1) {
-            return Mode.ASYNCHRONOUS.reserve(claims[0]);
+            return reserveAsync(claims[0], callbacks);
         }
         try {
             return areInMemory(claims)
                     ? CompletableFuture.completedFuture(reserveInMemory(claims))
-                    : WaitingRoom.orGivenBack(new Joint(claims, Mode.ASYNCHRONOUS).reserve(), Reservation::cancel);
+                    : WaitingRoom.orGivenBack(new Joint(claims, callbacks).reserve(), Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
         }
+    }
+
+    private static CompletionStage<Reservation> reserveAsync(Claim claim, Callbacks callbacks) {
+        return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks);
     }
 
     /** The refusal of a {@link JointRateLimiter}, with the number of the refused claim. */
@@ -77,7 +84,7 @@ public final class AllOf {
         return new Refused(decision, claim);
     }
 
-    /** The number of the claim that was refused, counted from 0; the limit alone does not identify it. */
+    /** The number of the refused claim, counted from 0, since several claims may be on one limit. */
     public static int refusedClaim(Reservation reservation) {
         if (reservation instanceof Refused refused) {
             return refused.claim();
@@ -96,8 +103,8 @@ public final class AllOf {
     }
 
     /**
-     * The reservation of a place that is asked for when the other limits of the call let it go. So nobody holds a place
-     * asleep, except where a place later is no longer possible: the longest wait for a place counts from the decision.
+     * The reservation of a place that is asked for when the other limits of the call let it go, so that no sleeping caller
+     * holds a place. The longest wait for the place counts from the decision.
      *
      * @param claim whose limiter is in memory, or does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
@@ -149,9 +156,9 @@ public final class AllOf {
             places += limiter.countsCallsInFlight() ? 1 : 0;
         }
         try {
-            int refused = takeInMemory(claims, members, false, 0);
+            int refused = reserveAsked(claims, members, false, 0);
             if (refused < 0 && places > 0) {
-                refused = takeInMemory(claims, members, true, longestWait(claims, members));
+                refused = reserveAsked(claims, members, true, longestWait(claims, members));
             }
             if (refused < 0) {
                 return new JointReservation(members);
@@ -165,12 +172,12 @@ public final class AllOf {
     }
 
     /**
-     * Takes what has been asked for.
+     * Reserves what has been asked for.
      *
-     * @param places the places for calls in flight, or all others
-     * @return the number of the claim that was refused after all; -1 for none
+     * @param places whether to reserve the places for calls in flight, or all other claims
+     * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */
-    private static int takeInMemory(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
+    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
             InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
@@ -178,7 +185,7 @@ public final class AllOf {
                 continue;
             }
             Reservation later = othersWaitNanos > 0 ? placeLater(claim, othersWaitNanos, members[i].decision()) : null;
-            members[i] = later != null ? later : limiter.take(members[i], claim.maxWaitNanos());
+            members[i] = later != null ? later : limiter.reserveAsked(members[i], claim.maxWaitNanos());
             if (members[i].isRefused()) {
                 return i;
             }
@@ -196,73 +203,31 @@ public final class AllOf {
         return longest;
     }
 
-    /** How a limiter is asked. The stages of calls that may block are done. */
-    private enum Mode {
-        BLOCKING {
-            @Override
-            CompletionStage<Decision> peek(Claim claim) {
-                return CompletableFuture.completedFuture(claim.peek());
-            }
-
-            @Override
-            CompletionStage<Reservation> reserve(Claim claim) {
-                return CompletableFuture.completedFuture(claim.reserve());
-            }
-
-            @Override
-            CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait) {
-                return CompletableFuture.completedFuture(limiter.reserveAll(claims, wait));
-            }
-        },
-        ASYNCHRONOUS {
-            @Override
-            CompletionStage<Decision> peek(Claim claim) {
-                return claim.limiter().peekAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
-            }
-
-            @Override
-            CompletionStage<Reservation> reserve(Claim claim) {
-                return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
-            }
-
-            @Override
-            CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait) {
-                return limiter.reserveAllAsync(claims, wait);
-            }
-        };
-
-        abstract CompletionStage<Decision> peek(Claim claim);
-
-        abstract CompletionStage<Reservation> reserve(Claim claim);
-
-        abstract CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> claims, long wait);
-    }
-
     /** One call under limits that are not all in memory. Used by one thread at a time. */
     private static final class Joint {
 
         private final Claim[] claims;
-        private final Mode mode;
+        /** Null for a caller that blocks: all stages are complete then. */
+        private final @Nullable Callbacks callbacks;
+
         private final Decision[] asked;
         private final Reservation[] taken;
         /** How long the call has to wait, as far as that is known. */
         private long wait;
 
-        private Joint(Claim[] claims, Mode mode) {
+        private Joint(Claim[] claims, @Nullable Callbacks callbacks) {
             this.claims = claims;
-            this.mode = mode;
+            this.callbacks = callbacks;
             this.asked = new Decision[claims.length];
             this.taken = new Reservation[claims.length];
         }
 
         private CompletableFuture<Reservation> reserve() {
             try {
-                List<List<Integer>> far = far();
-                List<List<Integer>> near = near();
-                List<Integer> toAsk = new ArrayList<>();
-                near.forEach(toAsk::addAll);
-                return ask(toAsk)
-                        .thenCompose(refused -> refused != null ? done(refused) : reserve(far, near))
+                List<List<Integer>> remote = remote();
+                List<List<Integer>> inMemory = inMemory();
+                return ask(inMemory)
+                        .thenCompose(refused -> refused != null ? done(refused) : reserve(remote, inMemory))
                         .whenComplete((decided, failure) -> {
                             if (failure != null) {
                                 JointReservation.undo(taken);
@@ -274,59 +239,59 @@ public final class AllOf {
             }
         }
 
-        /** A single backend that has to be asked over a network need not be asked twice: it is charged first. */
-        private CompletableFuture<Reservation> reserve(List<List<Integer>> far, List<List<Integer>> near) {
-            List<Integer> toAsk = new ArrayList<>();
-            if (far.size() > 1 || mayTakePlaceLater(claims[far.get(0).get(0)], wait)) {
-                far.forEach(toAsk::addAll);
-            }
-            List<List<Integer>> steps = new ArrayList<>(far);
-            steps.addAll(near);
-            return ask(toAsk).thenCompose(refused -> refused != null ? done(refused) : take(steps, 0));
+        /** A single remote group is charged first and not asked, which saves a round trip. */
+        private CompletableFuture<Reservation> reserve(List<List<Integer>> remote, List<List<Integer>> inMemory) {
+            boolean asks =
+                    remote.size() > 1 || mayTakePlaceLater(claims[remote.get(0).get(0)], wait);
+            List<List<Integer>> groups = new ArrayList<>(remote);
+            groups.addAll(inMemory);
+            return ask(asks ? remote : List.of())
+                    .thenCompose(refused -> refused != null ? done(refused) : reserveGroups(groups, 0));
         }
 
         private static CompletableFuture<Reservation> done(Reservation refused) {
             return CompletableFuture.completedFuture(refused);
         }
 
-        /** Those in memory, each by itself, the places last. */
-        private List<List<Integer>> near() {
-            List<List<Integer>> near = new ArrayList<>();
+        /** The claims on limits in memory by their numbers, each in a group of its own, places last. */
+        private List<List<Integer>> inMemory() {
+            List<List<Integer>> groups = new ArrayList<>();
             for (int i = 0; i < claims.length; i++) {
                 if (isInMemory(claims[i])) {
-                    near.add(List.of(i));
+                    groups.add(List.of(i));
                 }
             }
-            near.sort(Comparator.comparing(numbers -> isPlace(claims[numbers.get(0)])));
-            return near;
+            groups.sort(Comparator.comparing(group -> isPlace(claims[group.get(0)])));
+            return groups;
         }
 
-        /** The others, together where one backend decides them together, single places last. */
-        private List<List<Integer>> far() {
-            List<List<Integer>> far = new ArrayList<>();
+        /** The other claims by their numbers, in groups that one backend decides together; groups of a single place last. */
+        private List<List<Integer>> remote() {
+            List<List<Integer>> groups = new ArrayList<>();
             for (int i = 0; i < claims.length; i++) {
                 if (!isInMemory(claims[i])) {
                     Claim claim = claims[i];
-                    far.stream()
-                            .filter(numbers -> claims[numbers.get(0)].limiter() instanceof JointRateLimiter first
+                    groups.stream()
+                            .filter(group -> claims[group.get(0)].limiter() instanceof JointRateLimiter first
                                     && first.decidesWith(claim.limiter()))
                             .findFirst()
                             .orElseGet(() -> {
-                                List<Integer> numbers = new ArrayList<>();
-                                far.add(numbers);
-                                return numbers;
+                                List<Integer> group = new ArrayList<>();
+                                groups.add(group);
+                                return group;
                             })
                             .add(i);
                 }
             }
-            far.sort(Comparator.comparing(numbers -> numbers.size() == 1 && isPlace(claims[numbers.get(0)])));
-            return far;
+            groups.sort(Comparator.comparing(group -> group.size() == 1 && isPlace(claims[group.get(0)])));
+            return groups;
         }
 
-        /** Asks limits at the same time; returns the refusal, by the number of its claim. */
-        private CompletableFuture<@Nullable Reservation> ask(List<Integer> numbers) {
+        /** Asks all limits at the same time. Completes with the first refusal, or with null. */
+        private CompletableFuture<@Nullable Reservation> ask(List<List<Integer>> groups) {
+            List<Integer> numbers = groups.stream().flatMap(List::stream).toList();
             List<CompletableFuture<Decision>> decisions = numbers.stream()
-                    .map(number -> mode.peek(claims[number]).toCompletableFuture())
+                    .map(number -> peek(claims[number]).toCompletableFuture())
                     .toList();
             return CompletableFuture.allOf(decisions.toArray(CompletableFuture<?>[]::new))
                     .thenApply(done -> {
@@ -341,38 +306,56 @@ public final class AllOf {
                     });
         }
 
-        private CompletableFuture<Reservation> take(List<List<Integer>> steps, int next) {
-            if (next == steps.size()) {
+        /** Reserves one group after the other, until one refuses. */
+        private CompletableFuture<Reservation> reserveGroups(List<List<Integer>> groups, int next) {
+            if (next == groups.size()) {
                 return done(new JointReservation(taken));
             }
-            List<Integer> numbers = steps.get(next);
-            return reserve(numbers).thenCompose(decided -> {
+            List<Integer> group = groups.get(next);
+            return reserveGroup(group).thenCompose(decided -> {
                 if (decided.get(0).isRefused()) {
                     Reservation refused = decided.get(0);
                     JointReservation.undo(taken);
-                    return done(new Refused(refused.decision(), numbers.get(refusedClaim(refused))));
+                    return done(new Refused(refused.decision(), group.get(refusedClaim(refused))));
                 }
                 for (int i = 0; i < decided.size(); i++) {
-                    taken[numbers.get(i)] = decided.get(i);
+                    taken[group.get(i)] = decided.get(i);
                     wait = Math.max(wait, decided.get(i).waitNanos());
                 }
-                return take(steps, next + 1);
+                return reserveGroups(groups, next + 1);
             });
         }
 
-        /** The reservations of some claims, or a single refused one. */
-        private CompletableFuture<List<Reservation>> reserve(List<Integer> numbers) {
-            Claim first = claims[numbers.get(0)];
-            if (numbers.size() > 1) {
-                List<Claim> all = numbers.stream().map(number -> claims[number]).toList();
-                return mode.reserveAll((JointRateLimiter) first.limiter(), all, wait)
-                        .toCompletableFuture();
+        /** The reservations of a group, or a single refused one. */
+        private CompletableFuture<List<Reservation>> reserveGroup(List<Integer> group) {
+            Claim first = claims[group.get(0)];
+            if (group.size() > 1) {
+                List<Claim> all = group.stream().map(number -> claims[number]).toList();
+                return reserveAll((JointRateLimiter) first.limiter(), all).toCompletableFuture();
             }
-            Decision decision = asked[numbers.get(0)];
+            Decision decision = asked[group.get(0)];
             Reservation later = decision == null ? null : placeLater(first, wait, decision);
             return later != null
                     ? CompletableFuture.completedFuture(List.of(later))
-                    : mode.reserve(first).thenApply(List::of).toCompletableFuture();
+                    : reserve(first).thenApply(List::of).toCompletableFuture();
+        }
+
+        private CompletionStage<Decision> peek(Claim claim) {
+            return callbacks == null
+                    ? CompletableFuture.completedFuture(claim.peek())
+                    : claim.limiter().peekAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+        }
+
+        private CompletionStage<Reservation> reserve(Claim claim) {
+            return callbacks == null
+                    ? CompletableFuture.completedFuture(claim.reserve())
+                    : reserveAsync(claim, callbacks);
+        }
+
+        private CompletionStage<List<Reservation>> reserveAll(JointRateLimiter limiter, List<Claim> all) {
+            return callbacks == null
+                    ? CompletableFuture.completedFuture(limiter.reserveAll(all, wait))
+                    : limiter.reserveAllAsync(all, wait, callbacks);
         }
     }
 }

@@ -226,7 +226,7 @@ public final class CanonicalKey {
         return part == null ? NULL : text(part);
     }
 
-    /** The accessors of a record are public, but its class need not be: so the record's own rights are asked for. */
+    /** The accessors of a record are public, but its class need not be: the look-up has the rights of the record. */
     private static List<MethodHandle> components(Class<?> type) {
         List<MethodHandle> components = new ArrayList<>();
         try {
@@ -258,7 +258,7 @@ public final class CanonicalKey {
         return text.length() <= LONGEST ? text : DIGEST + HexFormat.of().formatHex(sha256(text));
     }
 
-    /** Of the UTF-16 code units: UTF-8 has no bytes for a surrogate that stands alone, and would write a question mark. */
+    /** Hashes the UTF-16 code units, because UTF-8 has no bytes for a surrogate that stands alone. */
     private static byte[] sha256(String text) {
         try {
             ByteBuffer units = ByteBuffer.allocate(Character.BYTES * text.length());

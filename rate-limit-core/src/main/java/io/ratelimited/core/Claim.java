@@ -5,14 +5,14 @@ import org.jspecify.annotations.Nullable;
 /** One of several limits that must agree on a call. Its values do not change while {@link AllOf} decides. */
 public interface Claim {
 
-    /** Decides. */
+    /** The limiter that decides. */
     RateLimiter limiter();
 
-    /** Whose budget; null for a limit without keys. */
+    /** The key whose budget the call uses; null for a limit without keys. */
     @Nullable
     Object key();
 
-    /** At least 1. */
+    /** The number of permits, at least 1. */
     long permits();
 
     /** The longest wait in nanoseconds that this limit allows, inclusive; 0 for none. */

@@ -25,29 +25,17 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     /**
-     * @param maximumKeys the most keys to remember, 1 or more; a key that is evicted beyond them is folded into shared
+     * @param maximumKeys the largest number of keys to remember, 1 or more; an evicted key is folded into shared
      *     state, so that a flood of keys gives nobody more than the limit
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
-        this(limit, ticker, maximumKeys, false);
-    }
-
-    private InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
         this.countsCallsInFlight = limit.algorithm().countsCallsInFlight();
         this.limiter = countsCallsInFlight
                 ? new ConcurrencyLimiter(limit, ticker)
-                : new CellRateLimiter(limit, ticker, maximumKeys, empty);
-    }
-
-    /**
-     * A limiter whose buckets hold nothing at first. It takes over from another limiter whose budgets it cannot know, so
-     * that the change gives nobody a burst. Windows and queues start as always.
-     */
-    public static InMemoryRateLimiter startingEmpty(Limit limit, Ticker ticker, long maximumKeys) {
-        return new InMemoryRateLimiter(limit, ticker, maximumKeys, true);
+                : new CellRateLimiter(limit, ticker, maximumKeys);
     }
 
     @Override
@@ -75,9 +63,9 @@ public final class InMemoryRateLimiter implements RateLimiter {
         return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
     }
 
-    /** As {@link MemoryLimiter#take}. */
-    Reservation take(Reservation asked, long maxWaitNanos) {
-        return limiter.take(asked, maxWaitNanos);
+    /** As {@link MemoryLimiter#reserveAsked}. */
+    Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
+        return limiter.reserveAsked(asked, maxWaitNanos);
     }
 
     @Override

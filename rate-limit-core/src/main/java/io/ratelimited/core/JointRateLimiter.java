@@ -22,5 +22,5 @@ public interface JointRateLimiter extends RateLimiter {
     List<Reservation> reserveAll(List<Claim> claims, long othersWaitNanos);
 
     /** {@link #reserveAll} for callers that must not block. {@link AllOf} waits for the stage and does not cancel it. */
-    CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos);
+    CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos, Callbacks callbacks);
 }

@@ -8,8 +8,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What several limits gave to one call. The call waits for all of them together, and what one of them ends has ended for
- * all: the others get back what they gave, and the caller hears at once. Places that are asked for {@link LaterPlace later}
+ * The reservations of several limits for one call. The call waits for all of them together. If one refuses or is cancelled,
+ * the others get back what they gave, and the caller is told at once. Places that are asked for {@link LaterPlace later}
  * come last. Thread-safe.
  */
 final class JointReservation implements Reservation {
@@ -28,7 +28,7 @@ final class JointReservation implements Reservation {
         return members[claim];
     }
 
-    /** What was only asked for has taken nothing, and gives nothing back. */
+    /** Cancels what was taken, newest first. */
     static void undo(@Nullable Reservation[] taken) {
         for (int i = taken.length - 1; i >= 0; i--) {
             Reservation one = taken[i];
@@ -99,7 +99,7 @@ final class JointReservation implements Reservation {
         }
     }
 
-    /** A single member sleeps in the thread of the caller. Several wait together, so that each is heard at once. */
+    /** A single wait sleeps in the thread of the caller. Several begin together, so that the first refusal ends all. */
     private boolean awaitTaken() throws InterruptedException {
         Reservation waiting = null;
         boolean several = false;
@@ -180,7 +180,7 @@ final class JointReservation implements Reservation {
         answer.complete(true);
     }
 
-    /** Gives everything back before the caller hears of it. */
+    /** Gives everything back, and then reports the refusal or the failure. */
     private void end(CompletableFuture<Boolean> answer, @Nullable Throwable failure) {
         cancel();
         if (failure != null) {
@@ -229,7 +229,7 @@ final class JointReservation implements Reservation {
         private final List<CompletableFuture<Boolean>> started = new ArrayList<>();
         private final AtomicInteger left = new AtomicInteger(1);
 
-        /** Waits whose end is not known begin first: a time that moves itself, as in tests, must not pass their ends. */
+        /** Waits without a known end begin first: the time of a test, which a timed wait may move, must not pass their ends. */
         private Waits(Reservation[] members) {
             start(members, false);
             start(members, true);
@@ -395,11 +395,6 @@ final class JointReservation implements Reservation {
         @Override
         public long waitNanos() {
             return 0;
-        }
-
-        @Override
-        public boolean mayWait() {
-            return false;
         }
 
         @Override

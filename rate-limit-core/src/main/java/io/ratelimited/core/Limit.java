@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
-import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.core.calendar.CalendarWindows;
+import java.math.BigInteger;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -17,6 +18,8 @@ public final class Limit {
 
     /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
     static final long LONGEST = 1L << 60;
+
+    private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
 
     private final String name;
     private final Algorithm algorithm;
@@ -101,6 +104,20 @@ public final class Limit {
         return set.zone == null ? ZoneOffset.UTC : set.zone;
     }
 
+    /**
+     * The day on which the windows of a rate per week, month or year begin, as {@link CalendarWindows#of} describes it; default
+     * MONDAY, 1, 01-01. Null for other rates.
+     */
+    public @Nullable String startsOn() {
+        CalendarWindows windows = calendar();
+        return windows == null ? null : windows.startsOn();
+    }
+
+    /** The windows of a rate per week, month or year; null for other rates. */
+    public @Nullable CalendarWindows calendar() {
+        return rate().calendar() == null ? null : CalendarWindows.of(rate().calendar(), set.startsOn, zone());
+    }
+
     /** Slots of a {@link Algorithm#SLIDING_WINDOW}; default 10. */
     public int slots() {
         return set.slots == null ? 10 : set.slots;
@@ -124,6 +141,11 @@ public final class Limit {
             case WINDOW -> rate().permits();
             case IN_FLIGHT -> maxConcurrent();
         };
+    }
+
+    /** The value of an attribute as it was set; null where its default applies. */
+    public @Nullable Object stated(Attribute attribute) {
+        return set.value(attribute);
     }
 
     /** Whether no call is admitted, because the rate is 0. */
@@ -170,6 +192,9 @@ public final class Limit {
         if (algorithm.uses(Attribute.ZONE)) {
             text.add("zone " + zone());
         }
+        if (rate().calendar() != null) {
+            text.add("startsOn " + startsOn());
+        }
         if (algorithm.uses(Attribute.SLOTS)) {
             text.add("slots " + slots());
         }
@@ -190,6 +215,7 @@ public final class Limit {
                 && coldFactor() == that.coldFactor()
                 && maxConcurrent() == that.maxConcurrent()
                 && zone().equals(that.zone())
+                && Objects.equals(startsOn(), that.startsOn())
                 && slots() == that.slots()
                 && Objects.equals(lease(), that.lease())
                 && maxWaiting() == that.maxWaiting();
@@ -198,6 +224,45 @@ public final class Limit {
     @Override
     public int hashCode() {
         return Objects.hash(name, algorithm, rate(), set.burst, warmup(), maxConcurrent());
+    }
+
+    /** The attributes of a limit that only some algorithms have; setting one that has no meaning is an error. */
+    public enum Attribute {
+        RATE("rate", "100/s"),
+        BURST("burst", null),
+        WARMUP("warmup", "10s"),
+        COLD_FACTOR("coldFactor", null),
+        MAX_CONCURRENT("maxConcurrent", "20"),
+        LEASE("lease", null),
+        ZONE("zone", null),
+        STARTS_ON("startsOn", null),
+        SLOTS("slots", null);
+
+        private final String label;
+        /** A value of an attribute that has no default; null if it has one. */
+        private final @Nullable String example;
+
+        Attribute(String label, @Nullable String example) {
+            this.label = label;
+            this.example = example;
+        }
+
+        /** The name of the attribute as the annotation spells it. */
+        public String label() {
+            return label;
+        }
+
+        boolean isUsedBy(Algorithm algorithm) {
+            return switch (this) {
+                case RATE -> !algorithm.countsCallsInFlight();
+                case BURST ->
+                    algorithm.family() == Algorithm.Family.BUCKET || algorithm.storesOneSecond() || algorithm.queues();
+                case WARMUP, COLD_FACTOR -> algorithm.is(Algorithm.WARM_UP);
+                case MAX_CONCURRENT, LEASE -> algorithm.countsCallsInFlight();
+                case ZONE, STARTS_ON -> algorithm.followsCalendar();
+                case SLOTS -> algorithm.is(Algorithm.SLIDING_WINDOW);
+            };
+        }
     }
 
     /** Collects the parameters of a limit, each described at its accessor there; {@link #build} checks them. Not thread-safe. */
@@ -225,6 +290,9 @@ public final class Limit {
         ZoneId zone;
 
         @Nullable
+        String startsOn;
+
+        @Nullable
         Integer slots;
 
         @Nullable
@@ -245,6 +313,7 @@ public final class Limit {
             this.coldFactor = other.coldFactor;
             this.maxConcurrent = other.maxConcurrent;
             this.zone = other.zone;
+            this.startsOn = other.startsOn;
             this.slots = other.slots;
             this.lease = other.lease;
             this.maxWaiting = other.maxWaiting;
@@ -285,6 +354,12 @@ public final class Limit {
             return this;
         }
 
+        /** Null for the default. */
+        public Builder startsOn(@Nullable String startsOn) {
+            this.startsOn = startsOn;
+            return this;
+        }
+
         public Builder slots(int slots) {
             this.slots = slots;
             return this;
@@ -303,12 +378,103 @@ public final class Limit {
         /**
          * Checks the parameters.
          *
-         * @throws IllegalArgumentException when a parameter is missing, out of range, or has no meaning for the
-         *     algorithm; the message names the parameter, its value and the remedy
+         * @throws InvalidLimitException when a parameter is missing, out of range, or has no meaning for the algorithm;
+         *     the message names the parameter, its value and the remedy
          */
         public Limit build() {
-            LimitRules.check(this);
+            require(!name.isBlank(), "name", "must not be blank", '"' + name + '"');
+            require(
+                    algorithm != Algorithm.DEFAULT,
+                    "algorithm",
+                    "must be one of " + Algorithm.all() + ", since only @RateLimited can leave it open",
+                    algorithm);
+            for (Attribute attribute : Attribute.values()) {
+                checkUse(attribute, value(attribute));
+            }
+            if (burst != null) {
+                checkBurst(burst, algorithm.storesOneSecond() ? 0 : 1);
+            }
+            require(
+                    warmup == null || (!warmup.isNegative() && warmup.compareTo(LONGEST_WARMUP) <= 0),
+                    "warmup",
+                    "must be from 0s to 365d",
+                    warmup);
+            Double cold = coldFactor;
+            require(cold == null || (cold >= 1 && cold <= 1000), "coldFactor", "must be from 1 to 1000", cold);
+            require(maxConcurrent == null || maxConcurrent >= 0, "maxConcurrent", "must be 0 or more", maxConcurrent);
+            require(slots == null || (slots >= 1 && slots <= 10_000), "slots", "must be from 1 to 10000", slots);
+            require(lease == null || !(lease.isNegative() || lease.isZero()), "lease", "must be longer than 0s", lease);
+            require(maxWaiting >= 0, "maxWaiting", "must be 0 or more", maxWaiting);
+            String flaw = rate == null ? null : algorithm.flaw(rate);
+            require(flaw == null, "rate", String.valueOf(flaw), rate);
+            if (startsOn != null && rate != null) {
+                checkFirstDay(startsOn, rate);
+            }
             return new Limit(this);
+        }
+
+        private @Nullable Object value(Attribute attribute) {
+            return switch (attribute) {
+                case RATE -> rate;
+                case BURST -> burst;
+                case WARMUP -> warmup;
+                case COLD_FACTOR -> coldFactor;
+                case MAX_CONCURRENT -> maxConcurrent;
+                case LEASE -> lease;
+                case ZONE -> zone;
+                case STARTS_ON -> startsOn;
+                case SLOTS -> slots;
+            };
+        }
+
+        private void checkUse(Attribute attribute, @Nullable Object value) {
+            boolean used = algorithm.uses(attribute);
+            if (value != null && !used) {
+                throw new InvalidLimitException(
+                        attribute.label, "has no meaning for " + algorithm + ": " + value + "; remove it");
+            }
+            if (value == null && used && attribute.example != null) {
+                throw new InvalidLimitException(
+                        attribute.label, "is missing: " + algorithm + " needs one, such as " + attribute.example);
+            }
+        }
+
+        /** A tier without windows, closed or unlimited, may have the first day of its limit. */
+        private void checkFirstDay(String day, Rate rate) {
+            if (rate.calendar() != null) {
+                try {
+                    CalendarWindows.of(rate.calendar(), day, ZoneOffset.UTC);
+                } catch (IllegalArgumentException ex) {
+                    throw new InvalidLimitException("startsOn", String.valueOf(ex.getMessage()), ex);
+                }
+            } else if (!rate.isClosed() && !rate.isUnlimited()) {
+                throw new InvalidLimitException(
+                        "startsOn",
+                        "has no meaning for a rate of " + rate + ": " + day
+                                + "; remove it, or use a rate per week, month or year");
+            }
+        }
+
+        /** A bucket has to be full again within {@link Limit#LONGEST}. */
+        private void checkBurst(long burst, long least) {
+            require(burst >= least, "burst", "must be at least " + least, burst);
+            require(burst <= 1_000_000_000_000_000L, "burst", "must be at most 10^15", burst);
+            if (rate != null && !rate.isClosed() && !rate.isUnlimited()) {
+                BigInteger needed = BigInteger.valueOf(burst)
+                        .multiply(BigInteger.valueOf(rate.period().toNanos()));
+                BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(LONGEST));
+                require(
+                        needed.compareTo(range) < 0,
+                        "burst",
+                        "must be refilled within 36 years at rate " + rate,
+                        burst);
+            }
+        }
+
+        private static void require(boolean condition, String attribute, String rule, @Nullable Object value) {
+            if (!condition) {
+                throw new InvalidLimitException(attribute, rule + ": " + value);
+            }
         }
     }
 }

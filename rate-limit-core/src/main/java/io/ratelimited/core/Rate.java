@@ -1,5 +1,6 @@
 package io.ratelimited.core;
 
+import io.ratelimited.core.calendar.CalendarPeriod;
 import java.time.Duration;
 import java.time.format.DateTimeParseException;
 import java.util.Locale;
@@ -11,12 +12,14 @@ import org.jspecify.annotations.Nullable;
  * Permits per period, as in {@code 100/s}. Immutable.
  *
  * @param permits permits per period; 0 means closed, {@link Long#MAX_VALUE} unlimited
- * @param period the period, from 1 nanosecond to 3650 days
+ * @param period the period, from 1 nanosecond to 3650 days; of a calendar period only an estimate, its {@link
+ *     CalendarPeriod#longest longest}
+ * @param calendar the week, month or year; null for a period of fixed length
  */
-public record Rate(long permits, Duration period) {
+public record Rate(long permits, Duration period, @Nullable CalendarPeriod calendar) {
 
     private static final long MAX_PERMITS = 1_000_000_000_000_000L;
-    private static final String TOO_MANY = "rate must be at most 10^15 permits, and at most 10 permits a nanosecond";
+    private static final String TOO_MANY = "must be at most 10^15 permits, and at most 10 permits a nanosecond";
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
@@ -25,22 +28,34 @@ public record Rate(long permits, Duration period) {
     public static final Rate UNLIMITED = new Rate(Long.MAX_VALUE, Duration.ofSeconds(1));
 
     /**
-     * @throws IllegalArgumentException when permits are negative or above 10<sup>15</sup>, the period is not positive
-     *     or above 3650 days, or there are more than 10 permits a nanosecond
+     * @throws InvalidLimitException when permits are negative or above 10<sup>15</sup>, the period is not positive
+     *     or above 3650 days or not the longest of the calendar period, or there are more than 10 permits a nanosecond
      */
     public Rate {
-        String flaw = flaw(permits, period);
+        String flaw = calendar == null || calendar.longest().equals(period)
+                ? flaw(permits, period)
+                : "per " + calendar + " must have its longest period";
         if (flaw != null) {
-            throw new IllegalArgumentException(flaw + ": " + permits + " per " + period);
+            throw new InvalidLimitException("rate", flaw + ": " + permits + " per " + period);
         }
+    }
+
+    /** Permits per period of fixed length. */
+    public Rate(long permits, Duration period) {
+        this(permits, period, null);
+    }
+
+    /** Permits per week, month or year. */
+    public Rate(long permits, CalendarPeriod period) {
+        this(permits, period.longest(), period);
     }
 
     private static @Nullable String flaw(long permits, Duration period) {
         if (permits < 0) {
-            return "rate must be 0 (closed) or more permits";
+            return "must be 0 (closed) or more permits";
         }
         if (period.isNegative() || period.isZero() || period.compareTo(MAX_PERIOD) > 0) {
-            return "rate must have a period from 1ns to 3650d";
+            return "must have a period from 1ns to 3650d";
         }
         return permits != Long.MAX_VALUE && (permits > MAX_PERMITS || (permits - 1) / 10 >= period.toNanos())
                 ? TOO_MANY
@@ -49,9 +64,9 @@ public record Rate(long permits, Duration period) {
 
     /**
      * Parses {@code "<number>/<period>"} or {@code "unlimited"}. The period is a unit ({@code ns us ms s m h d}), a
-     * number of units ({@code 500ms}) or an ISO-8601 duration ({@code PT1M}).
+     * number of units ({@code 500ms}), an ISO-8601 duration ({@code PT1M}), or {@code week}, {@code month} or {@code year}.
      *
-     * @throws IllegalArgumentException when the text is not a rate; the message shows the forms of a rate
+     * @throws InvalidLimitException when the text is not a rate; the message shows the forms of a rate
      */
     public static Rate parse(String text) {
         if (text.strip().equalsIgnoreCase("unlimited")) {
@@ -63,13 +78,14 @@ public record Rate(long permits, Duration period) {
         }
         try {
             long permits = Long.parseLong(matcher.group(1));
-            Duration period = parsePeriod(matcher.group(2));
+            CalendarPeriod calendar = CalendarPeriod.of(matcher.group(2));
+            Duration period = calendar == null ? parsePeriod(matcher.group(2)) : calendar.longest();
             // No number means unlimited: that has to be written out.
             String flaw = permits == Long.MAX_VALUE ? TOO_MANY : flaw(permits, period);
             if (flaw != null) {
-                throw new IllegalArgumentException(flaw + ": \"" + text + "\"");
+                throw new InvalidLimitException("rate", flaw + ": \"" + text + "\"");
             }
-            return new Rate(permits, period);
+            return new Rate(permits, period, calendar);
         } catch (NumberFormatException | ArithmeticException | DateTimeParseException ex) {
             throw unparsable(text, ex);
         }
@@ -92,10 +108,11 @@ public record Rate(long permits, Duration period) {
         };
     }
 
-    private static IllegalArgumentException unparsable(String text, @Nullable Exception cause) {
-        return new IllegalArgumentException(
-                "rate must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, or \"unlimited\": \""
-                        + text + "\"",
+    private static InvalidLimitException unparsable(String text, @Nullable Exception cause) {
+        return new InvalidLimitException(
+                "rate",
+                "must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or"
+                        + " \"unlimited\": \"" + text + "\"",
                 cause);
     }
 
@@ -109,10 +126,10 @@ public record Rate(long permits, Duration period) {
         return permits == Long.MAX_VALUE;
     }
 
-    /** The rate as it is written: {@code 100/s}, {@code 20/500ms}, {@code unlimited}. */
+    /** The rate as it is written: {@code 100/s}, {@code 20/500ms}, {@code 1000/month}, {@code unlimited}. */
     @Override
     public String toString() {
-        return isUnlimited() ? "unlimited" : permits + "/" + describe(period.toNanos());
+        return isUnlimited() ? "unlimited" : permits + "/" + (calendar == null ? describe(period.toNanos()) : calendar);
     }
 
     private static String describe(long nanos) {

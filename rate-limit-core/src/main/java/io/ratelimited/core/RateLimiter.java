@@ -14,6 +14,17 @@ import org.jspecify.annotations.Nullable;
  */
 public interface RateLimiter {
 
+    /** What a caller attaches to an asynchronous decision. */
+    enum Callbacks {
+        /** It may block: it runs in a thread that nobody else waits for. */
+        MAY_BLOCK,
+        /**
+         * It does not block, as in reactive chains: it runs where the decision arrives, which may be the thread that reads the
+         * replies to all callers of a backend.
+         */
+        NEVER_BLOCK
+    }
+
     /** The limit as it is now. */
     Limit limit();
 
@@ -42,6 +53,12 @@ public interface RateLimiter {
         return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
     }
 
+    /** {@link #reserveAsync(Object, long, long)}, whose callers' callbacks may block, for callers who say whether theirs do. */
+    default CompletionStage<Reservation> reserveAsync(
+            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
+        return reserveAsync(key, permits, maxWaitNanos);
+    }
+
     /**
      * Takes the permits and sleeps until they are due.
      *
@@ -68,7 +85,7 @@ public interface RateLimiter {
         return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
     }
 
-    /** Forgets what the key has used: its next call finds a fresh budget. Calls in flight still count. */
+    /** Forgets what the key has used: its next call finds the initial budget. Calls in flight still count. */
     void reset(@Nullable Object key);
 
     /**
@@ -84,7 +101,7 @@ public interface RateLimiter {
      * </ul>
      *
      * <p>A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity
-     * whole, unless the limit began empty.
+     * full; under SMOOTH_BURSTY what the limit has stored since it began.
      *
      * @param limit the new limit; same name
      * @throws IllegalArgumentException when the name differs, or the change is from or to CONCURRENCY

@@ -12,7 +12,7 @@ import java.util.concurrent.CompletableFuture;
  */
 public interface Reservation {
 
-    /** Whether the call was refused; a call that is not may still have to wait. */
+    /** Whether the call was refused; an admitted call may still have to wait. */
     boolean isRefused();
 
     /** Nanoseconds from the decision until the call may go; 0 when at once, when refused, or when not known yet. */
@@ -23,7 +23,7 @@ public interface Reservation {
         return waitNanos() > 0;
     }
 
-    /** What was decided, with the budget as it was left. */
+    /** The decision, with the budget as the call has left it. */
     Decision decision();
 
     /**

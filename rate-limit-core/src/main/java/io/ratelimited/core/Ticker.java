@@ -9,8 +9,10 @@ public interface Ticker {
     /** Monotonic time in nanoseconds; only differences have a meaning, and it may be negative or wrap. */
     long nanos();
 
-    /** Wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar; may step. The
-     * system's is exact to the millisecond. */
+    /**
+     * Wall-clock time in nanoseconds since 1970-01-01T00:00Z, for windows that follow the calendar; may step. The clock of
+     * the system is exact to the millisecond.
+     */
     long epochNanos();
 
     /**
@@ -23,8 +25,8 @@ public interface Ticker {
     void sleepUntil(long deadline) throws InterruptedException;
 
     /**
-     * {@link #sleepUntil(long)} without a thread: runs a short task once {@link #nanos()} has reached the deadline. Unlike
-     * {@link #schedule}, whose tasks are alarms, somebody waits for this one.
+     * {@link #sleepUntil(long)} without a thread: runs a short task once {@link #nanos()} has reached the deadline. A caller
+     * waits for this task, while the tasks of {@link #schedule} are alarms.
      *
      * @return cancels the task if it has not begun
      */

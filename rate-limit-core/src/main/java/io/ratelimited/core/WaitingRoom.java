@@ -22,16 +22,16 @@ public final class WaitingRoom {
 
     private final Ticker ticker;
     private final IntSupplier seats;
-    private final AtomicInteger taken = new AtomicInteger();
-    /** How many callers of a key wait; only callers that wait change it, and it holds nothing else. */
-    private final ConcurrentHashMap<Object, Integer> takenByKey = new ConcurrentHashMap<>();
+    private final AtomicInteger waiting = new AtomicInteger();
+    /** How many callers of each key wait; a key without waiting callers has no entry. */
+    private final ConcurrentHashMap<Object, Integer> waitingByKey = new ConcurrentHashMap<>();
     /** Whether any caller has had a key. */
     private volatile boolean keyed;
 
     /** A reservation that waits. */
     public interface Waiter {
 
-        /** Whose budget the reservation is of; null without a key. */
+        /** The key whose budget the reservation uses; null without a key. */
         @Nullable
         Object key();
 
@@ -53,14 +53,14 @@ public final class WaitingRoom {
 
     /** How many callers wait. */
     public int size() {
-        return taken.get();
+        return waiting.get();
     }
 
     /**
      * The longest wait of a new caller in nanoseconds.
      *
-     * @param key whose budget; null without a key
-     * @return the wait it asks for, or 0 when all seats are taken, or all that its key may take
+     * @param key whose budget the caller uses; null without a key
+     * @return the wait that the caller asks for; 0 when all seats are taken, or all seats that callers of the key may take
      */
     public long longestWait(@Nullable Object key, long maxWaitNanos) {
         if (maxWaitNanos <= 0) {
@@ -69,11 +69,12 @@ public final class WaitingRoom {
         if (key != null && !keyed) {
             keyed = true;
         }
-        int most = seats.getAsInt();
-        int now = taken.get();
-        boolean full = now >= most
-                // Below that number of all callers, no key has as many.
-                || (now >= ofOneKey(most) && keyed && takenByKey.getOrDefault(nonNull(key), 0) >= ofOneKey(most));
+        int capacity = seats.getAsInt();
+        int capacityOfKey = seatsOfOneKey(capacity);
+        int now = waiting.get();
+        boolean full = now >= capacity
+                // While fewer callers wait in all, no key can have so many.
+                || (now >= capacityOfKey && keyed && waitingByKey.getOrDefault(orNoKey(key), 0) >= capacityOfKey);
         return full ? 0 : Math.min(Limit.LONGEST, maxWaitNanos);
     }
 
@@ -85,7 +86,7 @@ public final class WaitingRoom {
      * @throws InterruptedException when interrupted; the waiter has been cancelled
      */
     public boolean await(long deadline, Waiter waiter) throws InterruptedException {
-        if (!enter(waiter.key())) {
+        if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return false;
         }
@@ -102,7 +103,7 @@ public final class WaitingRoom {
 
     /** {@link #await(long, Waiter)} without a thread. */
     public CompletableFuture<Boolean> awaitAsync(long deadline, Waiter waiter) {
-        if (!enter(waiter.key())) {
+        if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return CompletableFuture.completedFuture(false);
         }
@@ -122,7 +123,7 @@ public final class WaitingRoom {
             return awaitAsync(turn, alarm, waiter).get();
         } catch (InterruptedException ex) {
             turn.cancel(false);
-            // The turn may have come in between; its permits must not be lost.
+            // The turn may have come meanwhile; its permits must not be lost.
             waiter.cancel();
             throw ex;
         } catch (ExecutionException ex) {
@@ -136,14 +137,14 @@ public final class WaitingRoom {
     /** {@link #await(CompletableFuture, Supplier, Waiter)} without a thread. */
     public CompletableFuture<Boolean> awaitAsync(
             CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter) {
-        if (!enter(waiter.key())) {
+        if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return turn;
         }
         return seated(turn, alarm.get(), waiter);
     }
 
-    /** The same result for a caller who may cancel: what comes after that is given back, since nobody else could do it. */
+    /** The same result for a caller who may cancel: a decision that comes after the cancellation is given back. */
     public static <T> CompletableFuture<T> orGivenBack(CompletableFuture<T> decided, Consumer<T> giveBack) {
         if (decided.isDone()) {
             return decided;
@@ -171,47 +172,47 @@ public final class WaitingRoom {
         return future;
     }
 
-    private boolean enter(@Nullable Object key) {
-        int most = seats.getAsInt();
-        if (!enterOfKey(nonNull(key), keyed || key != null ? ofOneKey(most) : most)) {
+    private boolean tryEnter(@Nullable Object key) {
+        int capacity = seats.getAsInt();
+        if (!tryEnterOfKey(orNoKey(key), keyed || key != null ? seatsOfOneKey(capacity) : capacity)) {
             return false;
         }
-        if (taken.getAndUpdate(seated -> seated < most ? seated + 1 : seated) < most) {
+        if (waiting.getAndUpdate(seated -> seated < capacity ? seated + 1 : seated) < capacity) {
             return true;
         }
-        leaveOfKey(nonNull(key));
+        leaveOfKey(orNoKey(key));
         return false;
     }
 
-    private boolean enterOfKey(Object key, int most) {
+    private boolean tryEnterOfKey(Object key, int capacity) {
         while (true) {
-            Integer seated = takenByKey.putIfAbsent(key, 1);
+            Integer seated = waitingByKey.putIfAbsent(key, 1);
             if (seated == null) {
                 return true;
             }
-            if (seated >= most) {
+            if (seated >= capacity) {
                 return false;
             }
-            if (takenByKey.replace(key, seated, seated + 1)) {
+            if (waitingByKey.replace(key, seated, seated + 1)) {
                 return true;
             }
         }
     }
 
     private void leave(@Nullable Object key) {
-        taken.decrementAndGet();
-        leaveOfKey(nonNull(key));
+        waiting.decrementAndGet();
+        leaveOfKey(orNoKey(key));
     }
 
     private void leaveOfKey(Object key) {
-        takenByKey.computeIfPresent(key, (same, seated) -> seated == 1 ? null : seated - 1);
+        waitingByKey.computeIfPresent(key, (same, seated) -> seated == 1 ? null : seated - 1);
     }
 
-    private static int ofOneKey(int seats) {
+    private static int seatsOfOneKey(int seats) {
         return seats - seats / 2;
     }
 
-    private static Object nonNull(@Nullable Object key) {
+    private static Object orNoKey(@Nullable Object key) {
         return key == null ? NO_KEY : key;
     }
 }

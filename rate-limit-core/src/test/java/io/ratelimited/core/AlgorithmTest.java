@@ -51,8 +51,7 @@ class AlgorithmTest {
                 DEFAULT::canBeLeased,
                 DEFAULT::defaultPolicy);
         assertThat(questions).allSatisfy(question -> assertNoAlgorithm(question));
-        assertThat(Algorithm.Attribute.values())
-                .allSatisfy(attribute -> assertNoAlgorithm(() -> DEFAULT.uses(attribute)));
+        assertThat(Limit.Attribute.values()).allSatisfy(attribute -> assertNoAlgorithm(() -> DEFAULT.uses(attribute)));
     }
 
     private static void assertNoAlgorithm(ThrowingCallable question) {

@@ -358,7 +358,8 @@ class AllOfTest {
         }
 
         @Override
-        public CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos) {
+        public CompletionStage<List<Reservation>> reserveAllAsync(
+                List<Claim> claims, long othersWaitNanos, Callbacks callbacks) {
             return CompletableFuture.completedFuture(reserveAll(claims, othersWaitNanos));
         }
 

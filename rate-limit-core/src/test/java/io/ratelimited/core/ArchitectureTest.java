@@ -13,7 +13,11 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.properties.HasName;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import java.lang.reflect.Field;
 import java.time.Clock;
+import java.util.List;
+import java.util.function.Supplier;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.junit.jupiter.api.Test;
 
 /** What may use what inside the core. */
@@ -33,7 +37,8 @@ class ArchitectureTest {
                     "io.ratelimited.core.memory.concurrency",
                     "io.ratelimited.core.memory",
                     "io.ratelimited.core",
-                    "io.ratelimited.core.threads")
+                    "io.ratelimited.core.threads",
+                    "io.ratelimited.core.calendar")
             .except(
                     "io.ratelimited.core.InMemoryRateLimiter",
                     "io.ratelimited.core.memory.CellRateLimiter",
@@ -70,6 +75,45 @@ class ArchitectureTest {
     @Test
     void noPackageHasMoreThanTwentyFiles() {
         assertThat(RULES.fullPackages()).isEmpty();
+    }
+
+    @Test
+    void nothingReachesIntoOthers() {
+        assertThat(ForeignInsides.usedIn("io.ratelimited.core")).isEmpty();
+    }
+
+    @Test
+    void whatReachesIntoOthersIsFound() {
+        assertThat(ForeignInsides.usedIn(Burglar.class))
+                .containsOnlyKeys(ArchitectureTest.class.getName())
+                .extractingByKey(ArchitectureTest.class.getName(), InstanceOfAssertFactories.COLLECTION)
+                .containsExactly(
+                        "java.lang.Class.getDeclaredField(java.lang.String)",
+                        "java.lang.StackWalker",
+                        "java.lang.StackWalker$Option",
+                        "java.lang.Thread.getStackTrace()",
+                        "java.lang.Throwable.getStackTrace()",
+                        "java.lang.reflect.Field.getInt(java.lang.Object)",
+                        "java.lang.reflect.Field.setAccessible(boolean)");
+    }
+
+    @SuppressWarnings("unused")
+    private static final class Burglar {
+
+        int read(Object foreign) throws ReflectiveOperationException {
+            Field field = foreign.getClass().getDeclaredField("secret");
+            field.setAccessible(true);
+            return field.getInt(foreign);
+        }
+
+        Object walk(Exception ex) {
+            Supplier<StackTraceElement[]> trace = ex::getStackTrace;
+            return List.of(
+                    trace.get(),
+                    Thread.currentThread().getStackTrace(),
+                    StackWalker.getInstance(StackWalker.Option.RETAIN_CLASS_REFERENCE)
+                            .getCallerClass());
+        }
     }
 
     @Test

@@ -49,7 +49,11 @@ public final class ClassRules {
      * @param packages all packages from top to bottom; a class may use its own package and those below it
      */
     public static ClassRules of(String... packages) {
-        JavaClasses classes = ArchConfiguration.withThreadLocalScope(configuration -> {
+        return new ClassRules(List.of(packages), mainClasses(packages));
+    }
+
+    static JavaClasses mainClasses(String... packages) {
+        return ArchConfiguration.withThreadLocalScope(configuration -> {
             // The rules compare names only, so that no class of a library need be read.
             configuration.setResolveMissingDependenciesFromClassPath(false);
             return new ClassFileImporter()
@@ -57,7 +61,6 @@ public final class ClassRules {
                     .withImportOption(location -> !location.contains("-tests.jar"))
                     .importPackages(packages);
         });
-        return new ClassRules(List.of(packages), classes);
     }
 
     /** Allows one arrow that points up, from a top-level class to another, for a reason. */
@@ -126,7 +129,7 @@ public final class ClassRules {
         return type.substring(0, type.lastIndexOf('.'));
     }
 
-    private static String topLevel(JavaClass type) {
+    static String topLevel(JavaClass type) {
         String name = type.getName();
         int nested = name.indexOf('$');
         return nested < 0 ? name : name.substring(0, nested);

@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.Collectors;
 
 /** The grants of a run, to be judged by their instants. */
@@ -40,11 +41,11 @@ public final class GrantLog {
         return most;
     }
 
-    /** The most permits in a window of this length counted from 1970, for instants counted from a base. */
-    public long mostInWindow(long length, long base) {
+    /** The most permits in a window, which a function finds for an instant. */
+    public long mostInWindow(LongUnaryOperator window) {
         return grants.stream()
                 .collect(Collectors.groupingBy(
-                        grant -> Math.floorDiv(base + grant.instant, length), Collectors.summingLong(Grant::permits)))
+                        grant -> window.applyAsLong(grant.instant), Collectors.summingLong(Grant::permits)))
                 .values()
                 .stream()
                 .mapToLong(Long::longValue)

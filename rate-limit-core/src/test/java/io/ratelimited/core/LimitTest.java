@@ -4,10 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.params.provider.Arguments.arguments;
 
-import io.ratelimited.core.Algorithm.Attribute;
+import io.ratelimited.core.Limit.Attribute;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
+import java.util.List;
 import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -36,6 +37,7 @@ class LimitTest {
             case MAX_CONCURRENT -> limit.maxConcurrent(3);
             case LEASE -> limit.lease(Duration.ofSeconds(30));
             case ZONE -> limit.zone(ZoneId.of("Europe/Berlin"));
+            case STARTS_ON -> limit.startsOn("15");
             case SLOTS -> limit.slots(4);
         };
     }
@@ -45,11 +47,16 @@ class LimitTest {
     void anAttributeWithoutMeaningForTheAlgorithmIsRefused(Algorithm algorithm) {
         for (Attribute attribute : Attribute.values()) {
             Limit.Builder limit = set(valid(algorithm), attribute);
+            if (attribute == Attribute.STARTS_ON && algorithm == Algorithm.FIXED_WINDOW) {
+                limit.rate("10/month");
+            }
             if (algorithm.uses(attribute)) {
                 assertThat(limit.build().algorithm()).isEqualTo(algorithm);
             } else {
                 assertThatThrownBy(limit::build)
-                        .isInstanceOf(IllegalArgumentException.class)
+                        .isInstanceOfSatisfying(
+                                InvalidLimitException.class,
+                                invalid -> assertThat(invalid.attribute()).isEqualTo(attribute.label()))
                         .hasMessageStartingWith(attribute.label() + " has no meaning for " + algorithm + ": ")
                         .hasMessageEndingWith("; remove it");
             }
@@ -96,7 +103,27 @@ class LimitTest {
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("1000000000/s"),
-                        "rate must be at most one permit every 2ns for FIXED_WINDOW: 1000000000/s"));
+                        "rate must be at most one permit every 2ns for FIXED_WINDOW: 1000000000/s"),
+                refusal(
+                        Algorithm.TOKEN_BUCKET,
+                        l -> l.rate("5/month"),
+                        "rate cannot be per month for TOKEN_BUCKET (use FIXED_WINDOW, or a fixed duration such as 30d): 5/month"),
+                refusal(
+                        Algorithm.SLIDING_LOG,
+                        l -> l.rate("5/week"),
+                        "rate cannot be per week for SLIDING_LOG (use FIXED_WINDOW, or a fixed duration such as 7d): 5/week"),
+                refusal(
+                        Algorithm.WARM_UP,
+                        l -> l.rate("0/year"),
+                        "rate cannot be per year for WARM_UP (use FIXED_WINDOW, or a fixed duration such as 365d): 0/year"),
+                refusal(
+                        Algorithm.FIXED_WINDOW,
+                        l -> l.rate("5/year").startsOn("15"),
+                        "startsOn must be a month and day such as 04-01 for a rate per year: 15"),
+                refusal(
+                        Algorithm.FIXED_WINDOW,
+                        l -> l.startsOn("15"),
+                        "startsOn has no meaning for a rate of 10/s: 15; remove it, or use a rate per week, month or year"));
     }
 
     private static Arguments refusal(Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {
@@ -108,7 +135,9 @@ class LimitTest {
     void aValueOutOfRangeIsRefusedWithItsNameAndTheRange(
             Algorithm algorithm, UnaryOperator<Limit.Builder> change, String message) {
         assertThatThrownBy(() -> change.apply(valid(algorithm)).build())
-                .isInstanceOf(IllegalArgumentException.class)
+                .isInstanceOfSatisfying(
+                        InvalidLimitException.class,
+                        invalid -> assertThat(message).startsWith(invalid.attribute() + " "))
                 .hasMessage(message);
     }
 
@@ -133,7 +162,7 @@ class LimitTest {
                 set(builder, attribute);
             }
         }
-        Limit limit = builder.build();
+        Limit limit = (algorithm == Algorithm.FIXED_WINDOW ? builder.rate("20/month") : builder).build();
         assertThat(limit.toBuilder().build()).isEqualTo(limit).hasSameHashCodeAs(limit);
         assertThat(limit.toBuilder().maxWaiting(4).build()).isNotEqualTo(limit);
         assertThat(valid(algorithm).build()).isNotEqualTo(limit);
@@ -149,6 +178,26 @@ class LimitTest {
         assertThat(valid(Algorithm.FIXED_WINDOW).build().zone()).isEqualTo(ZoneOffset.UTC);
         assertThat(valid(Algorithm.CONCURRENCY).build().lease()).isNull();
         assertThat(valid(Algorithm.TOKEN_BUCKET).build().maxWaiting()).isEqualTo(1000);
+    }
+
+    @Test
+    void aQuotaOfTheCalendarStartsOnTheFirstDay() {
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("5/month").build().startsOn())
+                .isEqualTo("1");
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("5/week").build().startsOn())
+                .isEqualTo("MONDAY");
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("5/year").build().startsOn())
+                .isEqualTo("01-01");
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("5/7d").build().startsOn())
+                .isNull();
+        for (String without : List.of("unlimited", "0/d")) {
+            Limit limit =
+                    valid(Algorithm.FIXED_WINDOW).rate(without).startsOn("15").build();
+            assertThat(limit.startsOn()).as(without).isNull();
+        }
+        Limit first = valid(Algorithm.FIXED_WINDOW).rate("5/month").build();
+        assertThat(first.toBuilder().startsOn("1").build()).isEqualTo(first);
+        assertThat(first.toBuilder().startsOn("2").build()).isNotEqualTo(first);
     }
 
     @Test
@@ -170,6 +219,8 @@ class LimitTest {
         assertThat(valid(Algorithm.CONCURRENCY).build()).hasToString("valid: concurrency, maxConcurrent 5");
         assertThat(valid(Algorithm.WARM_UP).build()).hasToString("valid: warm-up, rate 10/s, warmup PT5S");
         assertThat(valid(Algorithm.FIXED_WINDOW).build()).hasToString("valid: fixed-window, rate 10/s, zone Z");
+        assertThat(valid(Algorithm.FIXED_WINDOW).rate("9/month").build())
+                .hasToString("valid: fixed-window, rate 9/month, zone Z, startsOn 1");
         assertThat(valid(Algorithm.SLIDING_WINDOW).build()).hasToString("valid: sliding-window, rate 10/s, slots 10");
     }
 

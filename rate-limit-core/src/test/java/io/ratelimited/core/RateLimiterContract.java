@@ -974,6 +974,46 @@ public abstract class RateLimiterContract {
     }
 
     @Test
+    void aQuotaOfAMonthEndsWithTheMonthOfItsZone() {
+        Limit limit = Limit.of("monthly", Algorithm.FIXED_WINDOW)
+                .rate("5/month")
+                .startsOn("31")
+                .zone(java.time.ZoneId.of("Europe/Berlin"))
+                .build();
+        RateLimiter limiter = limiter(limit);
+        exhaust(limiter, "k");
+        // It is one o'clock of January 1, in the window that began on December 31.
+        assertThat(limiter.peek("k", 1, 0).retryAfter())
+                .isEqualTo(Duration.ofDays(30).minusHours(1));
+        limiter.update(limit.toBuilder().rate("7/month").build());
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        ticker.advance(Duration.ofDays(30).minusHours(1).minusNanos(1_000));
+        assertThat(limiter.tryAcquire("k", 3)).isFalse();
+        ticker.advance(Duration.ofNanos(1_000));
+        assertThat(limiter.tryAcquire("k", 7)).isTrue();
+        // Until February 28, and then until March 31, when it is summer time already.
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofDays(28));
+        Reservation waits = limiter.reserve("k", 3, Duration.ofDays(28).toNanos());
+        assertThat(waits.waitNanos()).isEqualTo(Duration.ofDays(28).toNanos());
+        assertThat(limiter.peek("k", 5, 0).retryAfter())
+                .isEqualTo(Duration.ofDays(59).minusHours(1));
+        waits.settle(1);
+        ticker.advance(Duration.ofDays(28));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(6);
+        assertThat(limiter.peek("k", 1, 0).reset())
+                .isEqualTo(Duration.ofDays(31).minusHours(1));
+        limiter.update(limit.toBuilder().startsOn("15").build());
+        assertThat(limiter.peek("k", 1, 0).remaining()).as("begins anew").isEqualTo(5);
+        limiter.update(limit.toBuilder().rate("5/year").startsOn("02-29").build());
+        exhaust(limiter, "k");
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofDays(365));
+        limiter.update(limit.toBuilder().rate("5/week").startsOn("SUNDAY").build());
+        exhaust(limiter, "k");
+        // February 28 of 2026 is a Saturday.
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofDays(1));
+    }
+
+    @Test
     void endedCallsMakeRoom() {
         RateLimiter limiter = limiter(limit(Algorithm.CONCURRENCY));
         List<Reservation> calls = exhaust(limiter, "k");

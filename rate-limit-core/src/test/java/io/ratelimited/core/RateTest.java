@@ -3,7 +3,9 @@ package io.ratelimited.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.calendar.CalendarPeriod;
 import java.time.Duration;
+import java.util.Locale;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -39,6 +41,29 @@ class RateTest {
     }
 
     @ParameterizedTest
+    @CsvSource({
+        "1000000/month, 1000000, MONTH, P31D",
+        "' 5 / week ', 5, WEEK, P7D",
+        "0/year, 0, YEAR, P366D",
+        "1000000000000000/month, 1000000000000000, MONTH, P31D",
+    })
+    void aRatePerWeekMonthOrYearHasNoPeriodOfFixedLength(
+            String text, long permits, CalendarPeriod calendar, Duration longest) {
+        Rate rate = Rate.parse(text);
+        assertThat(rate).isEqualTo(new Rate(permits, calendar)).isNotEqualTo(new Rate(permits, longest));
+        assertThat(rate.period()).isEqualTo(longest);
+        assertThat(rate).hasToString(permits + "/" + calendar.name().toLowerCase(Locale.ROOT));
+        assertThat(Rate.parse(rate.toString())).isEqualTo(rate);
+    }
+
+    @Test
+    void theEstimateOfACalendarPeriodIsItsLongest() {
+        assertThatThrownBy(() -> new Rate(1, Duration.ofDays(30), CalendarPeriod.MONTH))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("rate per month must have its longest period: 1 per PT720H");
+    }
+
+    @ParameterizedTest
     @ValueSource(
             strings = {
                 "",
@@ -57,6 +82,9 @@ class RateTest {
                 "100/s/s",
                 "99999999999999999999/s",
                 "1/99999999999999999999d",
+                "1/2month",
+                "1/months",
+                "1/Month",
                 "1/9223372036854775807d",
                 "infinite",
                 "100/PT"
@@ -66,7 +94,7 @@ class RateTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining("rate")
                 .hasMessageContaining("\"" + text + "\"")
-                .hasMessageContaining("100/s, 5/m, 20/500ms or 100/PT1M");
+                .hasMessageContaining("100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or");
     }
 
     @ParameterizedTest

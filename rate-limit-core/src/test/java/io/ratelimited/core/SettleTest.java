@@ -152,7 +152,9 @@ class SettleTest {
     }
 
     private static double inWindow(Algorithm algorithm, GrantLog log, long base) {
-        return algorithm == Algorithm.FIXED_WINDOW ? log.mostInWindow(SECOND, base) : log.mostWithin(SECOND);
+        return algorithm == Algorithm.FIXED_WINDOW
+                ? log.mostInWindow(instant -> Math.floorDiv(base + instant, SECOND))
+                : log.mostWithin(SECOND);
     }
 
     private static List<Spent> spent(List<Call> calls, long until, boolean withExcess) {

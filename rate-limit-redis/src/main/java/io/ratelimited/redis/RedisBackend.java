@@ -35,7 +35,12 @@ public final class RedisBackend implements AutoCloseable {
     /** An application starts without Redis, but gives it a moment. */
     private static final long FIRST_CONNECT_MILLIS = 2_000;
 
-    private static final long HEARTBEAT_MILLIS = 3_000;
+    /** Nodes learn of a change by it. */
+    private static final long HEARTBEAT_MILLIS = 1_000;
+
+    /** Nodes that begin together have all reported after this time. */
+    private static final long COUNT_MILLIS = 3_000;
+
     private static final long SILENT_MICROS = 10_000_000;
     /** A node that does not know yet how many there are is one of so many at least. */
     private static final int NODES_UNTIL_COUNTED = 4;
@@ -47,7 +52,8 @@ public final class RedisBackend implements AutoCloseable {
     private final LimiterContext context;
     private final String node;
     private final AtomicLong calls = new AtomicLong();
-    private final String nodesKey;
+    private final String[] heartbeatKeys;
+    private final SharedRecords records;
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
@@ -73,7 +79,9 @@ public final class RedisBackend implements AutoCloseable {
         this.options = options;
         this.node = node;
         KeyNames keys = new KeyNames(options.keyPrefix());
-        this.nodesKey = keys.internal("nodes");
+        String nodesKey = keys.internal("nodes");
+        String entriesKey = keys.beside(nodesKey, "changes");
+        this.heartbeatKeys = new String[] {nodesKey, entriesKey};
         this.connection = new GuardedConnection(
                 connector,
                 keys,
@@ -91,6 +99,8 @@ public final class RedisBackend implements AutoCloseable {
                 this::nodes,
                 () -> origin,
                 RedisUnavailableException::new);
+        this.records = new SharedRecords(
+                context, new String[] {entriesKey, keys.beside(nodesKey, "positions"), keys.beside(nodesKey, "ends")});
         this.begun = connection
                 .connected()
                 // Finds out whether scripts may ask for the time, so that no caller has to.
@@ -98,7 +108,12 @@ public final class RedisBackend implements AutoCloseable {
                 .handle((counted, failure) -> counted)
                 .thenCompose(counted -> connection.connected());
         connection.every(HEARTBEAT_MILLIS, this::heartbeat);
-        connection.onRecovery(() -> connection.later(0, this::heartbeat));
+        connection.onRecovery(this::recovered);
+    }
+
+    private void recovered() {
+        records.compareAll();
+        connection.later(0, this::heartbeat);
     }
 
     private RedisBackend awaitBegin() {
@@ -187,11 +202,16 @@ public final class RedisBackend implements AutoCloseable {
                     .add("")
                     .add(SILENT_MICROS)
                     .add(node);
-            connection.await(connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, leave));
+            connection.await(connection.eval(Script.HEARTBEAT, heartbeatKeys, leave));
         } catch (ExecutionException ex) {
             // The others notice that this node is silent.
         }
         connection.close();
+    }
+
+    /** What the nodes of the cluster share besides budgets. */
+    public SharedRecords records() {
+        return records;
     }
 
     LimiterContext context() {
@@ -212,18 +232,19 @@ public final class RedisBackend implements AutoCloseable {
         boolean allReported = othersHaveReported;
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(node).add(SILENT_MICROS);
-        return connection.eval(Script.HEARTBEAT, new String[] {nodesKey}, args).thenAccept(reply -> {
+        return connection.eval(Script.HEARTBEAT, heartbeatKeys, args).thenCompose(reply -> {
             if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
                 // The larger of two counts: nodes report one by one to a server that has restarted empty.
                 int seen = count.intValue();
                 countedNodes = Math.max(seen, lastCount);
                 if (lastCount == 0) {
-                    connection.later(HEARTBEAT_MILLIS, this::countAll);
+                    connection.later(COUNT_MILLIS, this::countAll);
                 }
                 lastCount = seen;
                 origin = first;
                 counted |= allReported;
             }
+            return records.follow((Long) reply.get(2));
         });
     }
 

@@ -9,7 +9,7 @@ import java.util.concurrent.Executor;
  * How an application uses Redis for its limits. Immutable.
  *
  * @param keyPrefix first part of every key
- * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a question is never repeated
+ * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a command is never repeated
  * @param expectedNodes nodes of the cluster, among whom a limit is divided while Redis is away; 0 to count them
  * @param ticker time, and waiting for it
  * @param timeSource where scripts get their time from

@@ -1,98 +1,116 @@
 -- End of the script: decides calls in order, each under all limits or under none, and writes each state once.
 --
--- KEYS   one a limit; all of one caller, and so in one hash slot
+-- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
+--        decides, each by itself
 -- ARGV   1  the time, as time.lua says
 --        2  take | peek | cancel | charge | renew
---        3  number of limits; for each: letter of its family, meta (its parameters as they are stored with the state),
---           number of parameters, parameters
---        then the number of calls; for each call and limit: permits, a, b, longest wait (cancel: the mark); once if all
---        calls are equal. Among calls to take, one whose wait is "r<mark>" gives permits back, under a single limit
--- reply  for each call and limit to take or peek: outcome, remaining, reset, mark; times in microseconds; an outcome is the
---        wait, or minus the retry-after
+--        3  the letter of each limit's family, as in Script.java
+--        then the arguments of each limit, as its family says
+--        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
+--        number of calls, permits, a, b, longest wait; then a tail: the mark to cancel, or the name of a call in flight. No
+--        calls among those to take give permits back
+-- reply  to take and peek: of each limit or each group what its family reports; a single one without a list around it. Calls
+--        of a group that are missing in it are refused like the last one
+--
+-- Times are in microseconds. An outcome is the wait, or minus the retry-after.
 
-local families = {}
-
--- The family of a letter, by the function that Script.java has for it. Making the functions of a family costs more than a
--- call of one of them, and most calls need one family.
-local function family_of(letter)
-  if not families[letter] then families[letter] = makers[letter]() end
-  return families[letter]
+-- Whether the clock has stepped back behind the time at which a state was written. A step that is within the difference of
+-- two nodes' clocks is none: the call is decided at the time of the state, as if it had come right after; open() below
+-- begins anew then.
+local latest = now + slack
+function behind(written)
+  if written > now and written <= latest then now = written end
+  return written > now
 end
 
-local op = ARGV[2]
-local limits = {}
-local at
-
-local function open(i)
-  local p = at + 3
-  local family = family_of(ARGV[at])
-  limits[i] = { family = family, state = family.open(KEYS[i], ARGV[at + 1], p) }
-  at = p + tonumber(ARGV[at + 2])
+function millis(micros)
+  return max(1, ceil(micros / 1000)) + padding
 end
 
--- All limits at one time, the latest that any of them was written at.
-repeat
-  local before = now
-  at = 4
-  for i = 1, tonumber(ARGV[3]) do
-    open(i)
-  end
-until now == before
+function text(number)
+  return format('%.0f', number)
+end
 
-local reply = {}
-local calls = tonumber(ARGV[at])
-local first_call = at + 1
-local equal = #ARGV == at + 4 * #limits
-
-for call = 1, calls do
-  at = first_call + (equal and 0 or 4 * #limits * (call - 1))
-  local first = at
-  local refused = false
-  for i = 1, #limits do
-    local family, s = limits[i].family, limits[i].state
-    local permits, a = tonumber(ARGV[at]), ARGV[at + 1]
-    local b, last = tonumber(ARGV[at + 2]), ARGV[at + 3]
-    local back = op == 'take' and match(last, '^r(.*)$')
-    if back then
-      if family.cancel(s, permits, tonumber(a) or a, b, back) then s.changed = true end
-      limits[i].outcome = 0
-      refused = true
-    elseif op == 'take' or op == 'peek' then
-      local outcome = family.decide(s, permits, tonumber(a) or a, b, tonumber(last))
-      limits[i].outcome = outcome
-      refused = refused or outcome < 0
-    elseif op == 'charge' then
-      family.charge(s, permits, tonumber(a), b)
-      s.changed = true
-    elseif op == 'renew' then
-      family.renew(s, permits, a, b)
-      s.changed = true
-    elseif family.cancel(s, permits, tonumber(a) or a, b, last) then
-      s.changed = true
+-- The reply to a command that reads a key; nil if the key holds another type. No script has written that: it is removed
+-- unless the call only looks.
+function read(command, key, ...)
+  local reply = redis.pcall(command, key, ...)
+  if type(reply) == 'table' and reply.err then
+    if not match(reply.err, 'WRONGTYPE') then error(reply.err, 0) end
+    if ARGV[2] ~= 'peek' then
+      redis.call('DEL', key)
+      if redis.log then redis.log(redis.LOG_WARNING, 'rate limit: ' .. key .. ' held another type and begins anew') end
     end
-    at = at + 4
+    return nil
+  end
+  return reply
+end
+
+-- What families report that count permits: outcome, remaining, reset, and the mark or 0.
+function report(reply, outcome, remaining, reset, mark)
+  local n = #reply
+  reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = outcome, remaining, reset, mark or 0
+end
+
+local op, letters = ARGV[2], ARGV[3]
+local families, states = {}, {}
+for i = 1, #letters do
+  -- Making the functions of a family costs more than a call of one of them, and most calls need one family.
+  local letter = sub(letters, i, i)
+  families[letter] = families[letter] or makers[letter]()
+  families[i] = families[letter]
+end
+
+-- Opens all limits at one time, the latest that any of them was written at. Returns where the calls begin.
+local function open()
+  local before, p = now, 4
+  for i = 1, #letters do
+    states[i], p = families[i].open(KEYS[i], p)
+  end
+  return now == before and p or open()
+end
+
+local replies = {}
+for at = open(), #ARGV, #letters do
+  local calls, group, before = 1, {}, #replies
+  for i = 1, #letters do
+    local call = { tail = sub(ARGV[at + i - 1], 36) }
+    calls, call.permits, call.a, call.b, call.longest = struct.unpack('>I7I7I7I7I7', ARGV[at + i - 1])
+    group[i], replies[before + i] = call, {}
+  end
+  local family, s, first = families[1], states[1], group[1]
+  if op == 'cancel' or calls == 0 then
+    if family.cancel(s, first.permits, first.a, first.b, first.tail) then s.changed = true end
+  elseif op == 'charge' then
+    family.charge(s, first.permits, first.a, first.b)
+    s.changed = true
+  elseif op == 'renew' then
+    family.renew(s, first.permits, first.a, first.tail)
+    s.changed = true
   end
   if op == 'take' or op == 'peek' then
-    for i = 1, #limits do
-      local family, s = limits[i].family, limits[i].state
-      local mark = 0
-      if op == 'take' and not refused then
-        mark = family.take(s, tonumber(ARGV[first + 4 * (i - 1)]), ARGV[first + 4 * (i - 1) + 1])
-        s.changed = true
+    for call = 1, calls do
+      local outcomes, refused = {}, false
+      for i, asked in ipairs(group) do
+        outcomes[i] = families[i].decide(states[i], asked.permits, asked.a, asked.b, asked.longest)
+        refused = refused or outcomes[i] < 0
       end
-      local n = #reply
-      reply[n + 1] = limits[i].outcome
-      reply[n + 2] = family.remaining(s)
-      reply[n + 3] = family.reset(s)
-      reply[n + 4] = mark
+      for i, asked in ipairs(group) do
+        local mark
+        if op == 'take' and not refused then
+          mark = families[i].take(states[i], asked.permits, asked.tail)
+          states[i].changed = true
+        end
+        families[i].report(states[i], replies[before + i], outcomes[i], mark)
+      end
+      if refused then break end
     end
   end
 end
 
 if op ~= 'peek' then
-  for i = 1, #limits do
-    local s = limits[i].state
-    if s.changed then limits[i].family.save(s) end
+  for i, s in ipairs(states) do
+    if s.changed then families[i].save(s) end
   end
 end
-return reply
+return #replies > 1 and replies or replies[1]

@@ -1,9 +1,10 @@
 -- Counts the nodes of the cluster.
 --
 -- KEYS   ZSET name of a node -> when it was last heard of, in microseconds since 1970; "origin" -> when the first node began
+--        HASH of changes.lua
 -- ARGV   the time; name of this node, or nothing to leave; microseconds after which a silent node no longer counts; name to
 --        remove
--- reply  the number of nodes; the origin
+-- reply  the number of nodes; the origin; the position of the last change
 
 local origin = tonumber(redis.call('ZSCORE', KEYS[1], 'origin') or now)
 if ARGV[2] ~= '' then
@@ -19,4 +20,4 @@ if nodes > 0 then
   redis.call('ZADD', KEYS[1], string.format('%.0f', math.min(origin, now)), 'origin')
   redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[3] / 1000))
 end
-return { nodes, math.min(origin, now) }
+return { nodes, math.min(origin, now), tonumber(redis.call('HGET', KEYS[2], 'version') or 0) }

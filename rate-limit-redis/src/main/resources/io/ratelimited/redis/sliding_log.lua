@@ -6,130 +6,129 @@
 -- ARGV   permits   of one period
 --        period    microseconds
 
-local sliding_log = {}
+local function sliding_log()
+  local sliding_log = {}
 
-local function sl_instant(s, position)
-  if position >= s.stored then return tonumber(s.added[position - s.stored + 1]) end
-  return tonumber(redis.call('LINDEX', s.key, position + 1))
-end
-
-local function sl_read(s, shift, written)
-  s.stored = redis.call('LLEN', s.key) - 1
-  s.size = s.stored
-  s.shift, written = tonumber(shift), tonumber(written)
-  s.now = now + s.shift
-  local newest = s.size > 0 and sl_instant(s, s.size - 1) or 0
-  local held = written == 0 and newest or written
-  if held > s.now then
-    if held - s.now > slack then
-      s.shift = s.shift + held - s.now
-      s.changed = true
-    end
-    s.now = held
+  local function sl_instant(s, position)
+    if position >= s.stored then return tonumber(s.added[position - s.stored + 1]) end
+    return tonumber(redis.call('LINDEX', s.key, position + 1))
   end
-  s.newest = newest
-  -- The first instant that is still in the window.
-  local low, high = 0, s.size
-  if high > 0 and sl_instant(s, 0) + s.period > s.now then high = 0 end
-  while low < high do
-    local middle = floor((low + high) / 2)
-    if sl_instant(s, middle) + s.period <= s.now then
-      low = middle + 1
+
+  local function sl_read(s, shift, written)
+    s.stored = redis.call('LLEN', s.key) - 1
+    s.size = s.stored
+    s.shift, written = tonumber(shift), tonumber(written)
+    s.now = now + s.shift
+    local newest = s.size > 0 and sl_instant(s, s.size - 1) or 0
+    local held = written == 0 and newest or written
+    if held > s.now then
+      if held - s.now > slack then
+        s.shift = s.shift + held - s.now
+        s.changed = true
+      end
+      s.now = held
+    end
+    s.newest = newest
+    -- The first instant that is still in the window.
+    local low, high = 0, s.size
+    if high > 0 and sl_instant(s, 0) + s.period > s.now then high = 0 end
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if sl_instant(s, middle) + s.period <= s.now then
+        low = middle + 1
+      else
+        high = middle
+      end
+    end
+    s.gone = low
+    s.inside = s.size - low
+    s.found = true
+  end
+
+  function sliding_log.open(key, p)
+    local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0, stored = 0,
+      shift = 0, inside = 0, now = now, newest = 0 }
+    s.largest = s.permits
+    local header = read('LINDEX', key, 0)
+    if header then
+      local shift, written, largest = match(header, '^(%d+) (%d+) (%d+)$')
+      s.largest = max(s.permits, tonumber(largest))
+      sl_read(s, shift, written)
+    end
+    return s, p + 2
+  end
+
+  function sliding_log.decide(s, permits, a, b, longest)
+    local wait = s.size == 0 and 0 or max(0, s.newest - s.now)
+    local last = s.size - 1 - (s.permits - permits)
+    if last >= 0 then
+      wait = max(wait, sl_instant(s, last) + s.period - s.now)
+    end
+    s.wait = wait
+    return wait > longest and -(wait - longest) or wait
+  end
+
+  local function sl_add(s, instant, permits)
+    local value = text(instant)
+    for i = 1, permits do s.added[#s.added + 1] = value end
+    s.size = s.size + permits
+    s.inside = s.inside + permits
+    s.newest = instant
+  end
+
+  function sliding_log.take(s, permits)
+    sl_add(s, s.now + s.wait, permits)
+    return s.newest
+  end
+
+  -- All permits that are still remembered are given back: whoever goes later was counted beside them.
+  function sliding_log.cancel(s, permits, a, b, mark)
+    if not s.found then return false end
+    redis.call('LREM', s.key, -permits, mark)
+    return false
+  end
+
+  -- Instants that are still to come.
+  local function sl_ahead(s)
+    local ahead = 0
+    while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
+      ahead = ahead + 1
+    end
+    return ahead
+  end
+
+  -- At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
+  -- after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges, which
+  -- close the window without the older ones. The limit is the largest of all nodes: none takes away what another counts.
+  function sliding_log.charge(s, permits)
+    local most, ahead = 2 * s.largest, sl_ahead(s)
+    sl_add(s, max(s.newest, s.now), min(permits, most))
+    s.gone = max(s.gone or 0, s.size - most - ahead)
+    s.inside = s.size - s.gone
+  end
+
+  function sliding_log.report(s, reply, outcome, mark)
+    local remaining = s.size > 0 and s.newest > s.now and 0 or max(0, s.permits - s.inside)
+    report(reply, outcome, remaining, s.size == 0 and 0 or max(0, s.newest + s.period - s.now), mark)
+  end
+
+  function sliding_log.save(s)
+    local written = (slack > 0 or s.newest > s.now) and text(s.now) or '0'
+    local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.largest)
+    for i = 1, #s.added, 1000 do
+      redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
+    end
+    local drop = s.gone or 0
+    if s.stored == 0 and not s.found then
+      redis.call('LPUSH', s.key, header)
+    elseif drop > 0 then
+      redis.call('LTRIM', s.key, drop, -1)
+      redis.call('LSET', s.key, 0, header)
     else
-      high = middle
+      redis.call('LSET', s.key, 0, header)
     end
+    redis.call('PEXPIRE', s.key, millis(s.newest + s.period - s.now))
   end
-  s.gone = low
-  s.inside = s.size - low
-  s.found = true
-end
 
-function sliding_log.open(key, meta, p)
-  local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0, stored = 0,
-    shift = 0, inside = 0, now = now, newest = 0 }
-  s.largest = s.permits
-  local header = read('LINDEX', key, 0)
-  if header then
-    local shift, written, largest = match(header, '^(%d+) (%d+) (%d+)$')
-    s.largest = max(s.permits, tonumber(largest))
-    sl_read(s, shift, written)
-  end
-  return s
+  return sliding_log
 end
-
-function sliding_log.decide(s, permits, a, b, longest)
-  local wait = s.size == 0 and 0 or max(0, s.newest - s.now)
-  local last = s.size - 1 - (s.permits - permits)
-  if last >= 0 then
-    wait = max(wait, sl_instant(s, last) + s.period - s.now)
-  end
-  s.wait = wait
-  return wait > longest and -(wait - longest) or wait
-end
-
-local function sl_add(s, instant, permits)
-  local value = text(instant)
-  for i = 1, permits do s.added[#s.added + 1] = value end
-  s.size = s.size + permits
-  s.inside = s.inside + permits
-  s.newest = instant
-end
-
-function sliding_log.take(s, permits)
-  sl_add(s, s.now + s.wait, permits)
-  return s.newest
-end
-
--- All permits that are still remembered are given back: whoever goes later was counted beside them.
-function sliding_log.cancel(s, permits, a, b, mark)
-  if not s.found then return false end
-  redis.call('LREM', s.key, -permits, mark)
-  return false
-end
-
--- Instants that are still to come.
-local function sl_ahead(s)
-  local ahead = 0
-  while ahead < s.size and sl_instant(s, s.size - 1 - ahead) > s.now do
-    ahead = ahead + 1
-  end
-  return ahead
-end
-
--- At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
--- after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges, which
--- close the window without the older ones. The limit is the largest of all nodes: none takes away what another counts.
-function sliding_log.charge(s, permits)
-  local most, ahead = 2 * s.largest, sl_ahead(s)
-  sl_add(s, max(s.newest, s.now), min(permits, most))
-  s.gone = max(s.gone or 0, s.size - most - ahead)
-  s.inside = s.size - s.gone
-end
-
-function sliding_log.remaining(s)
-  return s.size > 0 and s.newest > s.now and 0 or max(0, s.permits - s.inside)
-end
-
-function sliding_log.reset(s)
-  return s.size == 0 and 0 or max(0, s.newest + s.period - s.now)
-end
-
-function sliding_log.save(s)
-  local written = (slack > 0 or s.newest > s.now) and text(s.now) or '0'
-  local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.largest)
-  for i = 1, #s.added, 1000 do
-    redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
-  end
-  local drop = s.gone or 0
-  if s.stored == 0 and not s.found then
-    redis.call('LPUSH', s.key, header)
-  elseif drop > 0 then
-    redis.call('LTRIM', s.key, drop, -1)
-    redis.call('LSET', s.key, 0, header)
-  else
-    redis.call('LSET', s.key, 0, header)
-  end
-  redis.call('PEXPIRE', s.key, millis(s.newest + s.period - s.now))
-end
-
-return sliding_log

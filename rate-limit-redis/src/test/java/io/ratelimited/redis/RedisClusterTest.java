@@ -135,7 +135,7 @@ class RedisClusterTest {
     private static CompletableFuture<List<Object>> register(GuardedConnection link, String node) {
         return link.eval(
                 Script.HEARTBEAT,
-                new String[] {"rl:{nodes}"},
+                new String[] {"rl:{nodes}", "rl:{nodes}:changes"},
                 new ScriptArguments().add("").add(node).add(3_600_000_000L));
     }
 

@@ -2,7 +2,10 @@ package io.ratelimited.redis;
 
 import io.ratelimited.redis.connection.RedisConnector;
 import io.ratelimited.redis.connection.Threads;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import org.jspecify.annotations.Nullable;
 
 /** Makes backends that take everything from outside. */
 public final class SimulatedBackend {
@@ -22,6 +25,12 @@ public final class SimulatedBackend {
             Executor other,
             String node) {
         return RedisBackend.of(connector, options, threads, CallersExecutor.orElse(callers, other), node);
+    }
+
+    /** Writes a record without blocking. */
+    public static CompletableFuture<SharedRecords.Outcome> write(
+            SharedRecords records, SharedRecords.Key key, long basedOn, String text, @Nullable Duration lasting) {
+        return records.writeAsync(key, basedOn, text, lasting, 10);
     }
 
     /** Whether some of Redis does not decide for this node. */

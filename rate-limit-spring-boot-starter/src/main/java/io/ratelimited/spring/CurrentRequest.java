@@ -39,6 +39,14 @@ public interface CurrentRequest {
     }
 
     /**
+     * Runs a task of the request on this thread, where {@link Source#current()} then finds the request. Where requests
+     * stay on their own thread, this only runs the task.
+     */
+    default void run(Runnable task) {
+        task.run();
+    }
+
+    /**
      * A limit has decided on a call of this request.
      *
      * @param limit whose decision

@@ -2,11 +2,13 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.spring.RateLimitAutoConfiguration.InMemoryLimiterFactory;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LimitSettings;
 import io.ratelimited.spring.limit.NamedBackends;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.util.HashSet;
@@ -16,6 +18,7 @@ import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.core.env.Environment;
@@ -31,12 +34,18 @@ public final class DisabledRateLimitAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    RateLimits rateLimits(RateLimitProperties properties, Environment environment) {
+    RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
                 false,
-                new LimitRegistry(properties, backends(environment, properties), null, RequestThreads.UNBOUNDED),
+                new LimitRegistry(
+                        properties,
+                        backends(environment, properties),
+                        null,
+                        RequestThreads.UNBOUNDED,
+                        new ChangeReports(events, null),
+                        Ticker.system()),
                 new LimitEnforcer(
                         List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
                 null);
@@ -49,7 +58,7 @@ public final class DisabledRateLimitAutoConfiguration {
         return names.stream()
                 .<LimiterFactory>map(name -> new InMemoryLimiterFactory(
                         name,
-                        Set.copyOf(LimitSettings.OF_SOME_BACKENDS),
+                        LimitProperty.ofSomeBackends(),
                         Ticker.system(),
                         properties.memory().maximumKeys()))
                 .toList();

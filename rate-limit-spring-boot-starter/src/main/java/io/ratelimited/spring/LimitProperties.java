@@ -23,7 +23,7 @@ import org.springframework.util.ReflectionUtils;
  * rate-limit.defaults}. A property that is null is left to the next place.
  *
  * @param algorithm Algorithm of the limit.
- * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M; "unlimited" exempts, 0/s closes.
+ * @param rate Permits per period, such as 100/s, 5/m, 20/500ms or 100/PT1M, for FIXED_WINDOW also 1000/week, month or year; "unlimited" exempts, 0/s closes.
  * @param burst Permits that may go at once; for a leaky bucket the capacity of the queue. Defaults to the number in the rate; for smooth-bursty to one second of it.
  * @param warmup Duration of the warm-up of WARM_UP.
  * @param maxConcurrent Calls in flight at once, for CONCURRENCY only.
@@ -36,6 +36,7 @@ import org.springframework.util.ReflectionUtils;
  * @param maxWait Longest sleep under WAIT; a call that could not go by then is refused at once.
  * @param fallback Method called instead of a refused call.
  * @param zone Time zone whose days and hours the windows of FIXED_WINDOW follow.
+ * @param startsOn First day of the windows of a rate per week (MONDAY), month (15) or year (04-01), at midnight of the zone. Defaults to MONDAY, 1, 01-01.
  * @param slots Slots of a SLIDING_WINDOW.
  * @param coldFactor How many times dearer than a fresh permit the coldest stored one is, for WARM_UP.
  * @param lease Time after which a call in flight no longer counts, for CONCURRENCY.
@@ -61,6 +62,7 @@ public record LimitProperties(
         @Nullable Duration maxWait,
         @Nullable String fallback,
         @Nullable ZoneId zone,
+        @Nullable String startsOn,
         @Nullable Integer slots,
         @Nullable Double coldFactor,
         @Nullable Duration lease,

@@ -2,7 +2,11 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import java.time.Duration;
+import java.util.Collection;
 import java.util.Set;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A backend: makes the limiters of the limits that name it. Each bean of this type is a backend, and {@code
@@ -28,4 +32,66 @@ public interface LimiterFactory {
      * @throws IllegalArgumentException when the backend cannot have such a limit; the message names the setting
      */
     RateLimiter create(Limit limit, String tier, LimitProperties properties);
+
+    /** The changes of limits that all instances share on this backend; null if a change is the instance's own. */
+    default @Nullable SharedChanges sharedChanges() {
+        return null;
+    }
+
+    /**
+     * Changes that all instances share: a text for a limit, and one for each of its callers that has a budget of its own. Each
+     * instance has a copy, so that reading asks nobody. Thread-safe.
+     */
+    interface SharedChanges {
+
+        /**
+         * The change of a limit, or of one of its callers, as far as this instance knows.
+         *
+         * @param caller the digest of the caller's key; null for the limit itself
+         * @return null if there is none
+         */
+        @Nullable
+        Change find(String limit, @Nullable String caller);
+
+        /** The digests of the callers of a limit that may have a change. */
+        Collection<String> callers(String limit);
+
+        /**
+         * Makes a change for all instances, whole or not at all. Blocks until the backend answers.
+         *
+         * @param basedOn the version of the change that it replaces; 0 if there is none
+         * @param text empty to take the change back
+         * @param lasting how long it lasts; null for ever
+         * @param maximumCallers how many callers of a limit may have a change
+         * @throws RuntimeException when the backend does not answer
+         */
+        Outcome write(
+                String limit,
+                @Nullable String caller,
+                long basedOn,
+                String text,
+                @Nullable Duration lasting,
+                int maximumCallers);
+
+        /** Tells a listener of which limit and caller the change may be another; the caller is null for the limit itself. */
+        void onChange(BiConsumer<String, @Nullable String> listener);
+
+        /**
+         * A change.
+         *
+         * @param version larger than that of every change that it replaces
+         * @param text empty if the change was taken back
+         * @param endsAt when it ends, in nanoseconds of the ticker; null for never
+         */
+        record Change(long version, String text, @Nullable Long endsAt) {}
+
+        /** What has become of a write. */
+        enum Outcome {
+            WRITTEN,
+            /** Another instance was faster: nothing has changed, and its change is known here. */
+            OUTDATED,
+            /** The limit has as many callers with a change as it may have: nothing has changed. */
+            FULL
+        }
+    }
 }

@@ -31,4 +31,7 @@ public interface NamedLimit {
 
     /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
     long maxWaitNanos();
+
+    /** Where a change at run time is in force. */
+    RateLimitChangedEvent.Scope scope();
 }

@@ -1,10 +1,10 @@
 package io.ratelimited.spring;
 
-import io.ratelimited.spring.aop.DeferredInvocation;
-import io.ratelimited.spring.aop.LimitedInvocation;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import java.lang.reflect.AccessibleObject;
+import java.lang.reflect.Method;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Supplier;
@@ -15,8 +15,6 @@ import org.aspectj.lang.annotation.Around;
 import org.aspectj.lang.annotation.Aspect;
 import org.aspectj.lang.reflect.MethodSignature;
 import org.jspecify.annotations.Nullable;
-import org.springframework.aop.ProxyMethodInvocation;
-import org.springframework.aop.aspectj.MethodInvocationProceedingJoinPoint;
 
 /**
  * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, where {@link
@@ -73,42 +71,52 @@ public final class RateLimitAspect implements MethodInterceptor {
     /** Around every call that a proxy of Spring's passes on. */
     @Override
     public @Nullable Object invoke(MethodInvocation call) throws Throwable {
-        return limit(new MethodInvocationProceedingJoinPoint((ProxyMethodInvocation) call));
+        LimitedMethod method = find(call.getMethod(), call.getThis());
+        return method == null ? call.proceed() : method.invoke(call);
     }
 
     /** Around every call that an annotation on the method or its class limits. */
     @Around(PATTERN)
     public @Nullable Object limit(ProceedingJoinPoint call) throws Throwable {
+        Method called = ((MethodSignature) call.getSignature()).getMethod();
+        LimitedMethod method = find(called, call.getTarget());
+        return method == null || isSuperCall(method, called)
+                ? call.proceed()
+                : method.invoke(new WovenCall(called, call));
+    }
+
+    private @Nullable LimitedMethod find(Method method, @Nullable Object target) {
         Supplier<LimitedMethods> configured = methods;
-        if (configured == null) {
-            return call.proceed();
-        }
-        Object target = call.getTarget();
-        MethodSignature signature = (MethodSignature) call.getSignature();
-        Class<?> type = target == null ? signature.getDeclaringType() : target.getClass();
-        LimitedMethod method = configured.get().find(signature.getMethod(), type);
-        if (method == null || isSuperCall(method, signature) || method.tryAdmit()) {
-            return call.proceed();
-        }
-        LimitedInvocation adapted = new JoinPointCall(call);
-        return method.invoke(this != WOVEN && method.mayProceedLater() ? DeferredInvocation.of(adapted) : adapted);
+        return configured == null
+                ? null
+                : configured.get().find(method, target == null ? method.getDeclaringClass() : target.getClass());
     }
 
     /** Woven code also meets the overridden method that an overriding one calls: the same call, counted already. */
-    private boolean isSuperCall(LimitedMethod method, MethodSignature signature) {
-        return this == WOVEN && !method.method().equals(signature.getMethod());
+    private boolean isSuperCall(LimitedMethod method, Method called) {
+        return this == WOVEN && !method.method().equals(called);
     }
 
-    private record JoinPointCall(ProceedingJoinPoint call) implements LimitedInvocation {
+    private record WovenCall(Method method, ProceedingJoinPoint call) implements MethodInvocation {
 
         @Override
-        public @Nullable Object target() {
+        public Method getMethod() {
+            return method;
+        }
+
+        @Override
+        public @Nullable Object[] getArguments() {
+            return call.getArgs();
+        }
+
+        @Override
+        public @Nullable Object getThis() {
             return call.getTarget();
         }
 
         @Override
-        public @Nullable Object[] args() {
-            return call.getArgs();
+        public AccessibleObject getStaticPart() {
+            return method;
         }
 
         @Override

@@ -1,8 +1,12 @@
 package io.ratelimited.spring;
 
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.OutermostValidation;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
@@ -11,6 +15,7 @@ import io.ratelimited.spring.check.BeanInspector;
 import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
+import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.ReplacedLists;
@@ -27,6 +32,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Lazy;
@@ -58,12 +64,22 @@ public final class RateLimitAutoConfiguration {
             RateLimitProperties properties,
             ObjectProvider<LimiterFactory> backends,
             ObjectProvider<CurrentRequest.Source> requests,
-            ObjectProvider<RequestThreads> threads) {
+            ObjectProvider<RequestThreads> threads,
+            ChangeReports reports,
+            Ticker ticker) {
         return new LimitRegistry(
                 properties,
                 backends.orderedStream().toList(),
                 requests.getIfAvailable(),
-                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED));
+                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
+                reports,
+                ticker);
+    }
+
+    @Bean
+    ChangeReports rateLimitChangeReports(
+            ApplicationEventPublisher events, ObjectProvider<CurrentRequest.Source> requests) {
+        return new ChangeReports(events, requests.getIfAvailable());
     }
 
     @Bean
@@ -129,8 +145,14 @@ public final class RateLimitAutoConfiguration {
     @Bean
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static BeanInspector rateLimitMadeBeans(Environment environment) {
-        return new BeanInspector(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
+    static BeanInspector rateLimitMadeBeans() {
+        return new BeanInspector();
+    }
+
+    @Bean
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static OutermostValidation rateLimitOutermostValidation(Environment environment) {
+        return new OutermostValidation(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
     @Bean
@@ -166,5 +188,15 @@ public final class RateLimitAutoConfiguration {
     @Bean
     ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
         return new ConfigurationRefresh(registry, environment);
+    }
+
+    /** Limits in memory, under the name of a backend. */
+    record InMemoryLimiterFactory(String backend, Set<String> properties, Ticker ticker, long maximumKeys)
+            implements LimiterFactory {
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
+        }
     }
 }

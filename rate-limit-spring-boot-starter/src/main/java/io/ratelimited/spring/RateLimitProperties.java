@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Policy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
@@ -21,6 +22,7 @@ import org.springframework.core.Ordered;
  * @param memory Limits in memory.
  * @param http Answers to HTTP requests.
  * @param routes Limits on requests by path, without annotations; all routes that match a request apply to it.
+ * @param clients Limits on calls to others, by the name of the client.
  * @param redis Limits on Redis.
  * @param aspect The aspect that limits annotated methods.
  * @param actuator The actuator endpoint.
@@ -34,6 +36,7 @@ public record RateLimitProperties(
         @DefaultValue Memory memory,
         @DefaultValue Http http,
         @Nullable List<Route> routes,
+        @Nullable Map<String, Client> clients,
         @DefaultValue Redis redis,
         @DefaultValue Aspect aspect,
         @DefaultValue Actuator actuator) {
@@ -89,6 +92,34 @@ public record RateLimitProperties(
         AFTER_SECURITY
     }
 
+    /**
+     * Limits on calls to others.
+     *
+     * @param hosts Hosts that the client calls, such as api.partner.example, api.partner.example:8443 or *.partner.example.
+     * @param limits Names of limits under rate-limit.limits that pace the calls; all of them must agree.
+     * @param obey What the calls obey that answers say.
+     * @param maxPause Longest pause that an answer can ask for.
+     * @param policy What becomes of a call that may not go at once.
+     * @param maxWait Longest wait under wait; a call that could not go by then is refused at once.
+     * @param key SpEL expression that divides the state of the client: host, method, uri, header('X-Account'); one state without it.
+     */
+    public record Client(
+            @Nullable List<String> hosts,
+            @Nullable List<String> limits,
+            @DefaultValue({"retry-after", "rate-limit"}) List<Obey> obey,
+            @DefaultValue("60s") Duration maxPause,
+            @DefaultValue("wait") Policy policy,
+            @DefaultValue("5s") Duration maxWait,
+            @Nullable String key) {}
+
+    /** What calls to others obey. */
+    public enum Obey {
+        /** Calls pause after a 429 or 503 with Retry-After. */
+        RETRY_AFTER,
+        /** Calls keep within what RateLimit, RateLimit-Policy and the X-RateLimit fields say is left. */
+        RATE_LIMIT
+    }
+
     /** Which rate limit headers responses have. */
     public enum Headers {
         /** RateLimit and RateLimit-Policy of the IETF draft. */
@@ -108,6 +139,7 @@ public record RateLimitProperties(
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
      * @param keyPrefix Prefix of all keys in Redis.
      * @param timeSource Where scripts get their time from; the same on all instances.
+     * @param shareChanges Whether a change of a limit at run time reaches all instances, and stays in force over restarts.
      */
     public record Redis(
             @Nullable String url,
@@ -115,7 +147,8 @@ public record RateLimitProperties(
             @DefaultValue("local") LimitProperties.OnFailure onFailure,
             @Nullable Integer expectedNodes,
             @DefaultValue("rl") String keyPrefix,
-            @DefaultValue("auto") TimeSource timeSource) {
+            @DefaultValue("auto") TimeSource timeSource,
+            @DefaultValue("true") boolean shareChanges) {
 
         /** Where scripts get their time from. */
         public enum TimeSource {

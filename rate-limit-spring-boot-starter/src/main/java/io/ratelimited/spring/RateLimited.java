@@ -53,6 +53,7 @@ public @interface RateLimited {
 
     /**
      * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
+     * for {@link Algorithm#FIXED_WINDOW} also {@code 1000000/month}, {@code /week} and {@code /year}, from {@link #startsOn};
      * {@code 0/s} is closed, {@code unlimited} exempt. Required here or in {@code application.yml}, but for {@link
      * Algorithm#CONCURRENCY}.
      */
@@ -66,6 +67,13 @@ public @interface RateLimited {
 
     /** Duration of the warm-up of {@link Algorithm#WARM_UP}, such as {@code 10s} or {@code PT10S}. */
     String warmup() default "";
+
+    /**
+     * The day on which the windows of a rate per week, month or year begin, at midnight of the limit's {@code zone}: {@code
+     * MONDAY} (of weeks; the default), {@code 15} (of months, default 1; in a month with fewer days, the last) or {@code 04-01}
+     * (of years, default 01-01; 02-29 is the last of February).
+     */
+    String startsOn() default "";
 
     /** Calls in flight at once, for {@link Algorithm#CONCURRENCY} only. Default (-1): none. */
     int maxConcurrent() default -1;

@@ -4,8 +4,8 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
@@ -13,8 +13,10 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
+import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Supplier;
@@ -59,30 +61,7 @@ public final class RateLimits {
      * @param permits at least 1
      */
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
-        if (!enabled) {
-            return true;
-        }
-        ConfiguredLimit limit = registry.get(name);
-        RateLimiter limiter = limit.limiter();
-        if (enforcer.isUnobserved() || limit.countsInFlight()) {
-            boolean goes = limiter.tryAcquire(key, permits);
-            if (!goes) {
-                enforcer.report(limit, Outcome.REJECTED, key, 0, () -> limiter.peek(key, permits, 0));
-            }
-            return goes;
-        }
-        boolean admitted;
-        Supplier<Decision> decision;
-        if (limiter.source() != null) {
-            admitted = limiter.tryAcquire(key, permits);
-            decision = () -> limiter.peek(key, permits, 0);
-        } else {
-            Reservation reservation = limiter.reserve(key, permits, 0);
-            admitted = !reservation.isRefused();
-            decision = reservation::decision;
-        }
-        enforcer.report(limit, admitted ? Outcome.ADMITTED : Outcome.REJECTED, key, 0, decision);
-        return admitted;
+        return !enabled || enforcer.tryAcquire(registry.get(name), key, permits);
     }
 
     /**
@@ -129,7 +108,7 @@ public final class RateLimits {
      */
     public ReservedPermits reserve(String name, @Nullable Object key, long permits) {
         return enabled
-                ? new ReservedPermits(enforcer.enter(limitRequests(name, key, permits), currentRequest()))
+                ? new ReservedPermits(enforcer.reserve(limitRequests(name, key, permits), currentRequest()))
                 : new ReservedPermits(null);
     }
 
@@ -141,15 +120,12 @@ public final class RateLimits {
      */
     public CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits) {
         return enabled
-                ? enforcer.enterAsync(limitRequests(name, key, permits), currentRequest(), ReservedPermits::new)
+                ? enforcer.reserveAsync(limitRequests(name, key, permits), currentRequest(), ReservedPermits::new)
                 : CompletableFuture.completedFuture(new ReservedPermits(null));
     }
 
     private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
-        ConfiguredLimit limit = registry.get(name);
-        return new LimitRequest[] {
-            new LimitRequest(limit, limit.enforcement(), limit.limiter(), key, permits, false, null, null)
-        };
+        return new LimitRequest[] {LimitRequest.of(registry.get(name), key, permits)};
     }
 
     private @Nullable CurrentRequest currentRequest() {
@@ -158,8 +134,47 @@ public final class RateLimits {
 
     /** What {@link #tryAcquire} would decide now. Changes nothing. */
     public Decision peek(String name, @Nullable Object key) {
-        RateLimiter limiter = enabled ? get(name).limiter() : unlimited(name);
-        return limiter.peek(key, 1, 0);
+        if (!enabled) {
+            return unlimited(name).peek(key, 1, 0);
+        }
+        ConfiguredLimit limit = registry.get(name);
+        return limit.limiterOf(key, limit.limiter()).peek(key, 1, 0);
+    }
+
+    /**
+     * What a caller has left of each limit whose calls have a key, for a page that shows callers their quotas. Each is what
+     * {@link #peek} returns: takes nothing, and remembers no key. The limit itself is asked, not its tiers, unless the
+     * caller has a {@link #assign budget of its own}.
+     *
+     * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
+     * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
+     * full. A limit on Redis takes a command, one after the other; like {@link #peek} this waits for the answer, and {@link
+     * Decision#source} says who has decided when there is none.
+     *
+     * @param key {@code null} for calls without a key: then limits are left out that refuse them or do not apply to them
+     * @return by name of the limit; empty with {@code rate-limit.enabled: false}
+     */
+    public List<Decision> quota(@Nullable Object key) {
+        return quota(key, null);
+    }
+
+    /**
+     * {@link #quota(Object)} of a caller in a tier.
+     *
+     * @param tier asked wherever a limit has a tier of this name; a limit without it is asked itself
+     */
+    public List<Decision> quota(@Nullable Object key, @Nullable String tier) {
+        if (!enabled) {
+            return List.of();
+        }
+        return registry.all().stream()
+                .filter(limit -> limit.isKeyed() && limit.policy() != Policy.SHADOW)
+                .filter(limit -> key != null || limit.enforcement().missingKey() == MissingKey.SHARED)
+                .map(limit -> limit.limiterOf(
+                                key,
+                                tier == null ? limit.limiter() : limit.tiers().getOrDefault(tier, limit.limiter()))
+                        .peek(key, 1, 0))
+                .toList();
     }
 
     private static RateLimiter unlimited(String name) {
@@ -174,12 +189,16 @@ public final class RateLimits {
         }
         ConfiguredLimit limit = registry.get(name);
         limit.limiter().reset(key);
+        limit.limiterOf(key, limit.limiter()).reset(key);
         limit.tiers().values().forEach(tier -> tier.reset(key));
     }
 
     /**
      * Changes a limit while it is in use, as {@link RateLimiter#update} says. As in {@code
-     * update("search", limit -> limit.rate("200/s").burst(400))}.
+     * update("search", limit -> limit.rate("200/s").burst(400))}. A limit on Redis is changed on all instances and for
+     * good, another one on this instance until it ends: {@link NamedLimit#scope}. Redis that does not answer fails the change.
+     *
+     * <p>A change is reported by a {@link RateLimitChangedEvent} and a line in the log.
      *
      * @return the new limit
      * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
@@ -200,6 +219,34 @@ public final class RateLimits {
      */
     public Limit update(String name, LimitProperties changes) {
         return registry.update(name, changes);
+    }
+
+    /**
+     * Takes back every change that {@link #update} or the endpoint has made: the configuration is in force again.
+     *
+     * @return the limit as it is configured
+     */
+    public Limit revert(String name) {
+        return registry.revert(name);
+    }
+
+    /**
+     * Gives a caller a budget of its own instead of that of the limit or of its tier, which begins full: as in {@code
+     * assign("search", "alice", LimitProperties.of(Map.of("tier", "gold")), Duration.ofDays(1))}. It replaces the one that the
+     * caller has. On Redis it is the caller's on all instances, in memory on this one, as {@link NamedLimit#scope} says.
+     *
+     * @param budget the name of a {@code tier} of the limit; or a {@code rate}, with or without a {@code burst}
+     * @param lasting when it ends; null for never
+     * @throws InvalidRateLimitException when the limit cannot have such a budget, or 10,000 callers of it have one; nothing
+     *     has changed
+     */
+    public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
+        registry.assign(name, key, budget, lasting);
+    }
+
+    /** Ends the budget that {@link #assign} has given a caller: the limit, or its tier, applies again. */
+    public void revoke(String name, Object key) {
+        registry.revoke(name, key);
     }
 
     /** All limits, by name. */

@@ -12,6 +12,7 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import jakarta.validation.ConstraintViolationException;
 import jakarta.validation.constraints.NotBlank;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -20,6 +21,10 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.validation.autoconfigure.ValidationAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.resilience.annotation.EnableResilientMethods;
+import org.springframework.resilience.annotation.Retryable;
+import org.springframework.scheduling.annotation.Async;
+import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.security.access.AccessDeniedException;
 import org.springframework.security.access.prepost.PreAuthorize;
 import org.springframework.security.authentication.TestingAuthenticationToken;
@@ -28,6 +33,8 @@ import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.transaction.annotation.EnableTransactionManagement;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.validation.annotation.Validated;
+import org.springframework.validation.beanvalidation.MethodValidationPostProcessor;
+import org.springframework.validation.method.MethodValidationException;
 
 /** Where the limit stands among the aspects of other libraries, as each of them is by default. */
 final class AmongOtherAspectsTest {
@@ -117,12 +124,69 @@ final class AmongOtherAspectsTest {
     }
 
     @Test
+    void argumentsAreValidatedBeforeAllElse() {
+        run((service, limits) -> {
+            SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken("ada", "", "USER"));
+            assertThatThrownBy(() -> service.guarded(" ")).isInstanceOf(ConstraintViolationException.class);
+            assertThatThrownBy(() -> service.guarded("Ada")).isInstanceOf(AccessDeniedException.class);
+            assertThat(service.calls()).hasValue(0);
+        });
+    }
+
+    @Test
+    void invalidCallIsNeitherRetriedNorHandedToAnExecutor() {
+        runner.withUserConfiguration(Resilient.class).run(context -> {
+            Service service = context.getBean(Service.class);
+            assertThatThrownBy(() -> service.retriedLater(" ")).isInstanceOf(ConstraintViolationException.class);
+            assertThat(context.getBean(RateLimits.class).peek("later", null).remaining())
+                    .isEqualTo(10);
+        });
+    }
+
+    /** As where an application validates without Spring Boot. */
+    @Test
+    void argumentsAreValidatedFirstByAProcessorOfTheApplicationToo() {
+        runner.withUserConfiguration(OwnValidation.class).run(context -> {
+            Service service = context.getBean(Service.class);
+            assertThatThrownBy(() -> service.validated(" ")).isInstanceOf(MethodValidationException.class);
+            assertThat(context.getBean(RateLimits.class).peek("validated", null).remaining())
+                    .isEqualTo(1);
+        });
+    }
+
+    @Test
+    void orderOfItsOwnLeavesAuthorizationBeforeValidation() {
+        runner.withPropertyValues("rate-limit.aspect.order=" + (RateLimitProperties.Aspect.DEFAULT_ORDER - 1))
+                .run(context -> {
+                    Service service = context.getBean(Service.class);
+                    SecurityContextHolder.getContext()
+                            .setAuthentication(new TestingAuthenticationToken("ada", "", "USER"));
+                    assertThatThrownBy(() -> service.guarded(" ")).isInstanceOf(AccessDeniedException.class);
+                });
+    }
+
+    @Test
     void limitOfAnOrderOfItsOwnIsAskedBeforeArgumentsAreValidated() {
         runner.withPropertyValues("rate-limit.aspect.order=100").run(context -> {
             Service service = context.getBean(Service.class);
             assertThatThrownBy(() -> service.validated(" ")).isInstanceOf(ConstraintViolationException.class);
             assertThatThrownBy(() -> service.validated(" ")).isInstanceOf(RateLimitExceededException.class);
         });
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAsync
+    @EnableResilientMethods
+    static class Resilient {}
+
+    @Configuration(proxyBeanMethods = false)
+    static class OwnValidation {
+        @Bean
+        static MethodValidationPostProcessor ownValidation() {
+            MethodValidationPostProcessor processor = new MethodValidationPostProcessor();
+            processor.setAdaptConstraintViolations(true);
+            return processor;
+        }
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -159,6 +223,19 @@ final class AmongOtherAspectsTest {
         @PreAuthorize("hasAuthority('ADMIN')")
         @RateLimited(name = "allowed", rate = "1/h")
         public void allowed() {}
+
+        @PreAuthorize("hasAuthority('ADMIN')")
+        @RateLimited(rate = "1/h")
+        public void guarded(@NotBlank String name) {
+            calls.incrementAndGet();
+        }
+
+        @Async
+        @Retryable(maxRetries = 2, delay = 0)
+        @RateLimited(name = "later", rate = "10/h")
+        public CompletableFuture<String> retriedLater(@NotBlank String name) {
+            return CompletableFuture.completedFuture(name);
+        }
 
         @Transactional
         @RateLimited(name = "validated", rate = "1/h")

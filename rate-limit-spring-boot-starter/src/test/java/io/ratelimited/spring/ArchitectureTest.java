@@ -9,11 +9,19 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.ClassRules;
+import io.ratelimited.core.ForeignInsides;
+import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
+import org.springframework.aop.Advisor;
+import org.springframework.aop.framework.Advised;
+import org.springframework.asm.Type;
+import org.springframework.util.ReflectionUtils;
+import reactor.core.publisher.Hooks;
+import reactor.core.scheduler.Schedulers;
 
 /** Which package may use which, in every module that the starter sees. */
 class ArchitectureTest {
@@ -69,7 +77,7 @@ class ArchitectureTest {
             case "limit" -> 1;
             case "call" -> 2;
             case "aop" -> 3;
-            case "check" -> 5;
+            case "check", "client" -> 5;
             case "web", "redis", "actuate" -> 6;
             case "web.servlet", "web.reactive" -> 7;
             default -> throw new AssertionError("no floor for " + type);
@@ -111,6 +119,50 @@ class ArchitectureTest {
     @Test
     void noPackageHasMoreThanTwentyFiles() {
         assertThat(RULES.fullPackages()).isEmpty();
+    }
+
+    /** The class files of the application may be read: no public door shows what a method calls. */
+    private static final Set<String> ALLOWED_INSIDES = Set.of("io.ratelimited.spring.check.SelfCalls");
+
+    @Test
+    void nothingReachesIntoOthers() {
+        assertThat(ForeignInsides.usedIn("io.ratelimited.spring").keySet()).isEqualTo(ALLOWED_INSIDES);
+    }
+
+    @Test
+    void whatReachesIntoOthersIsFound() {
+        assertThat(ForeignInsides.usedIn(Burglar.class).get(ArchitectureTest.class.getName()))
+                .containsExactly(
+                        "org.springframework.aop.framework.Advised.addAdvisor(int, org.springframework.aop.Advisor)",
+                        "org.springframework.aop.framework.Advised.removeAdvisor(int)",
+                        "org.springframework.asm.Type",
+                        "org.springframework.util.ReflectionUtils.findField(java.lang.Class, java.lang.String)",
+                        "org.springframework.util.ReflectionUtils.makeAccessible(java.lang.reflect.Field)",
+                        "reactor.core.publisher.Hooks",
+                        "reactor.core.scheduler.Schedulers.onScheduleHook(java.lang.String, java.util.function.Function)");
+    }
+
+    @SuppressWarnings("unused")
+    private static final class Burglar {
+
+        void move(Advised proxy, Advisor advisor) {
+            proxy.removeAdvisor(1);
+            proxy.addAdvisor(0, advisor);
+        }
+
+        void open(Class<?> foreign) {
+            Field field = ReflectionUtils.findField(foreign, "secret");
+            ReflectionUtils.makeAccessible(field);
+        }
+
+        String read(Class<?> foreign) {
+            return Type.getInternalName(foreign);
+        }
+
+        void hook() {
+            Hooks.onOperatorDebug();
+            Schedulers.onScheduleHook("burglar", task -> task);
+        }
     }
 
     @Test

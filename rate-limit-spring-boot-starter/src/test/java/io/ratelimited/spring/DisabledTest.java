@@ -34,6 +34,14 @@ final class DisabledTest {
     }
 
     @Test
+    void nobodyHasAQuota() {
+        run(limits -> {
+            limits.get("login");
+            assertThat(limits.quota("ann")).isEmpty();
+        });
+    }
+
+    @Test
     void resetDoesNothing() {
         run(limits -> {
             limits.reset("login", "ann");
@@ -62,6 +70,7 @@ final class DisabledTest {
                 .withPropertyValues(
                         "rate-limit.enabled=false",
                         "rate-limit.limits.login.rate=5/m",
+                        "rate-limit.limits.login.key=#user",
                         "rate-limit.limits.closed.rate=0/s",
                         "rate-limit.limits.flight.algorithm=concurrency",
                         "rate-limit.limits.flight.max-concurrent=1",

@@ -8,6 +8,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.io.File;
@@ -42,7 +43,7 @@ class MissingPartsTest {
     private static final String KOTLIN = "kotlin.*";
     private static final String MICROMETER = "micrometer-.*|context-propagation-.*";
     private static final String OPERATIONS = "spring-boot-(actuator|health|micrometer).*";
-    private static final String WEB = "spring-(boot-)?(web|servlet|http).*|.*servlet-api.*|(tomcat|jetty)-.*";
+    private static final String WEB = "spring-(boot-)?(web|rest|servlet|http).*|.*servlet-api.*|(tomcat|jetty)-.*";
     private static final String REDIS = "rate-limit-redis.*|lettuce-.*|spring-(boot-)?data-redis.*";
 
     @Test
@@ -109,7 +110,9 @@ class MissingPartsTest {
                                         List.of(new RateLimitAutoConfiguration()
                                                 .inMemoryLimiterFactory(Contexts.properties(), Ticker.system())),
                                         null,
-                                        RequestThreads.UNBOUNDED),
+                                        RequestThreads.UNBOUNDED,
+                                        new ChangeReports(event -> {}, null),
+                                        Ticker.system()),
                                 new LimitEnforcer(
                                         List.of(),
                                         Ticker.system(),

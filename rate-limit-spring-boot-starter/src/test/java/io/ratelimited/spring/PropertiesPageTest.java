@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
-import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.PropertyText;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -74,10 +74,10 @@ class PropertiesPageTest {
             offered.put(hint.get("name").asString(), values);
         }
         assertThat(offered.get("rate-limit.defaults.algorithm"))
-                .containsExactlyElementsOf(LimitSettings.values(Algorithm.class))
+                .containsExactlyElementsOf(PropertyText.values(Algorithm.class))
                 .doesNotContain("default");
         assertThat(offered.get("rate-limit.defaults.policy"))
-                .containsExactlyElementsOf(LimitSettings.values(Policy.class))
+                .containsExactlyElementsOf(PropertyText.values(Policy.class))
                 .doesNotContain("default");
     }
 

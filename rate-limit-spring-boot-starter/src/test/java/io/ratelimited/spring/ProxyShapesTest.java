@@ -74,6 +74,7 @@ final class ProxyShapesTest {
                         AroundBeanOfLimitedInterface.class,
                         RepositoryWithFragment.class,
                         SameBeanAgain.class,
+                        WrappedAfterItsLimit.class,
                         ScopedByClass.class,
                         ScopedByInterface.class)
                 .flatMap(shape -> Stream.of(Made.values()).map(made -> Arguments.of(shape, made)));
@@ -136,7 +137,7 @@ final class ProxyShapesTest {
     }
 
     static Stream<Arguments> unlimitedShapes() {
-        return Stream.of(HandMadeOfClass.class, HandMadeBySpring.class)
+        return Stream.of(WrappedBeforeItsLimit.class, ReplacedByProcessor.class, HandMadeBySpring.class)
                 .flatMap(shape -> Stream.of(Made.values()).map(made -> Arguments.of(shape, made)));
     }
 
@@ -153,8 +154,8 @@ final class ProxyShapesTest {
 
     /** The limit on the interface works, and must not hide that the one on the class behind the proxy does not. */
     @ParameterizedTest
-    @ValueSource(classes = {TimedByHand.class, TimedBySpring.class})
-    void methodThatOnlyTheClassBehindAHandMadeProxyLimitsIsWarnedOf(Class<?> shape, CapturedOutput output) {
+    @ValueSource(classes = {TimedByProcessor.class, TimedBySpring.class})
+    void methodThatOnlyTheClassBehindAProxyLimitsIsWarnedOf(Class<?> shape, CapturedOutput output) {
         runner.withUserConfiguration(shape).run(context -> {
             assertThat(context).hasNotFailed();
             Orders orders = context.getBean(Orders.class);
@@ -166,6 +167,22 @@ final class ProxyShapesTest {
                     .containsOnlyOnce("Bean 'orders' is not limited: nothing stands before public java.lang.String "
                             + OrderService.class.getName() + ".place(java.lang.String). It was made");
         });
+    }
+
+    /** The proxy around a limited bean leaves the limit to the proxy inside, of both kinds of Spring's proxies. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void beanThatIsAnotherLimitedBeanOnceMoreCountsOnce(boolean byClass) {
+        runner.withUserConfiguration(SameInterfaceAgain.class)
+                .withPropertyValues("spring.aop.proxy-target-class=" + byClass)
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    LaterContacts contacts = context.getBean(LaterContacts.class);
+                    assertThat(contacts.future()).isCompletedWithValue("found");
+                    assertThat(contacts.mono().block()).isEqualTo("found");
+                    assertThat(limits.peek("future", null).remaining()).isEqualTo(9);
+                    assertThat(limits.peek("mono", null).remaining()).isEqualTo(9);
+                });
     }
 
     @Test
@@ -474,6 +491,20 @@ final class ProxyShapesTest {
     }
 
     @Configuration(proxyBeanMethods = false)
+    static class SameInterfaceAgain {
+        @Bean
+        LaterContacts inner() {
+            return new LaterFragment();
+        }
+
+        @Bean
+        @Primary
+        LaterContacts contacts(@Qualifier("inner") LaterContacts inner) {
+            return inner;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
     static class SameBeanAgain {
         @Bean
         AnnotatedContacts inner() {
@@ -505,12 +536,77 @@ final class ProxyShapesTest {
         }
     }
 
+    /** As libraries wrap beans of their interest: in a proxy that shows nothing of what it calls. */
+    static class Wrapper implements BeanPostProcessor {
+
+        @Override
+        public Object postProcessAfterInitialization(Object bean, String name) {
+            return bean instanceof Contacts
+                    ? jdkProxy(Contacts.class, (proxy, method, args) -> method.invoke(bean, args))
+                    : bean;
+        }
+    }
+
+    static class EarlyWrapper extends Wrapper implements PriorityOrdered {
+
+        @Override
+        public int getOrder() {
+            return 0;
+        }
+    }
+
     @Configuration(proxyBeanMethods = false)
-    static class HandMadeOfClass {
+    static class WrappedBeforeItsLimit {
+        @Bean
+        static EarlyWrapper wrapper() {
+            return new EarlyWrapper();
+        }
+
         @Bean
         Contacts contacts() {
-            AnnotatedContacts hidden = new AnnotatedContacts();
-            return jdkProxy(Contacts.class, (proxy, method, args) -> method.invoke(hidden, args));
+            return new AnnotatedContacts();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class WrappedAfterItsLimit {
+        @Bean
+        static Wrapper wrapper() {
+            return new Wrapper();
+        }
+
+        @Bean
+        Contacts contacts() {
+            return new AnnotatedContacts();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReplacedByProcessor {
+        @Bean
+        static EarlyReplacement replacement() {
+            return new EarlyReplacement();
+        }
+
+        @Bean
+        Contacts contacts() {
+            return new AnnotatedContacts();
+        }
+    }
+
+    static class EarlyReplacement extends EarlyWrapper {
+
+        @Override
+        public Object postProcessAfterInitialization(Object bean, String name) {
+            return bean instanceof Contacts contacts ? new Delegating(contacts) : bean;
+        }
+    }
+
+    record Delegating(Contacts contacts) implements Contacts {
+
+        @Override
+        public @Nullable Object findByName(String name) {
+            return contacts.findByName(name);
         }
     }
 
@@ -543,11 +639,25 @@ final class ProxyShapesTest {
     }
 
     @Configuration(proxyBeanMethods = false)
-    static class TimedByHand {
+    static class TimedByProcessor {
+        @Bean
+        static EarlyTimer timer() {
+            return new EarlyTimer();
+        }
+
         @Bean
         Orders orders() {
-            Orders service = new OrderService();
-            return jdkProxy(Orders.class, (proxy, method, args) -> method.invoke(service, args));
+            return new OrderService();
+        }
+    }
+
+    static class EarlyTimer extends EarlyWrapper {
+
+        @Override
+        public Object postProcessAfterInitialization(Object bean, String name) {
+            return bean instanceof Orders
+                    ? jdkProxy(Orders.class, (proxy, method, args) -> method.invoke(bean, args))
+                    : bean;
         }
     }
 

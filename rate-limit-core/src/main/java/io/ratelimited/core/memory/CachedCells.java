@@ -14,16 +14,16 @@ import org.jspecify.annotations.Nullable;
  *
  * <ul>
  *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
- *   <li>C2 A cell that is evicted while it is not fresh is remembered in {@link EvictedKeys}.
- *   <li>C3 A new cell starts with what they know of its key: never less than the key has spent. A key may be limited too
+ *   <li>C2 A cell that is evicted while it is not in its initial state is remembered in {@link EvictedKeys}.
+ *   <li>C3 A new cell starts with what the evicted keys know of its key: never less than the key has spent. A key may be limited too
  *       early, but none is ever admitted above its limit.
  * </ul>
  *
  * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
  * before C3.
  *
- * <p>The cache uses no time: a sweep removes the cells that are fresh again. So a call on a known key writes nothing but
- * its cell; and while fewer than half of the most keys are there, the cache keeps no record of use either.
+ * <p>The cache uses no time: a sweep removes the cells that are in their initial state again. So a call on a known key writes nothing but
+ * its cell; and while the cache is less than half full, it keeps no record of use either.
  */
 final class CachedCells {
 
@@ -53,8 +53,8 @@ final class CachedCells {
         planSweep();
     }
 
-    private long now(CellParameters of) {
-        return clock.now(of.followsCalendar());
+    private long now(CellParameters own) {
+        return clock.now(own.followsCalendar());
     }
 
     private void planSweep() {
@@ -62,7 +62,7 @@ final class CachedCells {
         nextSweep = now(parameters) + Math.max(pause, cells.estimatedSize() * NANOS_BETWEEN_SWEEPS_PER_KEY);
     }
 
-    /** In another thread, since it takes time in proportion to the number of keys. */
+    /** The sweep runs in another thread, since it takes time in proportion to the number of keys. */
     private void sweepIfDue(long now) {
         if (now - nextSweep >= 0 && sweeping.compareAndSet(false, true)) {
             planSweep();
@@ -73,31 +73,31 @@ final class CachedCells {
     private void sweep() {
         try {
             cells.asMap().forEach((key, cell) -> {
-                if (cell.parameters().change() != null || isFresh(cell)) {
+                if (cell.parameters().change() != null || isInitial(cell)) {
                     cells.asMap().computeIfPresent(key, (k, present) -> {
                         Cell last = present.newest();
-                        return last.retireIfFresh(now(last.parameters())) ? null : last;
+                        return last.retireIfInitial(now(last.parameters())) ? null : last;
                     });
                 }
             });
             EvictedKeys known = evicted;
             if (known != null) {
-                known.forget(this::isFresh);
+                known.forget(this::isInitial);
             }
         } finally {
             sweeping.set(false);
         }
     }
 
-    private boolean isFresh(Cell cell) {
-        return cell.nanosToFresh(now(cell.parameters())) == 0;
+    private boolean isInitial(Cell cell) {
+        return cell.nanosToInitial(now(cell.parameters())) == 0;
     }
 
     /**
      * The cell of a key, made if there is none.
      *
      * @param current the parameters in whose time the caller read {@code now}
-     * @param now the time at which a new cell is fresh; a later one would charge the first caller for the difference
+     * @param now the time at which a new cell is in its initial state; a later one would charge the first caller for the difference
      */
     Cell get(Object key, CellParameters current, long now) {
         sweepIfDue(now);
@@ -113,14 +113,14 @@ final class CachedCells {
 
     private Cell create(Object key, CellParameters seen, long now) {
         CellParameters current = parameters;
-        Cell fresh = current.fresh(current == seen ? now : now(current));
+        Cell initial = current.initial(current == seen ? now : now(current));
         EvictedKeys known = evicted;
         Cell cell = known == null ? null : known.continued(key, now);
         if (cell == null) {
-            return fresh;
+            return initial;
         }
         if (cell.parameters() == current) {
-            cell.absorb(fresh);
+            cell.absorb(initial);
         }
         return cell;
     }
@@ -130,7 +130,7 @@ final class CachedCells {
             return;
         }
         Cell last = cell.retire().newest();
-        if (!isFresh(last)) {
+        if (!isInitial(last)) {
             evictedKeys().add(key, last);
         }
     }
@@ -175,14 +175,14 @@ final class CachedCells {
         }
     }
 
-    /** Gives the key a fresh cell. */
+    /** Gives the key a new cell. */
     void reset(Object key) {
         cells.asMap().compute(key, (k, cell) -> {
             if (cell != null) {
                 cell.retire();
             }
             CellParameters current = parameters;
-            return current.fresh(now(current));
+            return current.initial(now(current));
         });
     }
 

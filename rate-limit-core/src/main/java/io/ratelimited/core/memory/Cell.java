@@ -24,7 +24,7 @@ abstract class Cell {
     /** Refused without a retry-after, which is too far ahead to compute. */
     static final long UNKNOWN = Long.MIN_VALUE + 2;
 
-    /** What all cells of a limit share. */
+    /** The parameters that all cells of a limit share. */
     abstract CellParameters parameters();
 
     /**
@@ -53,8 +53,8 @@ abstract class Cell {
     /**
      * Gives back as much of a grant as is possible without creating a permit.
      *
-     * @param permits at most those of the grant; others were given back before
-     * @return false when the {@link #divide successor} of this cell, which may exist already, has to do it
+     * @param permits at most those of the grant that have not been given back
+     * @return false when the {@link #divide successor} of this cell, which may exist already, has to give back
      */
     abstract boolean giveBack(Grant grant, long permits, long now);
 
@@ -62,7 +62,7 @@ abstract class Cell {
      * Takes permits that have been used already, into debt if need be.
      *
      * @param permits at least 1; what no later call could tell from less is not counted
-     * @return false when this cell was retired, or its {@link #divide successor} has to do it
+     * @return false when this cell was retired, or its {@link #divide successor} has to be charged
      */
     abstract boolean charge(long permits, long now);
 
@@ -88,30 +88,30 @@ abstract class Cell {
         return false;
     }
 
-    /** A number that differs after each admitted call; shows whether another call came between. */
+    /** A number that differs after each admitted call, and so shows whether another call came between two looks. */
     abstract long stamp();
 
     /** How many calls of one permit each would go at once. */
     abstract long remaining(long now);
 
     /** Nanoseconds until {@link #remaining} is at its largest; 0 when it is. */
-    long nanosToWhole(long now) {
-        return nanosToFresh(now);
+    long nanosToFull(long now) {
+        return nanosToInitial(now);
     }
 
-    /** Nanoseconds until this cell equals a fresh one; 0 when it does, and may be dropped. */
-    abstract long nanosToFresh(long now);
+    /** Nanoseconds until this cell is in the initial state of a key; 0 when it is, and may be dropped. */
+    abstract long nanosToInitial(long now);
 
-    /** Retires this cell and returns its twin, which continues with its state. */
+    /** Retires this cell and returns a twin that continues with the state. */
     abstract Cell retire();
 
     /**
-     * Retires this cell in one step if it equals a fresh one. A call that comes first keeps it, so that what the call has
-     * taken can still be given back.
+     * Retires this cell in one step if it is in the initial state of a key. A call that comes first keeps the cell, so that
+     * what the call has taken can still be given back.
      */
-    abstract boolean retireIfFresh(long now);
+    abstract boolean retireIfInitial(long now);
 
-    /** The cell under the parameters that replaced those of this one; itself when nothing replaced them. */
+    /** The cell under the newest parameters; this cell if its own are the newest. */
     final Cell newest() {
         Cell newest = this;
         for (CellParameters.Change change; (change = newest.parameters().change()) != null; ) {
@@ -120,7 +120,7 @@ abstract class Cell {
         return newest;
     }
 
-    /** What a cell with other parameters may go on with, of this cell that is retired; null when it has nothing. */
+    /** The state with which a cell with other parameters may go on; null for none. This cell is retired. */
     @Nullable
     Cell kept() {
         return this;
@@ -135,7 +135,7 @@ abstract class Cell {
     /** Makes this cell {@link #covers cover} the other one, too. */
     abstract void absorb(Cell other);
 
-    /** Permits that a cell has granted, and what the cell wrote down to take them back. Used by one thread at a time. */
+    /** Permits that a cell has granted, and what the cell needs to take them back. Used by one thread at a time. */
     static class Grant {
 
         /** An instant before all others. */
@@ -176,7 +176,7 @@ abstract class Cell {
             time = value;
         }
 
-        /** What else the cell needs to take the permits back. */
+        /** Sets what else the cell needs to take the permits back. */
         final void mark(Object value) {
             more = value;
         }

@@ -2,7 +2,7 @@ package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
 
-/** Which cell counts for which algorithm. */
+/** Chooses the cell of an algorithm. */
 final class CellFactory {
 
     private CellFactory() {}
@@ -11,16 +11,7 @@ final class CellFactory {
      * The parameters of the cells of a limit that counts over time.
      *
      * @param now monotonic nanoseconds from which time is counted
-     */
-    static CellParameters parameters(Limit limit, long now) {
-        return parameters(limit, now, now);
-    }
-
-    /**
-     * The parameters of a limit that was changed.
-     *
-     * @param now monotonic nanoseconds from which time is counted
-     * @param base monotonic nanoseconds at which the slots of windows are aligned, before the change and after it
+     * @param base monotonic nanoseconds at which the slots of windows are aligned, the same after a change of the limit
      */
     static CellParameters parameters(Limit limit, long now, long base) {
         if (limit.isClosed() || limit.isUnlimited()) {

@@ -2,6 +2,7 @@ package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Limit;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,8 +15,8 @@ abstract class CellParameters {
     private final boolean followsCalendar;
 
     private volatile @Nullable Change change;
-    /** The state with which a new key begins while that state is not yet whole; null when every key begins whole. */
-    private @Nullable Cell untouched;
+    /** The state of a key that has seen no call, while that is not yet full; null when every key begins full. */
+    private @Nullable Cell initial;
 
     CellParameters(Limit limit) {
         this.limit = limit;
@@ -31,42 +32,39 @@ abstract class CellParameters {
         return followsCalendar;
     }
 
-    /** A cell that has seen no call: in the state of one that has been idle since the limit was made. */
-    final Cell fresh(long now) {
-        Cell begun = untouched;
-        return begun == null || begun.nanosToFresh(now) == 0 ? whole(now) : begun.copy();
+    /** A cell that has seen no call. Its state is that of a cell which has been idle since the limit was made. */
+    final Cell initial(long now) {
+        Cell begun = initial;
+        return begun == null || begun.nanosToInitial(now) == 0 ? full(now) : begun.copy();
     }
 
     /** A cell that has been idle for long. */
-    abstract Cell whole(long now);
+    abstract Cell full(long now);
 
     /** Sets the state with which every key begins; called before use. */
     final void beginWith(Cell cell) {
-        untouched = cell;
+        initial = cell;
     }
-
-    /** Lets new cells start without stored permits, if the algorithm stores any; called once, before use. */
-    void startEmpty() {}
 
     /** Lets a new key begin as if it had existed under the replaced parameters; called once, before use. */
     final void inherit(CellParameters before, long at) {
-        if (continues(before) && (untouched != null || before.untouched != null)) {
-            untouched = follow(before.fresh(at), at);
+        if (continues(before) && (initial != null || before.initial != null)) {
+            initial = follow(before.initial(at), at);
         }
     }
 
     /**
-     * The cell of a key after a change of its limit: with the state of the cell before, or fresh when that counted in
-     * another way.
+     * The cell of a key after a change of its limit. It has the state of the cell before, or the initial state when that cell
+     * counted in another way.
      *
      * @param at when the limit changed, in the time of these parameters
      */
     final Cell follow(Cell before, long at) {
         Cell state = before.kept();
-        return state != null && continues(state.parameters()) ? resume(state, at) : fresh(at);
+        return state != null && continues(state.parameters()) ? resume(state, at) : initial(at);
     }
 
-    /** Whether these parameters count the same as others: only the number of permits or their times differ. */
+    /** Whether these parameters count as others do: only the number of permits or their times differ. */
     private boolean continues(CellParameters before) {
         Limit old = before.limit;
         return old.algorithm() == limit.algorithm()
@@ -74,11 +72,12 @@ abstract class CellParameters {
                         || isConstant(old)
                         || isConstant(limit)
                         || (old.rate().period().equals(limit.rate().period())
+                                && Objects.equals(old.calendar(), limit.calendar())
                                 && old.slots() == limit.slots()
                                 && old.zone().normalized().equals(limit.zone().normalized())));
     }
 
-    /** Whether nothing is counted, so that there are no windows. */
+    /** Whether the limit counts nothing, so that it has no windows. */
     private static boolean isConstant(Limit limit) {
         return limit.isClosed() || limit.isUnlimited();
     }
@@ -86,7 +85,7 @@ abstract class CellParameters {
     /** A cell with the state of a cell of the same algorithm, which nobody uses any more. */
     abstract Cell resume(Cell before, long at);
 
-    /** How long after its last call without debt a cell equals a fresh one again, in nanoseconds. */
+    /** How long after its last call without debt a cell is in its initial state again, in nanoseconds. */
     abstract long idleNanos();
 
     /** Retires these parameters: each cell follows the link at its next use. */

@@ -23,35 +23,22 @@ public final class CellRateLimiter implements MemoryLimiter {
     /** When this limiter began: {@link Ticker#nanos}. */
     private final long base;
 
-    private final boolean empty;
     private final long maximumKeys;
     private final WaitingRoom waitingRoom;
-    /** While they change, a call may find a cell with older or newer parameters, which may count in another time. */
+    /** During a change a call may find a cell with older or newer parameters, which may count in another time. */
     private volatile CellParameters parameters;
 
     private volatile Cell single;
     private volatile @Nullable CachedCells keyed;
 
-    /**
-     * @param maximumKeys the most keys to remember
-     * @param empty whether buckets hold nothing at first
-     */
-    public CellRateLimiter(Limit limit, Ticker ticker, long maximumKeys, boolean empty) {
+    /** @param maximumKeys the largest number of keys to remember */
+    public CellRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
         this.base = ticker.nanos();
-        this.empty = empty;
-        this.parameters = parameters(limit, base);
-        this.single = parameters.fresh(now(parameters));
-    }
-
-    private CellParameters parameters(Limit limit, long now) {
-        CellParameters made = CellFactory.parameters(limit, now, base);
-        if (empty) {
-            made.startEmpty();
-        }
-        return made;
+        this.parameters = CellFactory.parameters(limit, base, base);
+        this.single = parameters.initial(now(parameters));
     }
 
     @Override
@@ -106,7 +93,7 @@ public final class CellRateLimiter implements MemoryLimiter {
         return reservation;
     }
 
-    /** A cell that is moved or refuses is asked again, with all that {@link #peek} knows of late callers and changes. */
+    /** If the cell is retired or refuses, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
         CellReservation asked = new CellReservation(this, key, permits);
@@ -132,7 +119,7 @@ public final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Reservation take(Reservation asked, long maxWaitNanos) {
+    public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         CellReservation reservation = (CellReservation) asked;
         Cell cell = reservation.asked();
         if (cell != null) {
@@ -172,8 +159,8 @@ public final class CellRateLimiter implements MemoryLimiter {
     }
 
     /**
-     * The time for a cell. The clock is read before the cell is looked up, because a new cell is fresh at that time. A cell
-     * with other parameters may count in another time.
+     * The time for a cell. The clock is read before the cell is looked up, because a new cell is in its
+     * initial state at that time. A cell with other parameters may count in another time.
      */
     private long now(Cell cell, CellParameters current, long read) {
         CellParameters own = cell.parameters();
@@ -187,7 +174,7 @@ public final class CellRateLimiter implements MemoryLimiter {
                 && clock.newest(cell.parameters().followsCalendar()) - now >= ~outcome;
     }
 
-    /** Gives back permits of a reservation, in the cell that has followed its own where that was replaced. */
+    /** Gives back permits of a reservation, to its cell or to the cell that has replaced it. */
     void giveBack(@Nullable Object key, Cell cell, CellReservation reservation, long permits) {
         Cell last = cell;
         while (last != null && !last.giveBack(reservation, permits, now(last.parameters()))) {
@@ -196,7 +183,7 @@ public final class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    /** Takes permits that have been used already, from the present budget of the key. */
+    /** Takes permits that have been used already from the present budget of the key. */
     void charge(@Nullable Object key, long permits) {
         while (true) {
             CellParameters current = parameters;
@@ -236,10 +223,10 @@ public final class CellRateLimiter implements MemoryLimiter {
         }
     }
 
-    /** Null when the cell was retired meanwhile, so that its budget means nothing. */
+    /** The decision with the budget of a cell; null when the cell was retired meanwhile, so that its budget means nothing. */
     private static @Nullable Decision decision(Cell cell, long now, long outcome) {
         boolean retry = outcome < 0 && outcome != Cell.NEVER && outcome != Cell.UNKNOWN;
-        long toWhole = cell.nanosToWhole(now);
+        long toFull = cell.nanosToFull(now);
         long remaining = cell.remaining(now);
         if (cell.peek(1, now, 0) == Cell.MOVED) {
             return null;
@@ -251,7 +238,7 @@ public final class CellRateLimiter implements MemoryLimiter {
                 retry ? Duration.ofNanos(~outcome) : null,
                 outcome == Cell.NEVER,
                 remaining,
-                Duration.ofNanos(toWhole == Long.MAX_VALUE ? 0 : toWhole),
+                Duration.ofNanos(toFull == Long.MAX_VALUE ? 0 : toFull),
                 Decision.Source.MEMORY);
     }
 
@@ -262,7 +249,7 @@ public final class CellRateLimiter implements MemoryLimiter {
         } else {
             synchronized (this) {
                 single.retire();
-                single = parameters.fresh(now(parameters));
+                single = parameters.initial(now(parameters));
             }
         }
     }
@@ -271,7 +258,7 @@ public final class CellRateLimiter implements MemoryLimiter {
     public synchronized void update(Limit limit) {
         CellParameters before = parameters;
         before.limit().requireChangeableTo(limit);
-        CellParameters next = parameters(limit, clock.ticker().nanos());
+        CellParameters next = CellFactory.parameters(limit, clock.ticker().nanos(), base);
         long at = now(next);
         next.inherit(before, at);
         before.replaceBy(next, at);

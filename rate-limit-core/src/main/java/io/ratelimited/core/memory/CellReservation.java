@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
-/** A reservation of permits over time. It is the grant of its cell, too, so that a call allocates one object. */
+/** A reservation of permits over time, and the grant of its cell in the same object, so that a call allocates one. */
 final class CellReservation extends Cell.Grant implements Reservation, WaitingRoom.Waiter {
 
     private static final int OPEN = 0;
@@ -36,13 +36,13 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         this.key = key;
     }
 
-    /** A cell would grant the permits. Nothing is taken, so this is not yet the reservation's cell, which could take back. */
+    /** Records the cell that would grant the permits. Nothing is taken, so the reservation has no cell to give back to. */
     void asked(Cell asked, long read) {
         mark(asked);
         time(read);
     }
 
-    /** No cell would grant the permits. */
+    /** Records that no cell would grant the permits. */
     void refused(Decision decision) {
         mark(decision);
         outcome = Cell.UNKNOWN;
@@ -54,12 +54,12 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         return cell == null && more() instanceof Cell asked ? asked : null;
     }
 
-    /** What the clock of the cell that was asked showed. */
+    /** What the clock showed when the cell was asked. */
     long read() {
         return time();
     }
 
-    /** Whether {@link #read} is of a clock, so that it need not be read again at once. */
+    /** Whether {@link #read} comes from the given clock, which need not be read again then. */
     boolean hasRead(Ticker ticker, boolean calendar) {
         Cell asked = asked();
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;

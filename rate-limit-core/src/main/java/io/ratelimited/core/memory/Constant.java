@@ -3,11 +3,11 @@ package io.ratelimited.core.memory;
 import io.ratelimited.core.Limit;
 import org.jspecify.annotations.Nullable;
 
-/** A limit whose rate is 0 (closed) or unlimited. Keeps the cell that it replaced, for the cell that replaces this one. */
+/** A limit whose rate is 0 (closed) or unlimited. Keeps the state of the cell that it replaced for the cell that will replace it. */
 final class Constant extends Cell {
 
     private final Parameters parameters;
-    /** A cell that nobody changes; null when there was none. */
+    /** The replaced cell, which nobody changes; null when there was none. */
     private volatile @Nullable Cell kept;
 
     private volatile boolean retired;
@@ -62,14 +62,14 @@ final class Constant extends Cell {
     }
 
     @Override
-    long nanosToWhole(long now) {
+    long nanosToFull(long now) {
         return 0;
     }
 
     @Override
-    long nanosToFresh(long now) {
+    long nanosToInitial(long now) {
         Cell cell = kept;
-        return cell == null ? 0 : cell.nanosToFresh(now);
+        return cell == null ? 0 : cell.nanosToInitial(now);
     }
 
     @Override
@@ -79,8 +79,8 @@ final class Constant extends Cell {
     }
 
     @Override
-    boolean retireIfFresh(long now) {
-        if (nanosToFresh(now) > 0) {
+    boolean retireIfInitial(long now) {
+        if (nanosToInitial(now) > 0) {
             return false;
         }
         retired = true;
@@ -123,7 +123,7 @@ final class Constant extends Cell {
         }
 
         @Override
-        Cell whole(long now) {
+        Cell full(long now) {
             return new Constant(this, null);
         }
 

@@ -4,8 +4,8 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * A cell of a bucket whose reservations overlap. It knows when permits were used last, so that a call that is settled for
- * less gives back the room that it made though others came behind it.
+ * A cell of a bucket whose reservations overlap. It knows when permits were used last. So a call that is settled for less
+ * gives back the room that it made, although other calls came behind it.
  */
 class DatedTime extends VirtualTime {
 
@@ -20,7 +20,7 @@ class DatedTime extends VirtualTime {
     }
 
     private final VirtualTime origin;
-    /** No permits were or will be used later than at this time, in units. Written before they are taken. */
+    /** The latest time, in units, at which permits were or will be used. Written before the permits are taken. */
     private volatile long latest;
 
     DatedTime(VirtualTime before, long zeroAt, long latest) {

@@ -13,14 +13,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class DividedTime extends DatedTime {
 
-    /** What was given back beyond so many times is counted as if it had been granted earlier, which gives nobody more. */
-    private static final int MOST_MARKS = 4096;
+    /** Beyond so many marks the oldest two are merged, as if the grants had come earlier; that gives nobody more. */
+    private static final int MAX_MARKS = 4096;
 
     private static final long[] NONE = {};
 
     /** W − V. */
     private long returned;
-    /** No waiting caller goes later. A charge moves V, but nobody waits for it. */
+    /** The latest time at which a waiting caller goes. A charge moves V, but no caller waits for that. */
     private long due;
     /**
      * The marks of grants that were given back from the middle, in order, each before the units given back. They are needed
@@ -55,9 +55,9 @@ final class DividedTime extends DatedTime {
         }
     }
 
-    /** Moves V and W forward when the bucket has been full since, as the next call would. */
+    /** Moves V and W forward as the next call would, when the bucket has become full since the last one. */
     private void refill(long now) {
-        long full = parameters().time.at(now) - parameters().most;
+        long full = parameters().time.at(now) - parameters().fullDepth;
         long v = zeroAt;
         if (returned > 0 && v < full && v != RETIRED && ZERO_AT.compareAndSet(this, v, full)) {
             returned = Math.max(0, v + returned - full);
@@ -106,15 +106,15 @@ final class DividedTime extends DatedTime {
         if (count == backs.length) {
             backs = Arrays.copyOf(backs, Math.max(2, 2 * count));
         }
-        int at = count;
-        while (at > 0 && backs[at - 2] > mark) {
-            at -= 2;
+        int position = count;
+        while (position > 0 && backs[position - 2] > mark) {
+            position -= 2;
         }
-        System.arraycopy(backs, at, backs, at + 2, count - at);
-        backs[at] = mark;
-        backs[at + 1] = back;
+        System.arraycopy(backs, position, backs, position + 2, count - position);
+        backs[position] = mark;
+        backs[position + 1] = back;
         count += 2;
-        if (count > 2 * MOST_MARKS) {
+        if (count > 2 * MAX_MARKS) {
             backs[1] += backs[3];
             count -= 2;
             System.arraycopy(backs, 4, backs, 2, count - 2);

@@ -1,123 +1,138 @@
 package io.ratelimited.core.memory;
 
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What evicted keys have spent, in fixed memory: a count-min sketch with conservative update (Estan and Varghese, 2002), of
- * cells instead of counters. Each key has one place in each row.
+ * cells instead of counters. Each key has one cell in each row.
  *
  * <ul>
- *   <li>E1 All places of a key {@link Cell#covers cover} what the key had spent when it was evicted.
+ *   <li>E1 All cells of a key {@link Cell#covers cover} what the key had spent when it was evicted.
  *   <li>E2 The least spent of them is what the key continues with. It covers the key's own spending (E1), so no key is
- *       ever admitted above its limit; it is above it only if other keys have raised every place of the key.
- *   <li>E3 An evicted key raises only those of its places that do not cover it, and none above the larger of the two. So
- *       keys that share a place do not add up, unless they share all their places with others.
+ *       ever admitted above its limit; it is above it only if other keys have raised every cell of the key.
+ *   <li>E3 An evicted key raises only those of its cells that do not cover it, and none above the larger of the two. So
+ *       keys that share a cell do not add up, unless they share all their cells with others.
  * </ul>
  *
- * The cells in the places never change: a place is raised by a compare-and-set to another cell, and one cell may stand in
- * several places. Thread-safe.
+ * The rows are cut into blocks, and the cells of one key stand side by side in one block, which the processor fetches at
+ * once. A cell belongs to its block alone and is used under the lock of the block. Thread-safe.
  */
 final class EvictedKeys {
 
     private static final int ROWS = 3;
-    private static final int FEWEST_PLACES = 8192;
-    private static final int MOST_PLACES = 1 << 24;
+    /** A block has thirty references, which are two cache lines of a processor. Smaller blocks differ more in their load. */
+    private static final int CELLS_OF_A_ROW = 10;
+
+    private static final int MIN_CELLS = 8192;
+    private static final int MAX_CELLS = 1 << 24;
+    private static final int LOCKS = 64;
 
     private final SaltedHash hash;
-    private final AtomicReferenceArray<@Nullable Cell> places;
+    private final @Nullable Cell[] cells;
+    private final int blocks;
+    /** Cells of one row in one block. */
     private final int width;
 
-    /** @param maximumKeys of the cache; there are as many places */
+    private final Object[] locks = Stream.generate(Object::new).limit(LOCKS).toArray();
+
+    /** @param maximumKeys of the cache; there are as many cells */
     EvictedKeys(long maximumKeys) {
-        this((int) Math.max(FEWEST_PLACES, Math.min(MOST_PLACES, maximumKeys)) / ROWS, new SaltedHash());
+        this(
+                (int) Math.max(MIN_CELLS, Math.min(MAX_CELLS, maximumKeys)) / (ROWS * CELLS_OF_A_ROW),
+                CELLS_OF_A_ROW,
+                new SaltedHash());
     }
 
-    EvictedKeys(int width, SaltedHash hash) {
+    EvictedKeys(int blocks, int width, SaltedHash hash) {
+        this.blocks = blocks;
         this.width = width;
         this.hash = hash;
-        this.places = new AtomicReferenceArray<>(width * ROWS);
+        this.cells = new Cell[blocks * ROWS * width];
     }
 
     /** Remembers a key that has left the cache. The cell is no longer used by anybody else. */
     void add(Object key, Cell spent) {
         long hashed = hash.of(key);
-        for (int row = 0; row < ROWS; row++) {
-            int place = place(hashed, row);
-            Cell before;
-            Cell after;
-            do {
-                before = places.get(place);
-                after = before == null ? spent : raised(before, spent);
-            } while (after != before && !places.compareAndSet(place, before, after));
-        }
-    }
-
-    private static Cell raised(Cell before, Cell spent) {
-        Cell old = before;
+        int block = block(hashed);
         Cell added = spent;
-        while (old.parameters() != added.parameters() || old.parameters().change() != null) {
-            old = current(old);
-            added = current(added);
+        synchronized (lock(block)) {
+            for (int row = 0; row < ROWS; row++) {
+                int place = place(hashed, block, row);
+                Cell known = cells[place];
+                if (known == null) {
+                    cells[place] = added.copy();
+                    continue;
+                }
+                while (known.parameters() != added.parameters()
+                        || known.parameters().change() != null) {
+                    known = known.newest();
+                    added = added.newest();
+                    cells[place] = known;
+                }
+                if (!known.covers(added)) {
+                    known.absorb(added);
+                }
+            }
         }
-        if (old.covers(added)) {
-            return old;
-        }
-        if (added.covers(old)) {
-            return added;
-        }
-        Cell both = old.copy();
-        both.absorb(added);
-        return both;
-    }
-
-    /** A cell in a place is never retired, because another place may have it. */
-    private static Cell current(Cell cell) {
-        return cell.parameters().change() == null ? cell : cell.copy().newest();
     }
 
     /** A new cell that continues with what is known of a key; null when the key has spent nothing. */
     @Nullable
     Cell continued(Object key, long now) {
         long hashed = hash.of(key);
-        Cell least = null;
-        for (int row = 0; row < ROWS; row++) {
-            Cell next = places.get(place(hashed, row));
-            if (next == null) {
-                return null;
+        int block = block(hashed);
+        synchronized (lock(block)) {
+            Cell least = null;
+            for (int row = 0; row < ROWS; row++) {
+                Cell next = cells[place(hashed, block, row)];
+                if (next == null) {
+                    return null;
+                }
+                if (least == null || isLessSpent(next, least, now)) {
+                    least = next;
+                }
             }
-            least = least == null || isLessSpent(next, least, now) ? next : least;
+            return least == null ? null : least.copy().newest();
         }
-        return least == null ? null : least.copy().newest();
     }
 
+    /** Cells of several words may not cover each other either way. */
     private static boolean isLessSpent(Cell one, Cell other, long now) {
-        if (one == other || one.parameters() != other.parameters()) {
-            return false;
-        }
-        long more = one.remaining(now) - other.remaining(now);
-        return more > 0 || (more == 0 && one.nanosToFresh(now) < other.nanosToFresh(now));
+        return one.parameters() == other.parameters()
+                && (other.covers(one) || (!one.covers(other) && one.remaining(now) > other.remaining(now)));
     }
 
-    /** Empties the places whose cells equal fresh ones, and brings the others to the present limit. */
-    void forget(Predicate<Cell> isFresh) {
-        for (int place = 0; place < places.length(); place++) {
-            Cell cell = places.get(place);
-            if (cell != null) {
-                Cell current = current(cell);
-                places.compareAndSet(place, cell, isFresh.test(current) ? null : current);
+    /** Drops the cells that are in their initial state, and brings the others to the present limit. */
+    void forget(Predicate<Cell> isInitial) {
+        int size = ROWS * width;
+        for (int block = 0; block < blocks; block++) {
+            synchronized (lock(block)) {
+                for (int place = block * size; place < (block + 1) * size; place++) {
+                    Cell cell = cells[place];
+                    if (cell != null) {
+                        Cell current = cell.newest();
+                        cells[place] = isInitial.test(current) ? null : current;
+                    }
+                }
             }
         }
     }
 
-    private int place(long hashed, int row) {
-        // The row is mixed in with the finalizer of MurmurHash3; the upper half chooses the place without a division.
-        long mixed = hashed + row * 0x9e3779b97f4a7c15L;
-        mixed = (mixed ^ (mixed >>> 33)) * 0xff51afd7ed558ccdL;
-        mixed = (mixed ^ (mixed >>> 33)) * 0xc4ceb9fe1a85ec53L;
-        return row * width + (int) (((mixed >>> 32) * width) >>> 32);
+    private Object lock(int block) {
+        return locks[block % LOCKS];
+    }
+
+    /** The upper half of the hash chooses the block, without a division; the lower one the cells. */
+    private int block(long hashed) {
+        return (int) (((hashed >>> 32) * blocks) >>> 32);
+    }
+
+    private int place(long hashed, int block, int row) {
+        int bits = (int) (hashed >>> (10 * row)) & 0x3ff;
+        return (block * ROWS + row) * width + ((bits * width) >>> 10);
     }
 
     /**

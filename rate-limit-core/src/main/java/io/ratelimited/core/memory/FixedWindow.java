@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.calendar.CalendarWindows;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
@@ -47,7 +48,7 @@ final class FixedWindow extends Cell {
             if (wait < 0) {
                 return wait;
             }
-            long after = parameters.take(before, permits, now);
+            long after = parameters.wordAfter(before, permits, now);
             if (WORD.compareAndSet(this, before, after)) {
                 if (into != null) {
                     into.mark(after >> parameters.bits);
@@ -57,7 +58,7 @@ final class FixedWindow extends Cell {
         }
     }
 
-    /** Looks at the calendar once, if the call goes within the window that was looked up last. */
+    /** Looks at the calendar once, if the call goes in the window of the last look-up. */
     @Override
     long take(long permits, long now) {
         Parameters p = parameters;
@@ -87,7 +88,7 @@ final class FixedWindow extends Cell {
         if (permits > parameters.permits) {
             return NEVER;
         }
-        long wait = parameters.nanosTo(parameters.take(before, permits, now) >> parameters.bits, now);
+        long wait = parameters.nanosTo(parameters.wordAfter(before, permits, now) >> parameters.bits, now);
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
 
@@ -98,8 +99,7 @@ final class FixedWindow extends Cell {
     @Override
     boolean giveBack(Grant grant, long permits, long now) {
         for (long before = word; before != RETIRED && before >> parameters.bits == grant.mark(); before = word) {
-            if (parameters.taken(before) == parameters.mostTaken
-                    || WORD.compareAndSet(this, before, before - permits)) {
+            if (parameters.taken(before) == parameters.maxTaken || WORD.compareAndSet(this, before, before - permits)) {
                 break;
             }
         }
@@ -115,7 +115,7 @@ final class FixedWindow extends Cell {
                 return false;
             }
             long current = parameters.advance(before, now);
-            long counted = Math.min(permits, parameters.mostTaken - parameters.taken(current));
+            long counted = Math.min(permits, parameters.maxTaken - parameters.taken(current));
             if (WORD.compareAndSet(this, before, current + counted)) {
                 return true;
             }
@@ -136,12 +136,12 @@ final class FixedWindow extends Cell {
     }
 
     @Override
-    long nanosToFresh(long now) {
-        return nanosToFresh(word, now);
+    long nanosToInitial(long now) {
+        return nanosToInitial(word, now);
     }
 
-    /** A later window that was given back whole still closes those before it. */
-    private long nanosToFresh(long before, long now) {
+    /** A later window of which all permits were given back still closes the windows before it. */
+    private long nanosToInitial(long before, long now) {
         long current = parameters.advance(before, now);
         return parameters.nanosTo((current >> parameters.bits) + (parameters.taken(current) == 0 ? 0 : 1), now);
     }
@@ -152,8 +152,8 @@ final class FixedWindow extends Cell {
     }
 
     @Override
-    boolean retireIfFresh(long now) {
-        for (long before = word; before != RETIRED && nanosToFresh(before, now) == 0; before = word) {
+    boolean retireIfInitial(long now) {
+        for (long before = word; before != RETIRED && nanosToInitial(before, now) == 0; before = word) {
             if (WORD.compareAndSet(this, before, RETIRED)) {
                 return true;
             }
@@ -184,15 +184,20 @@ final class FixedWindow extends Cell {
 
         private static final long DAY = Duration.ofDays(1).toNanos();
         private static final long SECOND = 1_000_000_000L;
+        /** In the year 2262. */
+        private static final long LAST_SECOND = Long.MAX_VALUE / SECOND;
 
         private final long permits;
         private final int bits;
         /** The largest count of a window. */
-        private final long mostTaken;
+        private final long maxTaken;
 
         private final long period;
+        /** The windows of a week, month or year; null for a period of fixed length. */
+        private final @Nullable CalendarWindows calendar;
+
         private final ZoneRules rules;
-        /** The window of the last look-up: almost always that of the next one, too. */
+        /** The window of the last look-up, which the next look-up almost always finds, too. */
         private volatile Window current = new Window(0, 0, 0);
 
         /** A window's index and its first and last instant plus one, in nanoseconds since 1970. */
@@ -202,25 +207,31 @@ final class FixedWindow extends Cell {
             super(limit);
             this.permits = limit.rate().permits();
             this.period = limit.rate().period().toNanos();
-            // The index of a window takes 63 bits less these until the year 2262. The limit fits, and most often a much
-            // larger count: Algorithm.flaw refuses more than half a permit a nanosecond.
+            this.calendar = limit.calendar();
+            // The other 63 bits less these hold the index of a window until the year 2262. The permits of the limit fit
+            // into
+            // these, since Algorithm.flaw refuses more than half a permit a nanosecond.
             this.bits = Long.SIZE - 1 - Long.numberOfLeadingZeros(period);
-            this.mostTaken = (1L << bits) - 1;
+            this.maxTaken = (1L << bits) - 1;
             this.rules = limit.zone().getRules();
         }
 
         private Window windowAt(long now) {
             Window window = current;
             if (now - window.start < 0 || now - window.end >= 0) {
-                long index = Math.floorDiv(now + offset(now), period);
+                long index = index(now);
                 window = new Window(index, start(index), start(index + 1));
                 current = window;
             }
             return window;
         }
 
+        private long index(long now) {
+            return calendar == null ? Math.floorDiv(now + offset(now), period) : calendar.index(instant(now));
+        }
+
         /**
-         * Nanoseconds by which the windows are ahead of those of UTC: the offset of the zone, without the whole periods by
+         * Nanoseconds by which the windows are ahead of those of UTC: the offset of the zone, without the full periods by
          * which summer time moves its clocks. So an hour that comes twice is two windows.
          */
         private long offset(long now) {
@@ -232,6 +243,10 @@ final class FixedWindow extends Cell {
 
         /** The first instant of a window. If the clocks skip it, the window begins when they are moved. */
         private long start(long index) {
+            if (calendar != null) {
+                long seconds = calendar.start(index).getEpochSecond();
+                return Math.max(-LAST_SECOND, Math.min(LAST_SECOND, seconds)) * SECOND;
+            }
             long local = index * period;
             long before = local - offset(local - DAY);
             long start = local - offset(before);
@@ -256,7 +271,7 @@ final class FixedWindow extends Cell {
         }
 
         private long taken(long word) {
-            return word & mostTaken;
+            return word & maxTaken;
         }
 
         /** The word as of now: a later window is empty, an earlier time changes nothing (I2). */
@@ -266,7 +281,7 @@ final class FixedWindow extends Cell {
         }
 
         /** The word after a call of at most the permits of a window. */
-        private long take(long word, long permits, long now) {
+        private long wordAfter(long word, long permits, long now) {
             long current = advance(word, now);
             return taken(current) + permits <= this.permits
                     ? current + permits
@@ -274,7 +289,7 @@ final class FixedWindow extends Cell {
         }
 
         @Override
-        Cell whole(long now) {
+        Cell full(long now) {
             return new FixedWindow(this, windowAt(now).index << bits);
         }
 

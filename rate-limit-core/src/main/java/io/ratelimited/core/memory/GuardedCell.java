@@ -49,7 +49,7 @@ abstract class GuardedCell extends Cell {
 
     @Override
     final synchronized long peek(long permits, long now, long maxWait) {
-        return hasMoved() ? MOVED : ask(permits, now, maxWait);
+        return hasMoved() ? MOVED : peekGuarded(permits, now, maxWait);
     }
 
     private boolean hasMoved() {
@@ -60,7 +60,7 @@ abstract class GuardedCell extends Cell {
     abstract long decide(long permits, long now, long maxWait, @Nullable Grant into);
 
     /** {@link Cell#peek} under the monitor, of a cell that is not retired. */
-    abstract long ask(long permits, long now, long maxWait);
+    abstract long peekGuarded(long permits, long now, long maxWait);
 
     @Override
     final synchronized boolean giveBack(Grant grant, long permits, long now) {
@@ -105,8 +105,8 @@ abstract class GuardedCell extends Cell {
     }
 
     @Override
-    final synchronized boolean retireIfFresh(long now) {
-        if (retired || nanosToFresh(now) > 0) {
+    final synchronized boolean retireIfInitial(long now) {
+        if (retired || nanosToInitial(now) > 0) {
             return false;
         }
         retired = true;

@@ -15,7 +15,7 @@ public interface MemoryLimiter extends RateLimiter {
      *
      * @param earlier from the first step of another limit on the same call, whose reading of the clock may serve again; null
      *     if there is none
-     * @return the refusal, or what {@link #take} needs; anything else may only be done with it when it is refused
+     * @return the refusal, or what {@link #reserveAsked} needs, which has no other use
      */
     Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
 
@@ -25,5 +25,5 @@ public interface MemoryLimiter extends RateLimiter {
      * @param asked from the first step with the same arguments, not refused
      * @return as {@link #reserve}; refused when another caller came between
      */
-    Reservation take(Reservation asked, long maxWaitNanos);
+    Reservation reserveAsked(Reservation asked, long maxWaitNanos);
 }

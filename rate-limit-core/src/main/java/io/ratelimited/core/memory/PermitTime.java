@@ -17,8 +17,8 @@ final class PermitTime {
 
     private final long base;
     private final long unitsPerPermit;
-    /** The most permits whose cost is not above {@link #FAR}. */
-    private final long mostPermits;
+    /** The largest number of permits whose cost is not above {@link #FAR}. */
+    private final long maxPermits;
     /** Whole units per nanosecond, and the rest times 2^63: 1 and 0 when a unit is exactly a nanosecond. */
     private final long unitsPerNano;
 
@@ -31,7 +31,7 @@ final class PermitTime {
         long nanos = rate.period().toNanos();
         this.base = base;
         this.unitsPerPermit = Math.max(1, nanos / rate.permits());
-        this.mostPermits = FAR / unitsPerPermit;
+        this.maxPermits = FAR / unitsPerPermit;
         long units = Math.multiplyExact(rate.permits(), unitsPerPermit);
         this.unitsPerNano = units / nanos;
         this.partOfUnitPerNano = ceilDiv(BigInteger.valueOf(units % nanos).shiftLeft(63), BigInteger.valueOf(nanos))
@@ -56,8 +56,8 @@ final class PermitTime {
     /** The time in units. */
     long at(long nanos) {
         long elapsed = nanos - base;
-        long whole = elapsed * unitsPerNano;
-        return partOfUnitPerNano == 0 ? whole : whole + Math.multiplyHigh(elapsed << 1, partOfUnitPerNano);
+        long units = elapsed * unitsPerNano;
+        return partOfUnitPerNano == 0 ? units : units + Math.multiplyHigh(elapsed << 1, partOfUnitPerNano);
     }
 
     /** Units that may pass unseen between two readings of the clock: 0 where a unit is no shorter than a nanosecond. */
@@ -67,7 +67,7 @@ final class PermitTime {
 
     /** Units that the permits take, at most {@link #FAR}. */
     long cost(long permits) {
-        return permits <= mostPermits ? permits * unitsPerPermit : FAR;
+        return permits <= maxPermits ? permits * unitsPerPermit : FAR;
     }
 
     /** Whole permits in a span of units, rounded down; 0 for a negative span. */

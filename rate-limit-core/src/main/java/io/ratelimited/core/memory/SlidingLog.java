@@ -35,7 +35,7 @@ final class SlidingLog extends GuardedCell {
 
     @Override
     long decide(long permits, long now, long maxWait, @Nullable Grant into) {
-        long wait = ask(permits, now, maxWait);
+        long wait = peekGuarded(permits, now, maxWait);
         if (wait >= 0) {
             for (int i = 0; i < permits; i++) {
                 append(now + wait, now);
@@ -48,7 +48,7 @@ final class SlidingLog extends GuardedCell {
     }
 
     @Override
-    long ask(long permits, long now, long maxWait) {
+    long peekGuarded(long permits, long now, long maxWait) {
         if (permits > parameters.permits) {
             return NEVER;
         }
@@ -70,8 +70,8 @@ final class SlidingLog extends GuardedCell {
     }
 
     /**
-     * Appends an instant, and drops those that have left the window. Others stay even where the limit does not look that
-     * far back now, because it does so again when a waiting call is cancelled.
+     * Appends an instant, and drops those that have left the window. Others stay even if the limit does not look that far
+     * back now: it will when a waiting call is cancelled.
      */
     private void append(long instant, long now) {
         while (size > 0 && instant(0) + parameters.period - now <= 0) {
@@ -94,7 +94,7 @@ final class SlidingLog extends GuardedCell {
         return copy;
     }
 
-    /** Permits that are still remembered are given back: each later call was admitted while they counted. */
+    /** Gives permits back that are still remembered: each later call was admitted while they counted. */
     @Override
     void undo(Grant grant, long permits) {
         int end = size;
@@ -112,9 +112,9 @@ final class SlidingLog extends GuardedCell {
     }
 
     /**
-     * At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
-     * after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges,
-     * which close the window without the older ones. The limit is the largest that has counted here.
+     * Counts at the present instant, or at that of the last waiting call. Only the newest instants stay: those after now,
+     * and twice the largest number of permits that the limit had. So many are calls whose permits may still be given back,
+     * and charges behind them, which close the window without the older instants.
      */
     @Override
     void add(long permits, long now) {
@@ -123,11 +123,11 @@ final class SlidingLog extends GuardedCell {
         while (ahead < size && instant(size - 1 - ahead) - now > 0) {
             ahead++;
         }
-        long most = 2 * largest;
-        for (long left = Math.min(permits, most); left > 0; left--) {
+        long kept = 2 * largest;
+        for (long left = Math.min(permits, kept); left > 0; left--) {
             append(last - now > 0 ? last : now, now);
         }
-        dropOldest((int) Math.max(0, size - most - ahead));
+        dropOldest((int) Math.max(0, size - kept - ahead));
     }
 
     private void dropOldest(int count) {
@@ -158,7 +158,7 @@ final class SlidingLog extends GuardedCell {
     }
 
     @Override
-    synchronized long nanosToFresh(long now) {
+    synchronized long nanosToInitial(long now) {
         return size == 0 ? 0 : Math.max(0, instant(size - 1) + parameters.period - now);
     }
 
@@ -213,7 +213,7 @@ final class SlidingLog extends GuardedCell {
         }
 
         @Override
-        Cell whole(long now) {
+        Cell full(long now) {
             return new SlidingLog(this, new long[0], permits);
         }
 

@@ -15,7 +15,7 @@ final class SlidingWindow extends GuardedCell {
     private final long[] taken;
     /** The last slot anyone has a permit in, counted from the base of the parameters. */
     private long head;
-    /** When its slot begins, and its place in {@link #taken}: neither is divided for again within a slot. */
+    /** When the slot of the head begins, and its position in {@link #taken}: both are computed once a slot. */
     private long headStart;
 
     private int headIndex;
@@ -64,7 +64,7 @@ final class SlidingWindow extends GuardedCell {
     }
 
     @Override
-    long ask(long permits, long now, long maxWait) {
+    long peekGuarded(long permits, long now, long maxWait) {
         return wait(slotFor(permits, now), permits, now, maxWait);
     }
 
@@ -105,7 +105,7 @@ final class SlidingWindow extends GuardedCell {
         }
     }
 
-    /** The permits are given back while their slot is remembered: each later call was admitted while they counted. */
+    /** Gives the permits back while their slot is remembered: each later call was admitted while they counted. */
     @Override
     void undo(Grant grant, long permits) {
         long slot = grant.mark();
@@ -115,7 +115,7 @@ final class SlidingWindow extends GuardedCell {
         }
     }
 
-    /** In the present slot, or in the last one that a waiting call was granted. */
+    /** Counts in the present slot, or in the last slot that a waiting call was granted. */
     @Override
     void add(long permits, long now) {
         advance(Math.max(head, parameters.slot(now)));
@@ -138,13 +138,13 @@ final class SlidingWindow extends GuardedCell {
     }
 
     @Override
-    synchronized long nanosToFresh(long now) {
+    synchronized long nanosToInitial(long now) {
         for (long slot = head; slot > head - taken.length; slot--) {
             if (taken[index(slot)] > 0) {
                 return Math.max(0, parameters.start(slot + taken.length) - now);
             }
         }
-        // A later slot that was given back whole still closes those before it.
+        // A later slot of which all permits were given back still closes the slots before it.
         return Math.max(0, parameters.start(head) - now);
     }
 
@@ -221,7 +221,7 @@ final class SlidingWindow extends GuardedCell {
         }
 
         @Override
-        Cell whole(long now) {
+        Cell full(long now) {
             return new SlidingWindow(this, slot(now));
         }
 

@@ -66,7 +66,7 @@ class VirtualTime extends Cell {
             if (v == RETIRED) {
                 return MOVED;
             }
-            long end = Math.max(v, units - p.most) + cost;
+            long end = Math.max(v, units - p.fullDepth) + cost;
             long wait = p.wait(end, cost, units, now, maxWait);
             if (wait < 0) {
                 return wait;
@@ -84,8 +84,8 @@ class VirtualTime extends Cell {
     }
 
     /**
-     * The shortest way to a decision. Reading the clock is a barrier to the processor, so every step from there to the
-     * compare-and-set costs its full time; steps that do not use the time run beside it.
+     * The fast path. Reading the clock is a barrier to the processor, so every step from there to the compare-and-set costs
+     * its full time; steps that do not use the time run beside the reading.
      */
     @Override
     long take(long permits, long now) {
@@ -93,12 +93,12 @@ class VirtualTime extends Cell {
         if (p.change() != null) {
             return MOVED;
         }
-        if (permits > p.mostAtOnce) {
+        if (permits > p.maxPermits) {
             return NEVER;
         }
         long cost = permits * p.unit;
         long units = p.unitIsNano ? now - p.base : p.time.at(now);
-        long full = units - (p.most - cost);
+        long full = units - (p.fullDepth - cost);
         while (true) {
             long v = zeroAt;
             if (v == RETIRED) {
@@ -129,12 +129,12 @@ class VirtualTime extends Cell {
         }
         long cost = parameters.time.cost(permits);
         long units = parameters.time.at(now);
-        return parameters.wait(Math.max(v, units - parameters.most) + cost, cost, units, now, maxWait);
+        return parameters.wait(Math.max(v, units - parameters.fullDepth) + cost, cost, units, now, maxWait);
     }
 
     /**
-     * The last grant is undone exactly, in this word. A grant with later ones behind it needs a second word, and so
-     * another cell: {@link DividedTime}.
+     * Undoes the last grant exactly, in this word. A grant with later ones behind it needs a second word, and so another
+     * cell: {@link DividedTime}.
      */
     @Override
     boolean giveBack(Grant grant, long permits, long now) {
@@ -172,17 +172,17 @@ class VirtualTime extends Cell {
         }
     }
 
-    /** The cell of one word that this one has followed, or itself. */
+    /** The cell of one word that this cell continues, or this cell itself. */
     VirtualTime origin() {
         return this;
     }
 
-    /** No permits were used later than at this time, as far as it is known; at most the present time. */
+    /** The latest time at which permits may have been used; at most the present time. */
     long latest(long units) {
         return units;
     }
 
-    /** Permits are about to be used at a time. */
+    /** Records that permits are about to be used at a time. */
     void use(long instant) {}
 
     @Override
@@ -194,7 +194,7 @@ class VirtualTime extends Cell {
     @Override
     boolean needsDate(Grant grant) {
         long begin = grant.mark() - parameters.time.cost(grant.permits());
-        return parameters.paysFirst && begin > grant.instant() - parameters.most;
+        return parameters.paysFirst && begin > grant.instant() - parameters.fullDepth;
     }
 
     @Override
@@ -220,7 +220,7 @@ class VirtualTime extends Cell {
     @Override
     long remaining(long now) {
         long units = parameters.time.at(now);
-        long v = Math.max(zeroAt, units - parameters.most);
+        long v = Math.max(zeroAt, units - parameters.fullDepth);
         long stored = parameters.time.permits(Math.min(parameters.depth, units - v));
         if (parameters.paysFirst) {
             return stored;
@@ -228,14 +228,14 @@ class VirtualTime extends Cell {
         return v - units > 0 ? 0 : stored + 1;
     }
 
-    /** The stored fraction of a last permit, where one can be stored, adds no call to the remaining ones. */
+    /** A stored fraction of a permit adds no call to the remaining ones. */
     @Override
-    long nanosToWhole(long now) {
+    long nanosToFull(long now) {
         return parameters.time.nanosUntil(zeroAt + parameters.depth - parameters.depth % parameters.unit, now);
     }
 
     @Override
-    long nanosToFresh(long now) {
+    long nanosToInitial(long now) {
         return parameters.time.nanosUntil(zeroAt + parameters.depth, now);
     }
 
@@ -245,9 +245,9 @@ class VirtualTime extends Cell {
     }
 
     @Override
-    boolean retireIfFresh(long now) {
-        long fresh = parameters.time.at(now) - parameters.depth;
-        for (long v = zeroAt; v <= fresh && v != RETIRED; v = zeroAt) {
+    boolean retireIfInitial(long now) {
+        long full = parameters.time.at(now) - parameters.depth;
+        for (long v = zeroAt; v <= full && v != RETIRED; v = zeroAt) {
             if (ZERO_AT.compareAndSet(this, v, RETIRED)) {
                 return true;
             }
@@ -283,16 +283,16 @@ class VirtualTime extends Cell {
         private final long unit;
         /** D: units the bucket can hold. */
         private final long depth;
-        /** D plus one tick of the clock: time that the clock cannot show is not lost to a caller. */
-        final long most;
+        /** D plus one tick of the clock, so that a caller loses no time that the clock cannot show. */
+        final long fullDepth;
         /** A call waits for its own permits; otherwise for those of its predecessors. */
         private final boolean paysFirst;
         /** A wait of so many units or more is refused. */
         private final long queue;
-        /** The most permits of one call. */
+        /** The largest number of permits of one call. */
         private final long capacity;
-        /** The most permits of one call whose cost is below {@link PermitTime#FAR}. */
-        private final long mostAtOnce;
+        /** The largest number of permits of one call whose cost is below {@link PermitTime#FAR}. */
+        private final long maxPermits;
         /** Copied from {@link #time} to shorten {@link VirtualTime#take}. */
         private final long base;
 
@@ -306,10 +306,10 @@ class VirtualTime extends Cell {
             this.paysFirst = algorithm.family() == Family.BUCKET;
             boolean queues = algorithm.queues();
             this.depth = queues ? 0 : limit.storesOneSecond() ? time.at(base + SECOND) : time.cost(limit.burst());
-            this.most = depth + time.grain();
+            this.fullDepth = depth + time.grain();
             this.queue = queues ? time.cost(limit.burst()) : Long.MAX_VALUE;
             this.capacity = limit.capacity();
-            this.mostAtOnce = Math.min(capacity, (PermitTime.FAR - 1) / unit);
+            this.maxPermits = Math.min(capacity, (PermitTime.FAR - 1) / unit);
             this.base = base;
             this.unitIsNano = time.unitIsNano();
             if (algorithm.startsEmpty()) {
@@ -320,16 +320,16 @@ class VirtualTime extends Cell {
         /**
          * Units that a grant gives back. The last grant gives back its whole cost. Where the next caller pays, the times of
          * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
-         * stand, and the grant gives back its cost less theirs.
+         * stand, and the grant gives back its cost less their costs.
          *
-         * <p>When all of them have gone, the grant gives back what the bucket would hold in addition had the call never been
-         * made: at most the least room that the bucket has had since. It is least now or just before a later call. For the
-         * latter two bounds hold, so the larger does: the room at the latest call, had all that stands behind the grant come
-         * in that instant; and the room that the grant itself made, less what has been refilled until the latest call.
+         * <p>When all later callers have gone, the grant gives back what the bucket would hold in addition had the call never
+         * been made. That is at most the least room that the bucket has had since the grant: the room now, or the room just
+         * before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest call, if
+         * all later grants had come in that instant; and the room that the grant made, less the refill until the latest call.
          *
          * @param cost of the permits to give back
          * @param behind units granted after it
-         * @param returned units that were given back of these
+         * @param returned units of the later grants that were given back
          * @param due no earlier than any waiting caller's time
          * @param latest no earlier than any time at which permits were used
          */
@@ -340,24 +340,24 @@ class VirtualTime extends Cell {
             if (!paysFirst) {
                 return 0;
             }
-            long room = v - (units - most);
+            long room = v - (units - fullDepth);
             if (due > units) {
                 return Math.min(cost, room) - behind;
             }
             long late = Math.min(latest, units);
-            long afterAll = v - (late - most) - (behind - returned);
+            long afterAll = v - (late - fullDepth) - (behind - returned);
             long own = time.cost(grant.permits()) - (late - grant.instant());
             return Math.min(Math.min(cost, room), Math.max(afterAll, own));
         }
 
-        /** Whether a part of the last grant stays at a time to come, so that earlier grants see all of it behind them. */
+        /** Whether a part of the last grant stays in the future, so that the whole grant stays behind earlier ones. */
         boolean staysAhead(Grant grant, long permits, long v, long units) {
             return paysFirst && v > units && permits < grant.permits();
         }
 
         /** V after a charge. */
         long charged(long v, long permits, long units) {
-            return Math.max(v, Math.min(Math.max(v, units - most) + time.cost(permits), units + PermitTime.FAR));
+            return Math.max(v, Math.min(Math.max(v, units - fullDepth) + time.cost(permits), units + PermitTime.FAR));
         }
 
         /** The wait of a call that would move V to the end, or the complement of its retry-after. */
@@ -379,15 +379,8 @@ class VirtualTime extends Cell {
         }
 
         @Override
-        Cell whole(long now) {
+        Cell full(long now) {
             return new VirtualTime(this, time.at(now) - depth);
-        }
-
-        @Override
-        void startEmpty() {
-            if (depth > 0) {
-                beginWith(new VirtualTime(this, 0));
-            }
         }
 
         /** Keeps debt in permits, and of what is stored no more permits and no larger share. */
@@ -396,7 +389,7 @@ class VirtualTime extends Cell {
             Parameters old = ((VirtualTime) before).parameters;
             long units = time.at(at);
             long oldUnits = old.time.at(at);
-            long ahead = Math.max(((VirtualTime) before).zeroAt, oldUnits - old.most) - oldUnits;
+            long ahead = Math.max(((VirtualTime) before).zeroAt, oldUnits - old.fullDepth) - oldUnits;
             return new VirtualTime(
                     this,
                     ahead > 0
@@ -409,9 +402,9 @@ class VirtualTime extends Cell {
             if (stored == 0) {
                 return 0;
             }
-            BigInteger whole = BigInteger.valueOf(old.depth).multiply(BigInteger.valueOf(unit));
+            BigInteger oldRoom = BigInteger.valueOf(old.depth).multiply(BigInteger.valueOf(unit));
             BigInteger room = BigInteger.valueOf(depth).multiply(BigInteger.valueOf(old.unit));
-            boolean shrinks = room.compareTo(whole) < 0;
+            boolean shrinks = room.compareTo(oldRoom) < 0;
             return BigInteger.valueOf(stored)
                     .multiply(BigInteger.valueOf(shrinks ? depth : unit))
                     .divide(BigInteger.valueOf(shrinks ? old.depth : old.unit))

@@ -28,7 +28,7 @@ final class WarmUp extends GuardedCell {
         this.fraction = fraction;
     }
 
-    /** The state at one time, for a cancellation, and the one before it. */
+    /** A state after a grant, and the state before the grant, to which a cancellation returns. */
     private record State(
             double stored,
             long next,
@@ -42,7 +42,7 @@ final class WarmUp extends GuardedCell {
 
     @Override
     long decide(long permits, long now, long maxWait, @Nullable Grant into) {
-        long wait = ask(permits, now, maxWait);
+        long wait = peekGuarded(permits, now, maxWait);
         if (wait < 0) {
             return wait;
         }
@@ -58,8 +58,8 @@ final class WarmUp extends GuardedCell {
     }
 
     @Override
-    long ask(long permits, long now, long maxWait) {
-        if (permits > parameters.mostPermits) {
+    long peekGuarded(long permits, long now, long maxWait) {
+        if (permits > parameters.maxPermits) {
             return NEVER;
         }
         long wait = Math.max(0, due() - now);
@@ -71,10 +71,10 @@ final class WarmUp extends GuardedCell {
 
     private void spend(long permits) {
         double cost = parameters.cost(stored, permits) + fraction;
-        long whole = (long) cost;
+        long nanos = (long) cost;
         stored = stored > permits ? stored - permits : 0;
-        next += whole;
-        fraction = cost - whole;
+        next += nanos;
+        fraction = cost - nanos;
     }
 
     private State state(@Nullable State before) {
@@ -98,14 +98,14 @@ final class WarmUp extends GuardedCell {
     /** p with what has been stored since N. */
     private double storedAt(long now) {
         double rested = restedFor(now);
-        if (rested <= 0 || parameters.most == 0) {
+        if (rested <= 0 || parameters.maxStored == 0) {
             return stored;
         }
         double refilled = stored + rested / parameters.nanosPerRefill;
-        return refilled < parameters.most ? refilled : parameters.most;
+        return refilled < parameters.maxStored ? refilled : parameters.maxStored;
     }
 
-    /** The last grant is undone exactly; for others, later times stand and nothing is given back. */
+    /** Undoes the last grant exactly. Of an earlier grant nothing is given back, because later times stand. */
     @Override
     void undo(Grant grant, long permits) {
         State before = grant.more() instanceof State after && isAt(after) ? after.before : null;
@@ -125,7 +125,7 @@ final class WarmUp extends GuardedCell {
         rest(now);
         long before = next;
         long far = now + PermitTime.FAR;
-        if (permits <= parameters.mostPermits && before - far < 0) {
+        if (permits <= parameters.maxPermits && before - far < 0) {
             spend(permits);
         } else {
             next = far;
@@ -148,17 +148,17 @@ final class WarmUp extends GuardedCell {
     /** The next call is admitted whatever it asks for; the call after it always waits. */
     @Override
     long remaining(long now) {
-        return nanosToWhole(now) > 0 ? 0 : 1;
+        return nanosToFull(now) > 0 ? 0 : 1;
     }
 
     @Override
-    synchronized long nanosToWhole(long now) {
+    synchronized long nanosToFull(long now) {
         return Math.max(0, due() - now);
     }
 
     @Override
-    synchronized long nanosToFresh(long now) {
-        double missing = (parameters.most - stored) * parameters.nanosPerRefill;
+    synchronized long nanosToInitial(long now) {
+        double missing = (parameters.maxStored - stored) * parameters.nanosPerRefill;
         return Math.max(0, due() - now + (long) Math.ceil(missing));
     }
 
@@ -198,13 +198,13 @@ final class WarmUp extends GuardedCell {
 
         private final double threshold;
         /** P. */
-        private final double most;
+        private final double maxStored;
         /** Nanoseconds by which each stored permit above the threshold costs more than the one below it. */
         private final double slope;
         /** W/P, nanoseconds. */
         private final double nanosPerRefill;
-        /** More permits than this would take decades. */
-        private final double mostPermits;
+        /** The largest number of permits of one call: more would take decades. */
+        private final double maxPermits;
 
         Parameters(Limit limit) {
             super(limit);
@@ -213,10 +213,10 @@ final class WarmUp extends GuardedCell {
                     (double) limit.rate().period().toNanos() / limit.rate().permits();
             double cold = interval * limit.coldFactor();
             this.threshold = 0.5 * warmup / interval;
-            this.most = threshold + 2.0 * warmup / (interval + cold);
-            this.slope = most > threshold ? (cold - interval) / (most - threshold) : 0;
-            this.nanosPerRefill = most > 0 ? warmup / most : 0;
-            this.mostPermits = PermitTime.FAR / cold;
+            this.maxStored = threshold + 2.0 * warmup / (interval + cold);
+            this.slope = maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0;
+            this.nanosPerRefill = maxStored > 0 ? warmup / maxStored : 0;
+            this.maxPermits = PermitTime.FAR / cold;
         }
 
         /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */
@@ -227,8 +227,8 @@ final class WarmUp extends GuardedCell {
         }
 
         @Override
-        Cell whole(long now) {
-            return new WarmUp(this, most, now, 0);
+        Cell full(long now) {
+            return new WarmUp(this, maxStored, now, 0);
         }
 
         /** Keeps debt in permits, and the stored share, because stored permits cost more than fresh ones. */
@@ -236,9 +236,9 @@ final class WarmUp extends GuardedCell {
         Cell resume(Cell before, long at) {
             WarmUp old = (WarmUp) before;
             Parameters was = old.parameters;
-            double share = was.most == 0 ? 1 : old.storedAt(at) / was.most;
+            double share = was.maxStored == 0 ? 1 : old.storedAt(at) / was.maxStored;
             double debt = Math.max(0, old.due() - at) / was.interval * interval;
-            return new WarmUp(this, most * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
+            return new WarmUp(this, maxStored * share, at + (long) Math.min(PermitTime.FAR, Math.ceil(debt)), 0);
         }
 
         @Override

@@ -11,52 +11,52 @@ import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Runs what may be followed by code of callers, which may block or throw. A few threads run all of it while it is short. For
- * each task that still waits after {@value #LOOK_MILLIS} milliseconds, 8 at the most, one more thread is started, so that
- * nobody waits for a caller who blocks. So there are a few threads more than tasks that block at the same time.
+ * Runs tasks that may call code of callers, which may block or throw. A few core threads run short tasks. For each task
+ * that still waits after {@value #LOOK_MILLIS} to 8 milliseconds one more thread is started, so that no task waits for a
+ * caller who blocks. So there are as many threads as tasks that block at the same time, and a few more.
  *
  * <p>Platform threads, also where the JDK has virtual ones: their carriers are shared with the application, whose virtual
  * threads may fill them by calculating or, up to JDK 23, by blocking within {@code synchronized}. Thread-safe.
  */
 public final class CallbackThreads implements Executor {
 
-    /** Those of all limits. */
+    /** The threads of all limits. */
     public static final CallbackThreads SHARED =
             new CallbackThreads(Math.max(1, Runtime.getRuntime().availableProcessors() - 1));
 
     static final long LOOK_MILLIS = 4;
 
-    /** So that tasks which are late because the machine is busy do not start thousands. */
-    private static final int MOST_STARTS_AT_A_LOOK = 64;
+    /** Bounds the threads that start when tasks are late only because the machine is busy. */
+    private static final int MAX_STARTS_PER_LOOK = 64;
 
     private static final int IDLE_LOOKS_BEFORE_REST = 10;
     private static final long IDLE_SECONDS = 1;
 
-    /** The threads that are started at once when there is a task. */
-    private final int few;
+    /** How many threads are started at once when there are tasks. */
+    private final int coreThreads;
 
     private final BlockingQueue<Runnable> waiting = new LinkedBlockingQueue<>();
     private final AtomicInteger threads = new AtomicInteger();
-    /** Tasks given to this executor since it was made. */
-    private final AtomicLong given = new AtomicLong();
+    /** How many tasks this executor was given since it was made. */
+    private final AtomicLong submitted = new AtomicLong();
 
-    private final LongAdder ended = new LongAdder();
-    /** The next look is scheduled. */
+    private final LongAdder completed = new LongAdder();
+    /** Whether the next look is scheduled. */
     private final AtomicBoolean watched = new AtomicBoolean();
-    /** {@link #given} at the last look. Only looks use it. */
-    private long givenBefore;
+    /** {@link #submitted} at the last look. Only looks use it. */
+    private long submittedBefore;
     /** Looks in a row that found no task. Only looks use it. */
     private int idleLooks;
 
-    CallbackThreads(int few) {
-        this.few = few;
+    CallbackThreads(int coreThreads) {
+        this.coreThreads = coreThreads;
     }
 
     @Override
     public void execute(Runnable task) {
-        given.incrementAndGet();
+        submitted.incrementAndGet();
         waiting.add(task);
-        if (threads.get() < few) {
+        if (threads.get() < coreThreads) {
             start();
         }
         watch();
@@ -82,7 +82,7 @@ public final class CallbackThreads implements Executor {
                 run(task);
             }
         } finally {
-            // Also after a task that throws: its thread ends, and the handler of uncaught exceptions hears of it.
+            // A task that throws ends its thread, too; the handler of uncaught exceptions reports the exception.
             threads.decrementAndGet();
             if (!waiting.isEmpty()) {
                 start();
@@ -94,7 +94,7 @@ public final class CallbackThreads implements Executor {
         try {
             task.run();
         } finally {
-            ended.increment();
+            completed.increment();
         }
     }
 
@@ -104,14 +104,14 @@ public final class CallbackThreads implements Executor {
             try {
                 return waiting.poll(IDLE_SECONDS, TimeUnit.SECONDS);
             } catch (InterruptedException ex) {
-                // Left behind by the last task.
+                // The last task has left the interrupt behind.
             }
         }
     }
 
-    /** Whether all tasks that were given have ended. */
+    /** Whether all submitted tasks have completed. */
     public boolean isQuiescent() {
-        return ended.sum() == given.get();
+        return completed.sum() == submitted.get();
     }
 
     private void watch() {
@@ -120,14 +120,14 @@ public final class CallbackThreads implements Executor {
         }
     }
 
-    /** Gives threads to the tasks that were there at the last look already. */
+    /** Starts a thread for each task that has waited since the last look. */
     private void look() {
-        long taken = given.get() - waiting.size();
-        long late = Math.min(MOST_STARTS_AT_A_LOOK, givenBefore - taken);
+        long begun = submitted.get() - waiting.size();
+        long late = Math.min(MAX_STARTS_PER_LOOK, submittedBefore - begun);
         for (int i = 0; i < late; i++) {
             start();
         }
-        givenBefore = given.get();
+        submittedBefore = submitted.get();
         idleLooks = waiting.isEmpty() ? idleLooks + 1 : 0;
         if (idleLooks <= IDLE_LOOKS_BEFORE_REST) {
             Alarms.look(LOOK_MILLIS, this::look);

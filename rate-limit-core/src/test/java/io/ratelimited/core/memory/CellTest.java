@@ -50,7 +50,7 @@ class CellTest {
     /** The cell after random calls, of which some wait. */
     private static Cell used(CellParameters parameters, long base, Random random) {
         long now = base;
-        Cell cell = parameters.fresh(now);
+        Cell cell = parameters.initial(now);
         for (int calls = random.nextInt(12); calls > 0; calls--) {
             now += random.nextInt(400) * 1_000_000L;
             cell.reserve(1 + random.nextInt(5), now, random.nextInt(3) * SECOND / 2, null);
@@ -77,7 +77,7 @@ class CellTest {
         boolean exact = limit.algorithm() != Algorithm.SLIDING_WINDOW && limit.algorithm() != Algorithm.WARM_UP;
         for (int round = 0; round < 500; round++) {
             long base = base(limit, round);
-            CellParameters parameters = CellFactory.parameters(limit, base);
+            CellParameters parameters = CellFactory.parameters(limit, base, base);
             Cell one = used(parameters, base, random);
             Cell two = used(parameters, base, random);
             Cell both = one.copy();
@@ -101,7 +101,7 @@ class CellTest {
             if (limit.algorithm() == Algorithm.WARM_UP) {
                 continue; // a fresh one is colder, and stays so
             }
-            Cell fresh = parameters.fresh(base);
+            Cell fresh = parameters.initial(base);
             fresh.absorb(one);
             assertTwins(fresh, one, base);
         }
@@ -111,7 +111,7 @@ class CellTest {
         for (long passed = 0; passed < 5 * SECOND; passed += SECOND / 3) {
             long now = base + passed;
             assertThat(cell.remaining(now)).isEqualTo(twin.remaining(now));
-            assertThat(cell.nanosToFresh(now)).isEqualTo(twin.nanosToFresh(now));
+            assertThat(cell.nanosToInitial(now)).isEqualTo(twin.nanosToInitial(now));
             assertThat(wait(cell, 3, now)).isEqualTo(wait(twin, 3, now));
         }
     }
@@ -121,16 +121,16 @@ class CellTest {
     void anAbsorbingCellIsFreshAboutWhenBothAre(Limit limit) {
         Random random = new Random(2);
         for (int round = 0; round < 500; round++) {
-            CellParameters parameters = CellFactory.parameters(limit, 0);
+            CellParameters parameters = CellFactory.parameters(limit, 0, 0);
             Cell one = used(parameters, 0, random);
             Cell two = used(parameters, 0, random);
             Cell both = one.copy();
             both.absorb(two);
-            long fresh = Math.max(one.nanosToFresh(0), two.nanosToFresh(0));
-            assertThat(both.nanosToFresh(0))
+            long fresh = Math.max(one.nanosToInitial(0), two.nanosToInitial(0));
+            assertThat(both.nanosToInitial(0))
                     .isBetween(limit.algorithm() == Algorithm.WARM_UP ? 0 : fresh, fresh + 3 * SECOND);
             assertThat(both.remaining(fresh + 3 * SECOND))
-                    .isEqualTo(parameters.fresh(fresh + 3 * SECOND).remaining(fresh + 3 * SECOND));
+                    .isEqualTo(parameters.initial(fresh + 3 * SECOND).remaining(fresh + 3 * SECOND));
         }
     }
 
@@ -140,11 +140,11 @@ class CellTest {
         if (limit.algorithm() == Algorithm.WARM_UP) {
             return; // one that has been idle is cold
         }
-        CellParameters parameters = CellFactory.parameters(limit, 0);
+        CellParameters parameters = CellFactory.parameters(limit, 0, 0);
         for (long slot = 0; slot < 10; slot++) {
-            Cell longAgo = parameters.fresh(0);
+            Cell longAgo = parameters.initial(0);
             longAgo.reserve(5, slot * SECOND / 4, 0, null);
-            Cell recent = parameters.fresh(100 * SECOND);
+            Cell recent = parameters.initial(100 * SECOND);
             recent.reserve(1, 100 * SECOND, 0, null);
             Cell both = recent.copy();
             both.absorb(longAgo);
@@ -159,7 +159,7 @@ class CellTest {
     void aRetiredCellAnswersThatItHasMovedAndItsTwinGoesOn(Limit limit) {
         Random random = new Random(3);
         for (int round = 0; round < 100; round++) {
-            Cell cell = used(CellFactory.parameters(limit, 0), 0, random);
+            Cell cell = used(CellFactory.parameters(limit, 0, 0), 0, random);
             Cell before = cell.copy();
             Grant call = new Grant(1);
             cell.reserve(1, 5 * SECOND, 100 * SECOND, call);
@@ -181,7 +181,7 @@ class CellTest {
         Random random = new Random(4);
         for (int round = 0; round < 200; round++) {
             long now = base(limit, round);
-            CellParameters parameters = CellFactory.parameters(limit, now);
+            CellParameters parameters = CellFactory.parameters(limit, now, now);
             Cell cell = used(parameters, now, random);
             List<Grant> granted = new ArrayList<>();
             for (int step = 0; step < 60; step++) {
@@ -208,7 +208,7 @@ class CellTest {
     @ParameterizedTest
     @MethodSource("limits")
     void aRefusalAfterAnotherTakesNoLock(Limit limit) throws Exception {
-        Cell cell = CellFactory.parameters(limit, 0).fresh(0);
+        Cell cell = CellFactory.parameters(limit, 0, 0).initial(0);
         long first = 0;
         while (first >= 0) {
             first = cell.reserve(1, 0, 0, null);
@@ -222,7 +222,7 @@ class CellTest {
 
     @Test
     void aCellMayBeForgottenAfterTheTimeInWhichItBecomesFresh() {
-        assertThat(limits().map(limit -> CellFactory.parameters(limit, 0).idleNanos())
+        assertThat(limits().map(limit -> CellFactory.parameters(limit, 0, 0).idleNanos())
                         .toList())
                 .containsExactly(
                         9 * SECOND / 7 + 1, // 9 permits at 7/s, rounded up
@@ -237,6 +237,7 @@ class CellTest {
                                 Limit.of("a", Algorithm.TOKEN_BUCKET)
                                         .rate("0/s")
                                         .build(),
+                                0,
                                 0)
                         .idleNanos())
                 .isPositive();
@@ -245,7 +246,7 @@ class CellTest {
     @Test
     void callsInFlightAreCountedByNoCellThatCountsOverTime() {
         Limit limit = Limit.of("a", Algorithm.CONCURRENCY).maxConcurrent(1).build();
-        assertThatThrownBy(() -> CellFactory.parameters(limit, 0))
+        assertThatThrownBy(() -> CellFactory.parameters(limit, 0, 0))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(limit.toString());
     }
@@ -293,13 +294,14 @@ class CellTest {
                                 .rate("3/s")
                                 .warmup(Duration.ZERO)
                                 .build(),
+                        0,
                         0)
-                .fresh(0);
+                .initial(0);
         assertThat(cell.reserve(1, 0, 0, null)).isZero();
         for (long call = 0; call < 3; call++) {
             assertThat(cell.reserve(1, 333_333_333, SECOND, null)).isEqualTo(call * SECOND / 3 + 1);
         }
-        assertThat(cell.nanosToWhole(0)).isEqualTo(1_333_333_334);
+        assertThat(cell.nanosToFull(0)).isEqualTo(1_333_333_334);
     }
 
     /** One of 30 stored permits has been used; it is stored again in 0.1 s, after the time that it cost. */
@@ -310,11 +312,12 @@ class CellTest {
                                 .rate("10/s")
                                 .warmup(Duration.ofSeconds(3))
                                 .build(),
+                        0,
                         0)
-                .fresh(0);
-        assertThat(cell.nanosToFresh(0)).isZero();
+                .initial(0);
+        assertThat(cell.nanosToInitial(0)).isZero();
         assertThat(cell.reserve(1, 0, 0, null)).isZero();
-        assertThat(cell.nanosToFresh(0)).isBetween(393_333_333L, 393_333_336L);
+        assertThat(cell.nanosToInitial(0)).isBetween(393_333_333L, 393_333_336L);
     }
 
     @Test
@@ -324,8 +327,9 @@ class CellTest {
                         .rate("1/s")
                         .warmup(Duration.ZERO)
                         .build(),
+                0,
                 0);
-        Cell cell = parameters.fresh(0);
+        Cell cell = parameters.initial(0);
         long most = PermitTime.FAR / (3 * SECOND);
         for (int call = 0; call < 4; call++) {
             assertThat(cell.reserve(most, 0, PermitTime.FAR, null)).isEqualTo(call * most * SECOND);
@@ -356,15 +360,15 @@ class CellTest {
     @ParameterizedTest
     @MethodSource("limits")
     void aClosedCellThatAbsorbsAnotherKeepsTheMoreSpentState(Limit limit) {
-        CellParameters before = CellFactory.parameters(limit, 0);
+        CellParameters before = CellFactory.parameters(limit, 0, 0);
         CellParameters closed =
-                CellFactory.parameters(limit.toBuilder().rate("0/s").build(), 0);
-        CellParameters again = CellFactory.parameters(limit, 0);
+                CellFactory.parameters(limit.toBuilder().rate("0/s").build(), 0, 0);
+        CellParameters again = CellFactory.parameters(limit, 0, 0);
         long half = 500_000_000;
         for (int[] calls : new int[][] {{0, 0}, {0, 1}, {3, 1}, {1, 3}, {12, 3}}) {
             Cell[] cells = new Cell[2];
             for (int i = 0; i < 2; i++) {
-                Cell spent = before.fresh(half);
+                Cell spent = before.initial(half);
                 for (int call = 0; call < calls[i]; call++) {
                     spent.reserve(1, half, DAY, null);
                 }
@@ -372,18 +376,18 @@ class CellTest {
             }
             Cell more = cells[calls[0] > calls[1] ? 0 : 1].copy();
             Cell cell = closed.follow(cells[0], half);
-            assertThat(cell.nanosToFresh(half)).isEqualTo(cells[0].nanosToFresh(half));
+            assertThat(cell.nanosToInitial(half)).isEqualTo(cells[0].nanosToInitial(half));
             cell.absorb(closed.follow(cells[1], half));
-            cell.absorb(closed.fresh(half));
+            cell.absorb(closed.initial(half));
             Cell next = again.follow(cell.retire(), half);
             assertThat(next.peek(1, half, DAY)).isEqualTo(more.peek(1, half, DAY));
             assertThat(next.remaining(half)).isEqualTo(more.remaining(half));
             assertThat(cell.peek(1, half, 0)).isEqualTo(Cell.MOVED);
         }
-        Cell whole = closed.fresh(half);
-        assertThat(whole.nanosToFresh(half)).isZero();
-        whole.absorb(closed.follow(before.fresh(half), half));
+        Cell whole = closed.initial(half);
+        assertThat(whole.nanosToInitial(half)).isZero();
+        whole.absorb(closed.follow(before.initial(half), half));
         assertThat(again.follow(whole, half).remaining(half))
-                .isEqualTo(before.fresh(half).remaining(half));
+                .isEqualTo(before.initial(half).remaining(half));
     }
 }

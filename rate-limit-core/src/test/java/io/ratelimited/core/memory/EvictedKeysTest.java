@@ -29,7 +29,7 @@ class EvictedKeysTest {
 
     private static Cell continued(EvictedKeys evicted, CellParameters parameters, Object key, long now) {
         Cell cell = evicted.continued(key, now);
-        Cell fresh = parameters.fresh(now);
+        Cell fresh = parameters.initial(now);
         if (cell == null) {
             return fresh;
         }
@@ -47,8 +47,9 @@ class EvictedKeysTest {
         for (int seed = 0; seed < Integer.getInteger("schedules", 15) * 20; seed++) {
             Random random = new Random(seed);
             Limit limit = limit(algorithm);
-            CellParameters parameters = CellFactory.parameters(limit, 0);
-            EvictedKeys evicted = new EvictedKeys(1 + random.nextInt(20), new EvictedKeys.SaltedHash(seed, 1));
+            CellParameters parameters = CellFactory.parameters(limit, 0, 0);
+            EvictedKeys evicted =
+                    new EvictedKeys(1 + random.nextInt(3), 1 + random.nextInt(8), new EvictedKeys.SaltedHash(seed, 1));
             Map<Integer, Cell> cells = new HashMap<>();
             Twin[] twins = new Twin[KEYS];
             for (int key = 0; key < KEYS; key++) {
@@ -79,7 +80,7 @@ class EvictedKeysTest {
                 }
             }
             long end = now;
-            evicted.forget(cell -> cell.nanosToFresh(end) == 0);
+            evicted.forget(cell -> cell.nanosToInitial(end) == 0);
         }
         assertThat(granted).isGreaterThan(1_000);
     }
@@ -87,7 +88,7 @@ class EvictedKeysTest {
     private static void evict(EvictedKeys evicted, @Nullable Cell cell, Object key, long now) {
         if (cell != null) {
             Cell last = cell.retire();
-            if (last.nanosToFresh(now) > 0) {
+            if (last.nanosToInitial(now) > 0) {
                 evicted.add(key, last);
             }
         }
@@ -97,10 +98,10 @@ class EvictedKeysTest {
     @ParameterizedTest
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
     void whatKeysOfOnePlaceHaveSpentIsNotAdded(Algorithm algorithm) {
-        CellParameters parameters = CellFactory.parameters(limit(algorithm), 0);
-        EvictedKeys evicted = new EvictedKeys(1, new EvictedKeys.SaltedHash());
-        Cell first = parameters.fresh(0);
-        Cell second = parameters.fresh(0);
+        CellParameters parameters = CellFactory.parameters(limit(algorithm), 0, 0);
+        EvictedKeys evicted = new EvictedKeys(1, 1, new EvictedKeys.SaltedHash());
+        Cell first = parameters.initial(0);
+        Cell second = parameters.initial(0);
         assertThat(first.take(3, 0)).isZero();
         // In another slot: the sum over slots counts, not the sum of the largest.
         long later = algorithm == Algorithm.SLIDING_WINDOW || algorithm == Algorithm.SLIDING_LOG ? 150_000_000 : 0;
@@ -116,15 +117,15 @@ class EvictedKeysTest {
             mode = EnumSource.Mode.EXCLUDE,
             names = {"CONCURRENCY", "DEFAULT"})
     void placesAreEmptyAgainWhenTheirCellsAreFresh(Algorithm algorithm) {
-        CellParameters parameters = CellFactory.parameters(limit(algorithm), 0);
-        EvictedKeys evicted = new EvictedKeys(1, new EvictedKeys.SaltedHash());
-        Cell cell = parameters.fresh(0);
+        CellParameters parameters = CellFactory.parameters(limit(algorithm), 0, 0);
+        EvictedKeys evicted = new EvictedKeys(1, 1, new EvictedKeys.SaltedHash());
+        Cell cell = parameters.initial(0);
         assertThat(cell.take(1, 0)).isZero();
         evicted.add("key", cell.retire());
         long whole = Duration.ofHours(1).toNanos();
-        evicted.forget(each -> each.nanosToFresh(0) == 0);
+        evicted.forget(each -> each.nanosToInitial(0) == 0);
         assertThat(evicted.continued("key", whole)).isNotNull();
-        evicted.forget(each -> each.nanosToFresh(whole) == 0);
+        evicted.forget(each -> each.nanosToInitial(whole) == 0);
         assertThat(evicted.continued("key", whole)).isNull();
     }
 }

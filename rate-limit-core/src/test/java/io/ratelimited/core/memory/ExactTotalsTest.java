@@ -223,7 +223,7 @@ class ExactTotalsTest {
                 ? limit.toBuilder().burst(0).build()
                 : limit;
         long begin = ticker.nanos();
-        Cell cell = CellFactory.parameters(unstored, begin).fresh(begin);
+        Cell cell = CellFactory.parameters(unstored, begin, begin).initial(begin);
         List<List<Long>> slots = Threads.run(4, thread -> {
             List<Long> mine = new ArrayList<>();
             for (int i = 0; i < 500; i++) {

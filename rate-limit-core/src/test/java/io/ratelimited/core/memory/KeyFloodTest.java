@@ -166,7 +166,7 @@ class KeyFloodTest {
 
     /** A limiter whose keys are as they are, which text of callers never is. */
     private CellRateLimiter ofAnyKeys(Limit limit, long maximumKeys) {
-        return new CellRateLimiter(limit, ticker, maximumKeys, false);
+        return new CellRateLimiter(limit, ticker, maximumKeys);
     }
 
     @Test
@@ -249,7 +249,7 @@ class KeyFloodTest {
     @Test
     void aKeyInUseIsNeverDropped() {
         CellParameters parameters = CellFactory.parameters(
-                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 0);
+                Limit.of("a", Algorithm.TOKEN_BUCKET).rate("10/s").build(), 0, 0);
         SteadyClock clock = new SteadyClock(ticker);
         CachedCells cells = new CachedCells(parameters, clock, MAXIMUM);
         Cell cell = cells.get("key", parameters, clock.now(false));

@@ -12,6 +12,9 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.Cell.Grant;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoField;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
@@ -47,6 +50,7 @@ class LawsTest {
             limits.add(Limit.of("law", Algorithm.SLIDING_WINDOW).rate(rate).slots(3));
             limits.add(Limit.of("law", Algorithm.SLIDING_LOG).rate(rate));
         }
+        limits.add(Limit.of("law", Algorithm.FIXED_WINDOW).rate("9/month"));
         return limits.stream().map(Limit.Builder::build);
     }
 
@@ -83,7 +87,7 @@ class LawsTest {
             this.calls = new RandomCalls(limit, random);
             this.base = random.nextInt(3) == 0 ? 0 : random.nextLong() >> 2;
             this.now = base;
-            this.cell = CellFactory.parameters(limit, base).fresh(base);
+            this.cell = CellFactory.parameters(limit, base, base).initial(base);
             this.name = limit + ", seed " + seed;
         }
 
@@ -113,7 +117,7 @@ class LawsTest {
                     told.add(asked.peek(permits, now + later, PermitTime.FAR));
                 }
                 told.add(asked.remaining(now + later));
-                told.add(asked.nanosToFresh(now + later));
+                told.add(asked.nanosToInitial(now + later));
             }
             return told;
         }
@@ -165,10 +169,16 @@ class LawsTest {
             Run run = new Run(limit, seed);
             GrantLog grants = run(run, true);
             long most = limit.algorithm() == Algorithm.FIXED_WINDOW
-                    ? grants.mostInWindow(period, run.base)
+                    ? grants.mostInWindow(instant -> window(limit.rate(), run.base + instant))
                     : grants.mostWithin(period);
             assertThat(most).as(run.name).isLessThanOrEqualTo(limit.rate().permits());
         }
+    }
+
+    private static long window(Rate rate, long instant) {
+        return rate.calendar() == null
+                ? Math.floorDiv(instant, rate.period().toNanos())
+                : Instant.EPOCH.plusNanos(instant).atZone(ZoneOffset.UTC).getLong(ChronoField.PROLEPTIC_MONTH);
     }
 
     /** P8: grants of a queue are an interval apart, whatever is cancelled. */
@@ -417,9 +427,9 @@ class LawsTest {
                     }
                     assertThat(copy.peek(1, run.now, 0)).as(where).isNegative();
                 }
-                long reset = run.cell.nanosToWhole(run.now);
+                long reset = run.cell.nanosToFull(run.now);
                 long most = run.cell.remaining(run.now + reset);
-                assertThat(run.cell.nanosToWhole(run.now + reset)).as(where).isZero();
+                assertThat(run.cell.nanosToFull(run.now + reset)).as(where).isZero();
                 assertThat(run.cell.remaining(
                                 run.now + 2 * reset + limit.rate().period().toNanos()))
                         .as(where)
@@ -453,12 +463,12 @@ class LawsTest {
                     run.cancel(granted.remove(run.random.nextInt(granted.size())));
                 }
                 long now = run.now;
-                run.now += run.cell.nanosToFresh(now);
+                run.now += run.cell.nanosToInitial(now);
                 assertSame(
                         run,
                         call,
                         run.tell(run.cell),
-                        run.tell(run.cell.parameters().fresh(run.now)));
+                        run.tell(run.cell.parameters().initial(run.now)));
                 run.now = now;
             }
         }

@@ -110,7 +110,7 @@ class LinearizabilityTest {
         private final Grant[] last = new Grant[8];
 
         History(Limit limit) {
-            cell = CellFactory.parameters(limit, 0).fresh(0);
+            cell = CellFactory.parameters(limit, 0, 0).initial(0);
         }
 
         @Operation

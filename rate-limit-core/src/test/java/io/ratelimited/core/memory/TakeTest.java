@@ -40,9 +40,9 @@ final class TakeTest {
             Limit limit = limit(algorithm, random);
             // Monotonic time wraps; the calendar is that of this century.
             long now = algorithm == Algorithm.FIXED_WINDOW ? random.nextLong() >>> 2 : random.nextLong();
-            CellParameters parameters = CellFactory.parameters(limit, now);
-            Cell taken = parameters.fresh(now);
-            Cell reserved = parameters.fresh(now);
+            CellParameters parameters = CellFactory.parameters(limit, now, now);
+            Cell taken = parameters.initial(now);
+            Cell reserved = parameters.initial(now);
             long period = limit.rate().period().toNanos();
             for (int call = 0; call < 50; call++) {
                 now += random.nextInt(4) == 0 ? -random.nextInt(1000) : (long) (random.nextDouble() * period / 5);
@@ -57,11 +57,11 @@ final class TakeTest {
                         .as("seed %s, call %s: %s permits at %s", seed, call, permits, now)
                         .isEqualTo(expected);
                 assertThat(taken.remaining(now)).isEqualTo(reserved.remaining(now));
-                assertThat(taken.nanosToFresh(now)).isEqualTo(reserved.nanosToFresh(now));
+                assertThat(taken.nanosToInitial(now)).isEqualTo(reserved.nanosToInitial(now));
             }
             taken.retire();
             assertThat(taken.take(1, now)).isEqualTo(Cell.MOVED);
-            reserved.parameters().replaceBy(CellFactory.parameters(limit, now), now);
+            reserved.parameters().replaceBy(CellFactory.parameters(limit, now, now), now);
             assertThat(reserved.take(1, now)).isEqualTo(Cell.MOVED);
         }
     }

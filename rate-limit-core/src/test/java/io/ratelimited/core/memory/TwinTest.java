@@ -69,6 +69,7 @@ class TwinTest {
                         Limit.of("twin", Algorithm.SLIDING_WINDOW).rate(rate).slots(slots), 0));
             }
         }
+        subjects.add(subject(Limit.of("twin", Algorithm.FIXED_WINDOW).rate("9/month"), 0));
         return subjects.stream();
     }
 
@@ -110,8 +111,8 @@ class TwinTest {
             this.calls = new RandomCalls(limit, random);
             this.base = random.nextInt(3) == 0 ? 0 : random.nextLong() >> 2;
             this.now = base;
-            CellParameters parameters = CellFactory.parameters(limit, base);
-            this.cell = parameters.fresh(base);
+            CellParameters parameters = CellFactory.parameters(limit, base, base);
+            this.cell = parameters.initial(base);
             this.twin = Twin.of(limit, base);
         }
 

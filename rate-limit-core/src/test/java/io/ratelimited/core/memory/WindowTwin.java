@@ -1,16 +1,23 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.calendar.CalendarPeriod;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.YearMonth;
+import java.time.ZoneOffset;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 
-/** The counter per window of UTC: a list of grants with the window each one fell into. */
+/** The counter per window of UTC, a period or a month: a list of grants with the window each one fell into. */
 final class WindowTwin implements Twin {
 
     private record Grant(long window, long permits) {}
 
     private final long limit;
     private final long period;
+    private final boolean monthly;
     private final List<Grant> grants = new ArrayList<>();
     /** Windows before this one are closed. */
     private long last;
@@ -18,7 +25,24 @@ final class WindowTwin implements Twin {
     WindowTwin(Limit limit, long now) {
         this.limit = limit.rate().permits();
         this.period = limit.rate().period().toNanos();
-        this.last = Math.floorDiv(now, period);
+        this.monthly = limit.rate().calendar() == CalendarPeriod.MONTH;
+        this.last = window(now);
+    }
+
+    private long window(long now) {
+        return monthly ? ChronoUnit.MONTHS.between(YearMonth.of(0, 1), month(now)) : Math.floorDiv(now, period);
+    }
+
+    private static YearMonth month(long now) {
+        return YearMonth.from(Instant.EPOCH.plusNanos(now).atZone(ZoneOffset.UTC));
+    }
+
+    private long start(long window) {
+        return monthly
+                ? ChronoUnit.NANOS.between(
+                        LocalDate.EPOCH.atStartOfDay(),
+                        YearMonth.of(0, 1).plusMonths(window).atDay(1).atStartOfDay())
+                : window * period;
     }
 
     private long taken(long window) {
@@ -29,7 +53,7 @@ final class WindowTwin implements Twin {
     }
 
     private long windowFor(long permits, long now) {
-        long window = Math.max(last, Math.floorDiv(now, period));
+        long window = Math.max(last, window(now));
         while (taken(window) + permits > limit) {
             window++;
         }
@@ -38,9 +62,7 @@ final class WindowTwin implements Twin {
 
     @Override
     public long decide(long permits, long now, long maxWait) {
-        return permits > limit
-                ? Cell.NEVER
-                : Twin.outcome(Math.max(0, windowFor(permits, now) * period - now), maxWait);
+        return permits > limit ? Cell.NEVER : Twin.outcome(Math.max(0, start(windowFor(permits, now)) - now), maxWait);
     }
 
     @Override
@@ -51,7 +73,7 @@ final class WindowTwin implements Twin {
 
     @Override
     public void charge(long permits, long now) {
-        last = Math.max(last, Math.floorDiv(now, period));
+        last = Math.max(last, window(now));
         grants.add(new Grant(last, permits));
     }
 
@@ -64,7 +86,7 @@ final class WindowTwin implements Twin {
 
     @Override
     public long remaining(long now) {
-        long window = Math.floorDiv(now, period);
+        long window = window(now);
         return last > window ? 0 : Math.max(0, limit - taken(window));
     }
 }

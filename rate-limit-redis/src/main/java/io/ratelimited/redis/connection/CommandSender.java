@@ -19,6 +19,7 @@ final class CommandSender {
     private final Primaries primaries;
     private final Threads threads;
     private final Deadlines deadlines;
+    private final Readers readers;
     private final Health health;
     private final Predicate<Throwable> isHarmless;
 
@@ -34,12 +35,14 @@ final class CommandSender {
             Primaries primaries,
             Threads threads,
             Deadlines deadlines,
+            Readers readers,
             Health health,
             Predicate<Throwable> isHarmless) {
         this.connector = connector;
         this.primaries = primaries;
         this.threads = threads;
         this.deadlines = deadlines;
+        this.readers = readers;
         this.health = health;
         this.isHarmless = isHarmless;
     }
@@ -101,7 +104,12 @@ final class CommandSender {
                     failed(link, target, Replies.cause(failure));
                 } else {
                     target.answered();
-                    complete(value);
+                    Readers.Reading reading = readers.begin();
+                    try {
+                        complete(value);
+                    } finally {
+                        reading.end();
+                    }
                 }
             });
         }

@@ -1,5 +1,6 @@
 package io.ratelimited.redis.connection;
 
+import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -15,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Commands that no caller waits for and that Redis has to get all the same, such as the end of a call. Those that cannot be
  * sent are kept until they can, in the order of {@link DeliveryKind} and bounded in number: the oldest of the kind that costs
- * least are dropped. A bounded number is under way at the same time, so that many at once do not make callers wait beyond
+ * least are dropped. A bounded number is pending at the same time, so that many at once do not make callers wait beyond
  * their timeout. Thread-safe.
  */
 final class Deliveries {
@@ -37,7 +38,7 @@ final class Deliveries {
     private boolean dropping;
     /** Guarded by this. */
     private int underWay;
-    /** Something is kept only because too many were under way. Guarded by this. */
+    /** Something is kept only because too many were pending. Guarded by this. */
     private boolean crowded;
 
     /**

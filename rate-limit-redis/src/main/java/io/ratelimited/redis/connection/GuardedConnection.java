@@ -9,7 +9,6 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -19,10 +18,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Nothing is sent to a server whose breaker is open, except its probe and, once that is answered, what has to come first.
- *   <li>A command runs at most once. What is under way when a connection breaks fails; a redirection within a cluster is
+ *   <li>A command runs at most once. What is pending when a connection breaks fails; a redirection within a cluster is
  *       followed, because the command has not run, and so is a key that no script can read.
  *   <li>A reply that is later than the timeout is a failure, from the first of an outage.
- *   <li>What is under way is bounded.
+ *   <li>What is pending is bounded.
  *   <li>Connecting, discovering, probing and logging never wait for each other, and no thread ends because of a failure.
  * </ol>
  *
@@ -33,11 +32,31 @@ public final class GuardedConnection implements AutoCloseable {
     /** How often servers that are away, and what is kept for them, are looked at. */
     private static final long LOOK_MILLIS = 200;
 
+    /** Commands that no caller waits for; those first that are sent first and, where too many are kept, dropped last. */
+    public enum DeliveryKind {
+        /** A call in flight has ended. Otherwise its place stays taken until its lease ends. */
+        END(true),
+        /** A call gives back permits that it has not used. Otherwise they stay spent until they lapse. */
+        GIVE_BACK(false),
+        /** Permits that were used without being reserved in Redis. Otherwise they are given away again. */
+        CHARGE(false),
+        /** A call in flight still runs. Its node says so again within seconds. */
+        REGISTRATION(true);
+
+        /** Running it twice does no harm, so that it is sent again when it may have been lost. */
+        final boolean isRepeatable;
+
+        DeliveryKind(boolean isRepeatable) {
+            this.isRepeatable = isRepeatable;
+        }
+    }
+
     private final RedisConnector connector;
     private final KeyNames keys;
     private final long timeoutNanos;
     private final UnaryOperator<String> testTime;
     private final Threads threads;
+    private final Readers readers;
     private final Deadlines deadlines;
     private final Health health;
     private final ServerTime time;
@@ -46,7 +65,6 @@ public final class GuardedConnection implements AutoCloseable {
     private final Deliveries deliveries;
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
     private final CompletableFuture<Void> connected = new CompletableFuture<>();
-    private final AtomicInteger recoveries = new AtomicInteger();
     private volatile boolean closed;
 
     /**
@@ -68,12 +86,13 @@ public final class GuardedConnection implements AutoCloseable {
         this.timeoutNanos = timeoutNanos;
         this.testTime = testTime;
         this.threads = threads;
-        this.deadlines = new Deadlines(threads, timeoutNanos);
+        this.readers = new Readers(threads, timeoutNanos);
+        this.deadlines = new Deadlines(threads, timeoutNanos, readers);
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time::isRefused);
-        this.deliveries = new Deliveries(sender, this::deciding, threads);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, readers, health, time::isRefused);
+        this.deliveries = new Deliveries(sender, this::available, threads);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
     }
@@ -111,7 +130,15 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
     public <T> T await(CompletableFuture<T> future) throws ExecutionException {
+        if (!future.isDone() && readers.wouldWaitForItself()) {
+            future.completeExceptionally(Replies.notSent("asked on the thread that reads the replies"));
+        }
         return threads.await(future, timeoutNanos);
+    }
+
+    /** Whether this thread reads a reply, and may run what callers have attached that never blocks. */
+    public boolean mayRunCallersHere() {
+        return readers.mayRunCallers();
     }
 
     /** Fails a future that is not done within the timeout. */
@@ -132,11 +159,6 @@ public final class GuardedConnection implements AutoCloseable {
         return testTime.apply(time.word());
     }
 
-    /** How many outages have ended. */
-    public int recoveries() {
-        return recoveries.get();
-    }
-
     /** Runs before Redis decides again after an outage; what is delivered there comes first. Must not block. */
     public void onRecovery(Runnable task) {
         onRecovery.add(task);
@@ -154,7 +176,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether a command for a key would be refused. */
     public boolean isDown(String key) {
-        return deciding(key) == null;
+        return available(key) == null;
     }
 
     /** The address of the server that has a key; empty where there is a single primary, or none is known. */
@@ -193,8 +215,8 @@ public final class GuardedConnection implements AutoCloseable {
         return time.isKnown() ? null : "Redis does not return the time";
     }
 
-    /** The server that decides about a key; null while none does. */
-    private @Nullable Server deciding(String key) {
+    /** The server that has a key; null while it is not available. */
+    private @Nullable Server available(String key) {
         Server server = primaries.of(key);
         return refusal(server) == null ? server : null;
     }
@@ -276,7 +298,6 @@ public final class GuardedConnection implements AutoCloseable {
 
         @Override
         public void answers(Server server) {
-            recoveries.incrementAndGet();
             try {
                 // What ended comes first: it must not be dropped for what was admitted locally.
                 deliverKept(server);

@@ -39,7 +39,7 @@ public final class KeyNames {
     }
 
     /** A key of the backend itself in the slot of another key. */
-    String beside(String key, String name) {
+    public String beside(String key, String name) {
         return key.substring(0, key.indexOf('}') + 1) + ":~" + name;
     }
 

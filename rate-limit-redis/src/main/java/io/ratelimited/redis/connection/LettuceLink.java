@@ -29,11 +29,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_UNDER_WAY} script calls are under way, including those that nobody waits for any more.
+ * {@value #MOST_PENDING} script calls are pending, including those whose callers have given up.
  */
 final class LettuceLink implements RedisLink {
 
-    private static final int MOST_UNDER_WAY = 8192;
+    private static final int MOST_PENDING = 8192;
 
     /** Keys of one command at the most, so that other clients of the server do not wait long. */
     private static final int MOST_KEYS = 64;
@@ -45,13 +45,13 @@ final class LettuceLink implements RedisLink {
     /** Calls written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
     /** Calls that have been neither answered nor dropped. */
-    private final AtomicInteger underWay = new AtomicInteger();
+    private final AtomicInteger pending = new AtomicInteger();
     /**
      * The event loop of the connection, once it is known. Never the thread that happens to write: what an event loop sends
      * overtakes what others have handed to it.
      */
     private volatile Executor sender;
-    /** Whether one command may ask about several keys. */
+    /** Whether one command may have several keys. */
     private volatile boolean grouping;
 
     /**
@@ -74,16 +74,16 @@ final class LettuceLink implements RedisLink {
     }
 
     /** Script calls that have been neither answered nor dropped. */
-    int underWay() {
-        return underWay.get();
+    int pending() {
+        return pending.get();
     }
 
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
-        if (underWay.get() >= MOST_UNDER_WAY) {
-            return CompletableFuture.failedFuture(Replies.notSent(MOST_UNDER_WAY + " calls are under way already"));
+        if (pending.get() >= MOST_PENDING) {
+            return CompletableFuture.failedFuture(Replies.notSent(MOST_PENDING + " calls are pending already"));
         }
-        return write(new Evaluation(script, keys, args, asking, grouping ? args.question() : null));
+        return write(new Evaluation(script, keys, args, asking, grouping ? args.mergeKey() : null));
     }
 
     @Override
@@ -110,7 +110,7 @@ final class LettuceLink implements RedisLink {
      * waits for what that thread is at, never for company.
      */
     private Call write(Call call) {
-        underWay.incrementAndGet();
+        pending.incrementAndGet();
         enqueue(call);
         return call;
     }
@@ -155,20 +155,20 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Takes what is unsent and still wanted; one command asks the same question about several keys. No question passes
-     * another command, which may concern the same key.
+     * Takes what is unsent and still wanted. Calls with the same merge key share a command for several keys; none passes
+     * a command without one, which may concern the same key.
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands) {
-        Map<Question, List<Evaluation>> groups = new LinkedHashMap<>();
+        Map<MergeKey, List<Evaluation>> groups = new LinkedHashMap<>();
         for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
             if (next.isDone()) {
-                underWay.decrementAndGet();
-            } else if (next instanceof Evaluation evaluation && evaluation.question != null) {
-                List<Evaluation> group = groups.computeIfAbsent(evaluation.question, unasked -> new ArrayList<>());
+                pending.decrementAndGet();
+            } else if (next instanceof Evaluation evaluation && evaluation.mergeKey != null) {
+                List<Evaluation> group = groups.computeIfAbsent(evaluation.mergeKey, unused -> new ArrayList<>());
                 group.add(evaluation);
                 if (group.size() == MOST_KEYS) {
                     commands.add(command(group));
-                    groups.remove(evaluation.question);
+                    groups.remove(evaluation.mergeKey);
                 }
             } else {
                 groups.values().forEach(group -> commands.add(command(group)));
@@ -197,7 +197,7 @@ final class LettuceLink implements RedisLink {
                 Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
                 if (failure instanceof RedisNoScriptException || isAcrossSlots(failure) || own instanceof Long) {
                     // Nothing has been done for this key.
-                    one.question = null;
+                    one.mergeKey = null;
                     enqueue(one);
                 } else {
                     end(one, own instanceof List<?> values ? new ArrayList<>(values) : null, failure);
@@ -228,7 +228,7 @@ final class LettuceLink implements RedisLink {
         });
     }
 
-    /** Not the future of a caller: a call counts as under way until it is answered, even if nobody waits any more. */
+    /** Not the future of a caller: a call is pending until it is answered, even if its caller has given up. */
     private AsyncCommand<String, String, List<Object>> command(
             CommandType type,
             CommandArgs<String, String> args,
@@ -246,7 +246,7 @@ final class LettuceLink implements RedisLink {
     }
 
     private void end(Call call, @Nullable List<Object> reply, @Nullable Throwable failure) {
-        underWay.decrementAndGet();
+        pending.decrementAndGet();
         if (reply == null || failure != null) {
             call.completeExceptionally(Replies.cause(failure));
         } else {
@@ -256,7 +256,7 @@ final class LettuceLink implements RedisLink {
 
     @Override
     public void close() {
-        // Also after a break: the client keeps the connection until it is closed. Lettuce fails what is under way.
+        // Also after a break: the client keeps the connection until it is closed. Lettuce fails what is pending.
         if (!closed.getAndSet(true)) {
             connection.closeAsync();
             broken.complete(null);
@@ -264,7 +264,7 @@ final class LettuceLink implements RedisLink {
     }
 
     /** Equal for calls that may share a command. */
-    private record Question(Script script, String arguments) {}
+    private record MergeKey(Script script, String arguments) {}
 
     /** One call and its reply. Given up before it is sent, it never runs. */
     private static class Call extends CompletableFuture<List<Object>> {
@@ -285,23 +285,23 @@ final class LettuceLink implements RedisLink {
         private final ScriptArguments arguments;
         private final boolean asking;
         /** Null when it needs a command of its own. */
-        private @Nullable Question question;
+        private @Nullable MergeKey mergeKey;
 
         private Evaluation(
-                Script script, String[] keys, ScriptArguments arguments, boolean asking, @Nullable String question) {
+                Script script, String[] keys, ScriptArguments arguments, boolean asking, @Nullable String mergeKey) {
             super(CommandType.EVALSHA, arguments.behind(script.digest(), keys));
             this.script = script;
             this.keys = keys;
             this.arguments = arguments;
             this.asking = asking;
-            this.question = question == null ? null : new Question(script, question);
+            this.mergeKey = mergeKey == null ? null : new MergeKey(script, mergeKey);
         }
 
         /** To a server that does not know the digest of the script. */
         private void sendText() {
             type = CommandType.EVAL;
             args = arguments.behind(script.text(), keys);
-            question = null;
+            mergeKey = null;
         }
     }
 }

@@ -121,7 +121,7 @@ final class Primaries {
         });
     }
 
-    /** Searches are under way together. What an older one has found is left out. */
+    /** Searches are pending together. What an older one has found is left out. */
     private synchronized void discovered(Set<String> primaries, long begunAt) {
         if (begunAt - foundAt < 0) {
             return;

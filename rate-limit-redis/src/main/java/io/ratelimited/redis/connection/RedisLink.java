@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.concurrent.CompletionStage;
 
 /**
- * A connection to one server. A command is sent once: when the connection breaks, all commands that are under way fail,
+ * A connection to one server. A command is sent once: when the connection breaks, all commands that are pending fail,
  * and the connection is never used again. Thread-safe.
  */
 public interface RedisLink extends AutoCloseable {

@@ -16,13 +16,11 @@ import java.util.HexFormat;
  */
 public record Script(String text, String digest) {
 
-    /** Decides, for every algorithm and several limits. The functions of an algorithm are made in a call that needs them. */
+    /** Decides, for every algorithm and several limits. The functions of a family are made in a call that needs them. */
     public static final Script DECIDE = new Script(read("time")
-            + read("virtual_time_usual")
-            + read("usual_arguments")
             + read("common")
-            + makers(
-                    "tgsl", "virtual_time",
+            + families(
+                    "v", "virtual_time",
                     "w", "warm_up",
                     "f", "fixed_window",
                     "r", "sliding_window",
@@ -31,22 +29,22 @@ public record Script(String text, String digest) {
             + read("decide"));
 
     public static final Script HEARTBEAT = new Script(read("time") + read("heartbeat"));
+    public static final Script CHANGES = new Script(read("time") + read("changes"));
     public static final Script PROBE = new Script(read("time") + read("probe"));
 
     private Script(String text) {
         this(text, sha1(text));
     }
 
-    /** The files of families as the bodies of functions, by the letters of their algorithms. */
-    private static String makers(String... lettersAndFiles) {
-        StringBuilder functions = new StringBuilder();
+    /** The files of families, and the functions that they define by the letters of the families. */
+    private static String families(String... lettersAndFiles) {
+        StringBuilder files = new StringBuilder();
         StringBuilder makers = new StringBuilder("local makers = {\n");
         for (int i = 0; i < lettersAndFiles.length; i += 2) {
-            String file = lettersAndFiles[i + 1];
-            functions.append("local function " + file + "()\n" + read(file) + "end\n");
-            lettersAndFiles[i].chars().forEach(letter -> makers.append((char) letter + " = " + file + ",\n"));
+            files.append(read(lettersAndFiles[i + 1]));
+            makers.append(lettersAndFiles[i] + " = " + lettersAndFiles[i + 1] + ",\n");
         }
-        return functions.append(makers).append("}\n").toString();
+        return files.append(makers).append("}\n").toString();
     }
 
     /** The file without its comments and indentation: Redis keeps what it is sent. */

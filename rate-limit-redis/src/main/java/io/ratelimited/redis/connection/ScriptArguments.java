@@ -17,31 +17,31 @@ public final class ScriptArguments {
     private final StringBuilder text = new StringBuilder(256);
 
     private int count;
-    private @Nullable String question;
+    private @Nullable String mergeKey;
 
     public ScriptArguments add(String argument) {
-        int bytes = ByteBufUtil.utf8Bytes(argument);
-        text.append('$')
-                .append(bytes)
-                .append("\r\n")
-                .append(
-                        bytes == argument.length()
-                                ? argument
-                                : new String(argument.getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1))
-                .append("\r\n");
+        String bytes = bytes(argument);
+        text.append('$').append(bytes.length()).append("\r\n").append(bytes).append("\r\n");
         count++;
         return this;
     }
 
-    /** One argument of several numbers, as big-endian integers of seven bytes: from 0 to 2⁵⁶ − 1. */
-    public ScriptArguments addPacked(long... numbers) {
-        text.append('$').append(7 * numbers.length).append("\r\n");
+    private static String bytes(String argument) {
+        return ByteBufUtil.utf8Bytes(argument) == argument.length()
+                ? argument
+                : new String(argument.getBytes(StandardCharsets.UTF_8), StandardCharsets.ISO_8859_1);
+    }
+
+    /** One argument: several numbers from 0 to 2⁵⁶ − 1, as big-endian integers of seven bytes, and a text behind them. */
+    public ScriptArguments addPacked(String tail, long... numbers) {
+        String bytes = bytes(tail);
+        text.append('$').append(7 * numbers.length + bytes.length()).append("\r\n");
         for (long number : numbers) {
             for (int shift = 48; shift >= 0; shift -= 8) {
                 text.append((char) (number >>> shift & 0xFF));
             }
         }
-        text.append("\r\n");
+        text.append(bytes).append("\r\n");
         count++;
         return this;
     }
@@ -55,22 +55,20 @@ public final class ScriptArguments {
         return add(Long.toString(number));
     }
 
-    public ScriptArguments add(ScriptArguments others) {
-        text.append(others.text);
-        count += others.count;
+    public ScriptArguments add(double number) {
+        return add(Double.toString(number));
+    }
+
+    /** Ends the arguments. One command may then have several keys, and the script replies for each of them. */
+    public ScriptArguments mergeable() {
+        mergeKey = text.toString();
         return this;
     }
 
-    /** Ends the arguments, and allows to ask about several keys in one command: the script replies for each of them then. */
-    public ScriptArguments ofAnyKey() {
-        question = text.toString();
-        return this;
-    }
-
-    /** Equal for equal arguments; null when each key needs a command of its own. */
+    /** Equal for equal arguments; null if each key needs a command of its own. */
     @Nullable
-    String question() {
-        return question;
+    String mergeKey() {
+        return mergeKey;
     }
 
     int count() {

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Server {
 
-    /** Bounds the attempts that are under way together, so that one which hangs does not hold up the next. */
+    /** Bounds the attempts that are pending together, so that one which hangs does not hold up the next. */
     private static final long CONNECT_MILLIS = 4_000;
 
     /** Who decides what follows from the changes of a server. */
@@ -139,7 +139,7 @@ final class Server {
         }
     }
 
-    /** What is under way there may still be answered. */
+    /** What is pending there may still be answered. */
     private void closeLater(RedisLink unused) {
         threads.at(threads.nanos() + timeoutNanos, unused::close);
     }

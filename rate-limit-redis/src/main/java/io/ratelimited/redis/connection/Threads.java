@@ -130,6 +130,11 @@ public final class Threads implements AutoCloseable {
         log(Level.WARNING, text, null);
     }
 
+    /** {@link #warn(Supplier)} with a stack. */
+    void warn(Supplier<String> text, Throwable stack) {
+        log(Level.WARNING, text, stack);
+    }
+
     private void log(Level level, Supplier<String> text, @Nullable Throwable failure) {
         log.execute(() -> {
             try {

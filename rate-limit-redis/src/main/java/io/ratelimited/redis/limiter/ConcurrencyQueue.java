@@ -45,7 +45,7 @@ final class ConcurrencyQueue {
         queue.remove(call);
     }
 
-    /** Nobody waits here, and no answer is under way. */
+    /** Nobody waits here, and no answer is pending. */
     synchronized boolean isIdle() {
         return queue.isEmpty() && !asking;
     }

@@ -6,11 +6,12 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.redis.script.PermitCost;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Refusals remembered until their retry-after, counted from when the question was sent: until then Redis would refuse
+ * Refusals remembered until their retry-after, counted from when the command was sent: until then Redis would refuse
  * again, so that an exhausted key costs it nothing. A refusal is remembered for one second at the most, because a
  * permit given back, a reset or a new limit on another node may end it sooner. Bounded in number; thread-safe.
  */
@@ -23,7 +24,7 @@ final class DenialCache {
 
     private sealed interface Entry permits Denial, Revoked {}
 
-    /** A refusal of a question that was sent earlier does not count any more. */
+    /** A refusal of a command that was sent earlier does not count any more. */
     private record Revoked(long at) implements Entry {}
 
     private record Denial(
@@ -62,8 +63,8 @@ final class DenialCache {
                 return null;
             }
             if (algorithm.family() == Family.BUCKET) {
-                ScriptParameters.Cost cost = parameters.cost(permits);
-                ScriptParameters.Cost denied = parameters.cost(denial.permits);
+                PermitCost.Time cost = parameters.cost().of(permits);
+                PermitCost.Time denied = parameters.cost().of(denial.permits);
                 if (cost.parts() != denied.parts()) {
                     return null;
                 }

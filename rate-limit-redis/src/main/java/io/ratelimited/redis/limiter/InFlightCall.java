@@ -3,10 +3,11 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
-import io.ratelimited.redis.connection.DeliveryKind;
+import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
@@ -73,9 +74,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         }
         return ask(never || behind ? "peek" : "take").thenApply(answer -> {
             if (never) {
-                reply = answer.outcome(ScriptReply.NEVER);
+                reply = answer.withOutcome(ScriptReply.NEVER);
             } else if (behind) {
-                reply = answer.outcome(ScriptReply.UNKNOWN);
+                reply = answer.withOutcome(ScriptReply.UNKNOWN);
             } else if (answer.admitted()) {
                 admitted(answer);
             } else {
@@ -112,7 +113,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         sent |= takes;
         return limiter.scripts()
                 .eval(key, parameters, arguments(operation, parameters, id))
-                .thenApply(values -> ScriptReply.of(values, 0, parameters))
+                .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
                         // It may have been admitted all the same, or still be.
@@ -128,12 +129,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         long left = lease == null || admittedAt == 0
                 ? 0
                 : Math.max(1, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
-        return limiter.scripts()
-                .begin(operation, parameters, 1)
-                .add(permits)
-                .add(attempt)
-                .add(left)
-                .add(0);
+        return limiter.scripts().begin(operation, parameters).addPacked(attempt, 1, permits, left, 0, 0);
     }
 
     /** Admitted by Redis. Counts on this node before anybody can end it. */
@@ -211,7 +207,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         if (sent) {
             String ended = id;
             // After an outage a server may run an old command of one connection after a new one of another. A second
-            // after it had the end of the call, nothing old is under way any more.
+            // after it had the end of the call, nothing old is pending any more.
             deliverEnd(ended, doubtful ? () -> endAgain(ended) : () -> {});
         }
     }
@@ -247,7 +243,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public Decision decision() {
-        return queued ? reply.outcome(0).decision() : reply.decision();
+        return queued ? reply.withOutcome(0).decision() : reply.decision();
     }
 
     @Override
@@ -287,7 +283,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** Leaves the queue, unless admitted meanwhile. */
     @Override
     public void crowdOut() {
-        if (leaveQueue(Phase.ENDED, reply.outcome(ScriptReply.UNKNOWN))) {
+        if (leaveQueue(Phase.ENDED, reply.withOutcome(ScriptReply.UNKNOWN))) {
             limiter.unqueue(this);
         }
     }

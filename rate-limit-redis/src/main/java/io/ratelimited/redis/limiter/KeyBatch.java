@@ -8,7 +8,7 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The calls of one key on this node: at most one script call is under way, and the calls that arrive meanwhile are
+ * The calls of one key on this node: at most one script call is pending, and the calls that arrive meanwhile are
  * decided together by the next one, in order. Exact, and no call is held back to fill a batch. Exists while there are calls.
  */
 final class KeyBatch {
@@ -21,7 +21,7 @@ final class KeyBatch {
     private final String key;
     /** Guarded by this. */
     private List<PermitRequest> waiting = new ArrayList<>(4);
-    /** A script call is under way. Guarded by this. */
+    /** A script call is pending. Guarded by this. */
     private boolean busy;
     /** Out of {@link #batches}, and of no more use. Guarded by this. */
     private boolean ended;
@@ -109,7 +109,7 @@ final class KeyBatch {
                     }
                     ScriptReply[] all;
                     try {
-                        all = ScriptReply.all(reply, calls, parameters);
+                        all = parameters.read(reply, calls);
                     } catch (RuntimeException ex) {
                         // Not a reply of the script: callers must not wait for ever, and the next call must be sent.
                         fail(batch, ex);

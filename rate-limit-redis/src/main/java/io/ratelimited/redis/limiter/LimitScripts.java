@@ -38,30 +38,29 @@ final class LimitScripts {
     }
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
-    ScriptArguments begin(String operation, ScriptParameters current, int calls) {
+    ScriptArguments begin(String operation, ScriptParameters current) {
         ScriptArguments args = new ScriptArguments()
                 .add(context.connection().time())
                 .add(operation)
-                .add(1);
+                .add(String.valueOf(current.letter()));
         current.appendTo(args);
-        return args.add(calls);
+        return args;
     }
 
-    /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls are given once. */
+    /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls in a row are one group. */
     ScriptArguments arguments(String operation, ScriptParameters current, List<PermitRequest> calls) {
-        PermitRequest first = calls.get(0);
-        boolean equal = true;
-        for (int i = 0; i < calls.size() && equal; i++) {
-            equal = first.asksAs(calls.get(i));
-        }
-        if (equal && operation.equals("take") && current.isUsual()) {
-            ScriptArguments args =
-                    new ScriptArguments().add(context.connection().time());
-            return current.appendUsual(args, calls.size(), first).ofAnyKey();
-        }
-        ScriptArguments args = begin(operation, current, calls.size());
-        for (PermitRequest call : equal ? calls.subList(0, 1) : calls) {
-            current.addCost(args, call.permits()).add(call.waitArgument());
+        ScriptArguments args = begin(operation, current);
+        int end = 0;
+        for (int from = 0; from < calls.size(); from = end) {
+            end = PermitRequest.endOfGroup(calls, from);
+            boolean all = end - from == calls.size();
+            calls.get(from).appendTo(args, current, end - from);
+            if (all
+                    && operation.equals("take")
+                    && current.isMergeable()
+                    && !calls.get(from).isRefund()) {
+                args.mergeable();
+            }
         }
         return args;
     }

@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
@@ -15,7 +16,7 @@ import java.util.function.Supplier;
  * @param connection sends every command
  * @param keys names the keys in Redis
  * @param ticker time, and waiting for it
- * @param callers runs what callers have attached to asynchronous decisions
+ * @param callers runs what callers have attached to asynchronous decisions and may block
  * @param callIds a new name for a call in flight, unique in the cluster
  * @param nodes among how many nodes a limit is divided while Redis is away
  * @param origin when the cluster began, in microseconds since 1970
@@ -29,4 +30,21 @@ public record LimiterContext(
         Supplier<String> callIds,
         IntSupplier nodes,
         LongSupplier origin,
-        BiFunction<String, Throwable, RuntimeException> unavailable) {}
+        BiFunction<String, Throwable, RuntimeException> unavailable) {
+
+    /**
+     * Runs what callers have attached. What never blocks runs where a reply is read; what follows from an alarm or a failure
+     * does not, because those threads serve others.
+     */
+    Executor callers(Callbacks callbacks) {
+        return callbacks == Callbacks.MAY_BLOCK
+                ? callers
+                : task -> {
+                    if (connection.mayRunCallersHere()) {
+                        task.run();
+                    } else {
+                        callers.execute(task);
+                    }
+                };
+    }
+}

@@ -8,7 +8,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * This node's share of a limit, for the keys of one server. However many outages there are, a bucket gives its share of one
+ * This node's share of a limit: of a bucket for the keys of one server, of a window for all keys. However many outages there are, a bucket gives its share of one
  * burst and what refills in the time that the outages took:
  *
  * <ul>

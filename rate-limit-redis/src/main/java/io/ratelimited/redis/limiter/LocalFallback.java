@@ -1,5 +1,6 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.InMemoryRateLimiter;
@@ -40,7 +41,7 @@ final class LocalFallback {
     private final WaitingRoom waitingRoom;
     private final Function<@Nullable String, String> names;
     private final ObjLongConsumer<String> charges;
-    /** By the address of the server that has the keys: each has outages of its own. */
+    /** By the address of the server that has the keys, since each has outages of its own; windows have one for all servers. */
     private final ConcurrentHashMap<String, LocalBudgets> budgets = new ConcurrentHashMap<>();
     /** What is to be charged, by the key in Redis. */
     private final ConcurrentHashMap<String, Spent> spent = new ConcurrentHashMap<>();
@@ -105,11 +106,15 @@ final class LocalFallback {
     }
 
     private InMemoryRateLimiter local(String name) {
-        return budgets.computeIfAbsent(
-                        context.connection().address(name), server -> new LocalBudgets(context.ticker(), maximumKeys))
+        Limit limit = limit();
+        // A window needs no time of a server, and keeps what it holds when its slot moves.
+        String server = limit.algorithm().family() == Family.WINDOW
+                ? ""
+                : context.connection().address(name);
+        return budgets.computeIfAbsent(server, any -> new LocalBudgets(context.ticker(), maximumKeys))
                 .forCall(
                         () -> context.connection().outage(name),
-                        limit(),
+                        limit,
                         context.nodes().getAsInt());
     }
 
@@ -180,7 +185,9 @@ final class LocalFallback {
     private Object spend(String name, long admitted, long excess) {
         Spent all = Objects.requireNonNull(spent.merge(name, new Spent(new Object(), admitted, excess), Spent::plus));
         if (spent.size() > 2 * MOST_KEYS && !forgetting.getAndSet(true)) {
-            dearest(any -> true).skip(MOST_KEYS).forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
+            largestFirst(any -> true)
+                    .skip(MOST_KEYS)
+                    .forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
             forgetting.set(false);
         }
         // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
@@ -198,13 +205,13 @@ final class LocalFallback {
     }
 
     /**
-     * Takes in Redis what was given away here, the dearest first. Callers go on meanwhile.
+     * Takes in Redis what was given away here, the largest first. Callers go on meanwhile.
      *
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
     private void charge(boolean back) {
         long most = mostCharged();
-        List<String> due = dearest(name -> back || !context.connection().isDown(name))
+        List<String> due = largestFirst(name -> back || !context.connection().isDown(name))
                 .limit(MOST_CHARGES)
                 .map(Map.Entry::getKey)
                 .toList();
@@ -219,7 +226,7 @@ final class LocalFallback {
         }
     }
 
-    private Stream<Map.Entry<String, Spent>> dearest(Predicate<String> wanted) {
+    private Stream<Map.Entry<String, Spent>> largestFirst(Predicate<String> wanted) {
         return spent.entrySet().stream()
                 .filter(charge -> wanted.test(charge.getKey()))
                 .map(Map.Entry::copyOf)
@@ -229,9 +236,9 @@ final class LocalFallback {
 
     /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
     private long mostCharged() {
-        Limit whole = limit();
-        long held =
-                Math.min(whole.capacity(), Math.max(whole.burst(), whole.rate().permits()));
+        Limit shared = limit();
+        long held = Math.min(
+                shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));
         return Math.max(1, held / Math.max(1, context.nodes().getAsInt()));
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.KeyNames;
@@ -67,11 +68,11 @@ final class MultiLimitCall {
     }
 
     /** {@link #reserve} for callers that must not block. */
-    CompletableFuture<List<Reservation>> reserveAsync() {
+    CompletableFuture<List<Reservation>> reserveAsync(Callbacks callbacks) {
         CompletableFuture<List<Reservation>> asked = WaitingRoom.orGivenBack(decide(), MultiLimitCall::giveBack);
         context.connection().limitTime(asked);
         return asked.handleAsync(
-                (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers());
+                (decided, failure) -> decided != null ? decided : withoutRedis(failure), context.callers(callbacks));
     }
 
     private static void giveBack(List<Reservation> reservations) {
@@ -122,19 +123,15 @@ final class MultiLimitCall {
     }
 
     private ScriptArguments arguments(List<ScriptParameters> used) {
-        ScriptArguments args = new ScriptArguments().add(context.connection().time());
-        if (used.stream().allMatch(ScriptParameters::isUsual)) {
-            for (int i = 0; i < used.size(); i++) {
-                used.get(i).appendUsual(args, 1, parts.get(i).request());
-            }
-            return args;
-        }
-        args.add("take").add(used.size());
+        StringBuilder letters = new StringBuilder();
+        used.forEach(limit -> letters.append(limit.letter()));
+        ScriptArguments args = new ScriptArguments()
+                .add(context.connection().time())
+                .add("take")
+                .add(letters.toString());
         used.forEach(limit -> limit.appendTo(args));
-        args.add(1);
         for (int i = 0; i < used.size(); i++) {
-            PermitRequest request = parts.get(i).request();
-            used.get(i).addCost(args, request.permits()).add(request.waitArgument());
+            parts.get(i).request().appendTo(args, used.get(i), 1);
         }
         return args;
     }
@@ -148,7 +145,9 @@ final class MultiLimitCall {
         int refused = -1;
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            ScriptReply decided = ScriptReply.ofLimit(reply, i, part.request(), used.get(i));
+            @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
+            List<Object> own = parts.size() == 1 ? reply : (List<Object>) reply.get(i);
+            ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
             taken.add(rate(part).reservation(part.name(), part.caller, part.permits, decided));
             if (!decided.admitted() && refused < 0) {
                 refused = i;

@@ -1,7 +1,7 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Limit.Attribute;
 import io.ratelimited.core.Rate;
 import java.time.Duration;
 
@@ -21,7 +21,10 @@ final class NodeShare {
         switch (limit.algorithm().family()) {
             case IN_FLIGHT ->
                 share.maxConcurrent(limit.maxConcurrent() == 0 ? 0 : Math.max(1, limit.maxConcurrent() / nodes));
-            case WINDOW -> share.rate(window(rate, nodes));
+            case WINDOW -> {
+                Rate part = window(rate, nodes);
+                share.rate(part).startsOn(part.calendar() == null ? null : limit.startsOn());
+            }
             case BUCKET, PACED -> share.rate(paced(rate, nodes));
         }
         if (limit.algorithm().uses(Attribute.BURST) && !limit.storesOneSecond()) {
@@ -37,10 +40,10 @@ final class NodeShare {
         return longer.compareTo(LONGEST) <= 0 ? new Rate(rate.permits(), longer) : window(rate, nodes);
     }
 
-    /** Fewer permits in the same time; less than one is one in a longer time. */
+    /** Fewer permits in the same time; less than one is one in a longer time, whose length is fixed. */
     private static Rate window(Rate rate, int nodes) {
         if (rate.permits() >= nodes) {
-            return new Rate(rate.permits() / nodes, rate.period());
+            return new Rate(rate.permits() / nodes, rate.period(), rate.calendar());
         }
         Duration longer = rate.period().multipliedBy((nodes - 1) / rate.permits() + 1);
         return new Rate(1, longer.compareTo(LONGEST) <= 0 ? longer : LONGEST);

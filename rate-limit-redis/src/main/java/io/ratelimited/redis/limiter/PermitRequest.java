@@ -1,5 +1,8 @@
 package io.ratelimited.redis.limiter;
 
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.PermitCost;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -18,7 +21,7 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded) {
         this.refunded = refunded;
         this.permits = permits;
-        this.maxWaitMicros = Math.min(ScriptParameters.FAR, maxWaitNanos / 1000);
+        this.maxWaitMicros = Math.min(PermitCost.FAR, maxWaitNanos / 1000);
     }
 
     /** Gives permits back on the way. */
@@ -34,7 +37,11 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return maxWaitMicros;
     }
 
-    /** Whether another call asks the same, so that the script gets one question for both. */
+    boolean isRefund() {
+        return refunded != null;
+    }
+
+    /** Whether another call asks for the same, so that both are one group to the script. */
     boolean asksAs(PermitRequest other) {
         return refunded == null
                 && other.refunded == null
@@ -42,8 +49,19 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
                 && maxWaitMicros == other.maxWaitMicros;
     }
 
-    /** The wait as the script reads it; see {@code decide.lua}. */
-    String waitArgument() {
-        return refunded == null ? Long.toString(maxWaitMicros) : "r" + refunded;
+    /** The position behind the last of the equal calls that begin at a position. */
+    static int endOfGroup(List<PermitRequest> calls, int from) {
+        int to = from + 1;
+        while (to < calls.size() && calls.get(from).asksAs(calls.get(to))) {
+            to++;
+        }
+        return to;
+    }
+
+    /** Appends a group of so many calls like this one. */
+    ScriptArguments appendTo(ScriptArguments args, ScriptParameters limit, int calls) {
+        return refunded == null
+                ? limit.appendCalls(args, calls, permits, maxWaitMicros, "")
+                : limit.appendCalls(args, 0, permits, 0, refunded);
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.Replies;
+import io.ratelimited.redis.script.ScriptFamily;
 import java.util.Iterator;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -40,7 +41,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         connection().onRecovery(() -> each(live.values().iterator(), InFlightCall::register));
         connection()
                 .every(
-                        ScriptParameters.NODE_LEASE.toMillis() / 3,
+                        ScriptFamily.Concurrency.NODE_LEASE.toMillis() / 3,
                         () -> each(live.values().iterator(), InFlightCall::renew));
     }
 

@@ -4,9 +4,10 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
-import io.ratelimited.redis.connection.DeliveryKind;
+import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
+import io.ratelimited.redis.script.PermitCost;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
@@ -100,7 +101,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
         return current.isNever(permits)
                 ? null
-                : denials.find(name, current, permits, Math.min(ScriptParameters.FAR, maxWait / 1000));
+                : denials.find(name, current, permits, Math.min(PermitCost.FAR, maxWait / 1000));
     }
 
     /** Asks Redis, together with other callers of the key. */
@@ -130,7 +131,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                     if (failure != null) {
                         call.completeExceptionally(failure);
                     } else {
-                        call.complete(ScriptReply.of(reply, 0, current).outcome(ScriptReply.NEVER));
+                        call.complete(current.read(reply, List.of(one))[0].withOutcome(ScriptReply.NEVER));
                     }
                 });
     }
@@ -148,8 +149,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 .deliver(
                         DeliveryKind.CHARGE,
                         current.key(name),
-                        () -> current.addCost(scripts().begin("charge", current, 1), permits)
-                                .add(0));
+                        () -> current.appendCalls(scripts().begin("charge", current), 1, permits, 0, ""));
         denials.forget(name);
     }
 
@@ -171,8 +171,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 .deliver(
                         DeliveryKind.GIVE_BACK,
                         then.key(name),
-                        () -> then.addCost(scripts().begin("cancel", then, 1), permits)
-                                .add(mark),
+                        () -> then.appendCalls(scripts().begin("cancel", then), 1, permits, 0, mark),
                         // Again, since it may have been kept while others were sent.
                         () -> denials.revoke(name));
         denials.revoke(name);

@@ -99,7 +99,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     public void crowdOut() {
         ScriptReply current = reply;
         cancel();
-        reply = current.outcome(~current.outcome());
+        reply = current.withOutcome(~current.outcome());
     }
 
     @Override

@@ -103,6 +103,12 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public CompletionStage<Reservation> reserveAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return reserveAsync(key, permits, maxWaitNanos, Callbacks.MAY_BLOCK);
+    }
+
+    @Override
+    public CompletionStage<Reservation> reserveAsync(
+            @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
@@ -115,7 +121,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
                         (reservation, failure) -> reservation != null
                                 ? reservation
                                 : reserveWithoutRedis(caller, permits, maxWait, failure),
-                        context.callers()),
+                        context.callers(callbacks)),
                 Reservation::cancel);
     }
 
@@ -158,8 +164,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
         PermitRequest request = new PermitRequest(never ? 1 : permits, maxWait);
         return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
                 .thenApply(reply -> {
-                    ScriptReply decided = ScriptReply.of(reply, 0, current);
-                    return (never ? decided.outcome(ScriptReply.NEVER) : decided).decision();
+                    ScriptReply decided = current.read(reply, List.of(request))[0];
+                    return (never ? decided.withOutcome(ScriptReply.NEVER) : decided).decision();
                 });
     }
 
@@ -209,8 +215,9 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
-    public CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos) {
-        return new MultiLimitCall(claims, othersWaitNanos, context).reserveAsync();
+    public CompletionStage<List<Reservation>> reserveAllAsync(
+            List<Claim> claims, long othersWaitNanos, Callbacks callbacks) {
+        return new MultiLimitCall(claims, othersWaitNanos, context).reserveAsync(callbacks);
     }
 
     @Override

@@ -3,6 +3,7 @@ package io.ratelimited.redis.connection;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;

@@ -50,7 +50,7 @@ class LettuceConnectionTest {
                 .toCompletableFuture();
         RedisProcess.until(
                 () -> broken.isDone() && calls.stream().allMatch(CompletableFuture::isDone), "answered", PATIENCE);
-        RedisProcess.until(() -> link.underWay() == 0, "nothing is under way", PATIENCE);
+        RedisProcess.until(() -> link.pending() == 0, "nothing is pending", PATIENCE);
         assertThat(broken).isCompletedExceptionally();
     }
 
@@ -66,7 +66,7 @@ class LettuceConnectionTest {
         link.close();
         REDIS.server().thaw();
         RedisProcess.until(() -> calls.stream().allMatch(CompletableFuture::isDone), "failed", PATIENCE);
-        RedisProcess.until(() -> link.underWay() == 0, "nothing is under way", PATIENCE);
+        RedisProcess.until(() -> link.pending() == 0, "nothing is pending", PATIENCE);
     }
 
     /** A search of the client's own, at a time of its own, would compete with ours. */

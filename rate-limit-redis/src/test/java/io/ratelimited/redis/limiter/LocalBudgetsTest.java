@@ -23,6 +23,7 @@ import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What a node admits by itself in one outage and in many. In one thread, on a time that the test moves. */
@@ -45,13 +46,14 @@ class LocalBudgetsTest {
     private final LimiterContext context = new LimiterContext(
             connection, keys, clock, Runnable::run, () -> "call", () -> nodes, () -> 0, IllegalStateException::new);
 
-    /** Two primaries: the budgets of caller "b" are on the second. A command to a server that is away fails. */
+    /** Two primaries: the budgets of caller "b" are on the second, until its slot moves. A command to a server that is away fails. */
     private static final class TwoServers implements RedisConnector {
 
         private static final String SECOND = '{' + CanonicalKey.digest("b") + '}';
 
         private final Set<String> away = new HashSet<>();
         private Runnable whileAsked = () -> {};
+        private boolean moved;
 
         @Override
         public CompletionStage<Set<String>> discover() {
@@ -60,7 +62,7 @@ class LocalBudgetsTest {
 
         @Override
         public String address(String key) {
-            return key.contains(SECOND) || key.contains("{b}") ? "b" : "a";
+            return (key.contains(SECOND) && !moved) || key.contains("{b}") ? "b" : "a";
         }
 
         @Override
@@ -210,6 +212,20 @@ class LocalBudgetsTest {
         }
     }
 
+    /** Only buckets have the time of a server. */
+    @ParameterizedTest
+    @CsvSource({"TOKEN_BUCKET, 10", "FIXED_WINDOW, 0", "SLIDING_WINDOW, 0", "SLIDING_LOG, 0"})
+    void aKeyWhoseSlotMovesHasAnotherBucketButTheSameWindow(Algorithm algorithm, int again) {
+        RedisRateLimiter limiter = limiter(algorithm, "10/d");
+        begin("b");
+        assertThat(takeAll(limiter, "b")).isEqualTo(10);
+        begin("a");
+        servers.moved = true;
+        assertThat(takeAll(limiter, "b")).isEqualTo(again);
+        servers.moved = false;
+        assertThat(takeAll(limiter, "b")).isZero();
+    }
+
     @Test
     void aKeyThatWasNeverSeenBeginsWithTheShareOfTheBurst() {
         nodes = 3;
@@ -254,5 +270,19 @@ class LocalBudgetsTest {
         nodes = 2;
         taken += takeAll(limiter, "k");
         assertThat(taken).isLessThanOrEqualTo(10);
+    }
+
+    /** Less than one permit is one in a time of fixed length, which has no first day. */
+    @Test
+    void aNodeHasItsShareOfAQuotaOfTheCalendarInTheSameWindows() {
+        Limit quota = Limit.of("quota", Algorithm.FIXED_WINDOW)
+                .rate("100/month")
+                .startsOn("15")
+                .build();
+        assertThat(NodeShare.of(quota, 3)).hasToString("quota: fixed-window, rate 33/month, zone Z, startsOn 15");
+        Limit few = quota.toBuilder().rate("2/month").build();
+        assertThat(NodeShare.of(few, 3)).hasToString("quota: fixed-window, rate 1/62d, zone Z");
+        Limit yearly = Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1/year").build();
+        assertThat(NodeShare.of(yearly, 20)).hasToString("quota: fixed-window, rate 1/3650d, zone Z");
     }
 }

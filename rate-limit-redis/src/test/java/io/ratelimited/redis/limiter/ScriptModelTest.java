@@ -22,6 +22,7 @@ import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.RedisLink;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.script.PermitCost;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.ZoneId;
@@ -95,6 +96,17 @@ class ScriptModelTest {
                         .rate("9/h")
                         .zone(ZoneId.of("Asia/Kathmandu"))
                         .build(),
+                Limit.of("z", Algorithm.FIXED_WINDOW)
+                        .rate("9/month")
+                        .startsOn("31")
+                        .zone(ZoneId.of("America/Santiago"))
+                        .build(),
+                Limit.of("za", Algorithm.FIXED_WINDOW)
+                        .rate("9/week")
+                        .startsOn("SUNDAY")
+                        .zone(ZoneId.of("Africa/Cairo"))
+                        .build(),
+                Limit.of("zb", Algorithm.FIXED_WINDOW).rate("9/year").build(),
                 Limit.of("o", Algorithm.SLIDING_WINDOW).rate("9/s").build(),
                 Limit.of("p", Algorithm.SLIDING_WINDOW).rate("30/m").slots(60).build(),
                 Limit.of("q", Algorithm.SLIDING_WINDOW).rate("3/s").slots(1).build(),
@@ -227,7 +239,7 @@ class ScriptModelTest {
         long period = limit.rate().period().toNanos() / 1000;
         Rate rate = limit.rate();
         Limit faster = limit.toBuilder()
-                .rate(new Rate(3 * rate.permits(), rate.period()))
+                .rate(new Rate(3 * rate.permits(), rate.period(), rate.calendar()))
                 .build();
         for (Limit before : List.of(limit, faster)) {
             Pair pair = new Pair(before);
@@ -240,13 +252,14 @@ class ScriptModelTest {
         }
     }
 
-    static Stream<Limit> usualLimits() {
-        return awkwardLimits().filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), () -> 0).isUsual());
+    static Stream<Limit> buckets() {
+        return awkwardLimits()
+                .filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), () -> 0).isMergeable());
     }
 
     /** Keys that one command asks about are decided as each is alone, and stored alike; also while the clock steps back. */
     @ParameterizedTest
-    @MethodSource("usualLimits")
+    @MethodSource("buckets")
     void keysAskedAboutTogetherAreDecidedAsEachAlone(Limit limit) {
         ManualTicker ticker = RedisServers.ticker();
         LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit);
@@ -277,23 +290,23 @@ class ScriptModelTest {
         assertThat(keys.decidedTogether).isGreaterThan(200);
     }
 
-    /** Under several limits the short form decides as the long one, and stores the same; also while the clock steps back. */
+    /** Under several limits the fast path decides as the family does, and stores the same; also while the clock steps back. */
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 7})
-    void severalLimitsAreDecidedInTheShortFormAsInTheLongOne(int count) {
+    void severalLimitsAreDecidedOnTheFastPathAsWithoutIt(int count) {
         ManualTicker ticker = RedisServers.ticker();
         GuardedConnection connection =
                 RedisServers.context(REDIS.backend(ticker)).connection();
-        List<Limit> usual = new ArrayList<>(usualLimits().toList());
+        List<Limit> buckets = new ArrayList<>(buckets().toList());
         KeyPairs keys = new KeyPairs();
         Random random = new Random(count);
         for (int round = 0; round < 12; round++) {
-            Collections.shuffle(usual, random);
-            List<ScriptParameters> limits = usual.stream()
+            Collections.shuffle(buckets, random);
+            List<ScriptParameters> limits = buckets.stream()
                     .limit(count)
                     .map(limit -> new ScriptParameters(limit, ticker, () -> 0))
                     .toList();
-            long period = usual.get(random.nextInt(count)).rate().period().toNanos();
+            long period = buckets.get(random.nextInt(count)).rate().period().toNanos();
             for (int step = 0; step < 25; step++) {
                 ticker.advanceNanos((long) (random.nextDouble()
                         * Math.min(period, Duration.ofDays(10).toNanos())
@@ -309,7 +322,7 @@ class ScriptModelTest {
             }
             REDIS.server().ask(commands -> commands.flushall());
         }
-        assertThat(keys.decidedTogether).as("decided in the short form").isGreaterThan(200);
+        assertThat(keys.decidedTogether).as("decided on the fast path").isGreaterThan(200);
         assertThat(keys.admitted).as("admitted").isBetween(15, 250);
     }
 
@@ -349,32 +362,45 @@ class ScriptModelTest {
         }
 
         private void ask(String where, String time, List<ScriptParameters> limits, PermitRequest call) {
-            ScriptArguments usual = new ScriptArguments().add(time);
-            ScriptArguments all = new ScriptArguments().add(time).add("take").add(limits.size());
-            for (ScriptParameters limit : limits) {
-                limit.appendUsual(usual, 1, call);
-                limit.appendTo(all);
-            }
-            all.add(1);
-            limits.forEach(limit -> limit.addCost(all, call.permits()).add(call.waitArgument()));
+            ScriptArguments fast = new ScriptArguments().add(time).add("take").add("v".repeat(limits.size()));
+            // A window beside the buckets, with room for every call, is decided by the families.
+            ScriptParameters window = new ScriptParameters(
+                    Limit.of("beside", Algorithm.SLIDING_LOG).rate("1000000/d").build(),
+                    RedisServers.ticker(),
+                    () -> 0);
+            ScriptArguments all = new ScriptArguments().add(time).add("take").add("v".repeat(limits.size()) + "q");
+            limits.forEach(limit -> limit.appendTo(fast));
+            limits.forEach(limit -> limit.appendTo(all));
+            window.appendTo(all);
+            limits.forEach(limit -> call.appendTo(fast, limit, 1));
+            limits.forEach(limit -> call.appendTo(all, limit, 1));
+            call.appendTo(all, window, 1);
             String[] together = new String[limits.size()];
-            String[] twins = new String[limits.size()];
+            String[] twins = new String[limits.size() + 1];
             Arrays.setAll(together, i -> TOGETHER + i);
             Arrays.setAll(twins, i -> ALONE + i);
-            List<Object> reply = eval(usual, together);
+            List<Object> reply = eval(fast, together);
             List<Object> longReply = eval(all, twins);
             boolean admits = true;
             for (int i = 0; i < limits.size(); i++) {
-                ScriptReply decided = ScriptReply.ofLimit(longReply, i, call, limits.get(i));
+                ScriptReply decided = decided(longReply.get(i), call, limits.get(i));
                 admits = admits && decided.admitted();
-                assertThat(ScriptReply.ofLimit(reply, i, call, limits.get(i)).toString())
+                Object own = limits.size() == 1 ? reply : reply.get(i);
+                assertThat(decided(own, call, limits.get(i)).toString())
                         .as(where)
                         .isEqualTo(decided.toString());
                 assertThat(commands.dump(together[i])).as(where).isEqualTo(commands.dump(twins[i]));
                 assertThat(commands.pttl(together[i])).as(where).isCloseTo(commands.pttl(twins[i]), within(1000L));
             }
-            decidedTogether += reply.size() == longReply.size() ? 0 : 1;
+            // The family also says what has been returned.
+            List<?> first = reply.get(0) instanceof List<?> own ? own : reply;
+            decidedTogether += first.size() <= 6 ? 1 : 0;
             admitted += admits ? 1 : 0;
+        }
+
+        @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
+        private static ScriptReply decided(Object reply, PermitRequest call, ScriptParameters limit) {
+            return limit.read((List<Object>) reply, List.of(call))[0];
         }
 
         private List<Object> eval(ScriptArguments args, String... keys) {
@@ -432,12 +458,12 @@ class ScriptModelTest {
             ScriptParameters parameters = scripts.parameters();
             List<Object> reply = scripts.eval(key, parameters, scripts.arguments("take", parameters, calls))
                     .join();
-            ScriptReply[] verdicts = ScriptReply.all(reply, calls, parameters);
+            ScriptReply[] verdicts = parameters.read(reply, calls);
             assertThat(verdicts)
                     .as(where)
                     .allMatch(verdict -> verdict.outcome() == ScriptReply.UNKNOWN
                             || verdict.outcome() == ScriptReply.NEVER
-                            || Math.abs(verdict.outcome()) <= 2 * ScriptParameters.FAR * 1000);
+                            || Math.abs(verdict.outcome()) <= 2 * PermitCost.FAR * 1000);
             return List.of(verdicts);
         }
 
@@ -537,7 +563,7 @@ class ScriptModelTest {
 
         /**
          * Redis forgets the time of a call that was undone while it waited; a cell in memory takes it for a use. So Redis may
-         * give back more from then on, as {@code docs/charging.md} says.
+         * give back more from then on, as {@code docs/engineering/charging.md} says.
          */
         private boolean hasGivenBackMore() {
             return undoneWhileItWaited

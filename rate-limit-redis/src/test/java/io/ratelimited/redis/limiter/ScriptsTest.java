@@ -60,14 +60,17 @@ class ScriptsTest {
     /** The name of a key tells the algorithm by it. */
     @Test
     void everyAlgorithmHasALetterOfItsOwn() {
-        String text = Script.DECIDE.text();
-        int makers = text.indexOf("local makers = {");
-        assertThat(text.substring(makers, text.indexOf('}', makers))
-                        .lines()
-                        .skip(1)
-                        .map(line -> line.substring(0, line.indexOf(' '))))
-                .hasSize(Algorithm.all().size())
+        assertThat(Algorithm.all())
+                .extracting(algorithm -> key(limit(algorithm)).replaceFirst(".*~(.).*", "$1"))
                 .doesNotHaveDuplicates();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
+    void everyAlgorithmHasAFamilyInTheScript(Algorithm algorithm) {
+        char letter = new ScriptParameters(limit(algorithm), ticker, () -> 0).letter();
+        String text = Script.DECIDE.text();
+        assertThat(text.substring(text.indexOf("local makers = {"))).contains("\n" + letter + " = ");
     }
 
     @ParameterizedTest
@@ -345,12 +348,12 @@ class ScriptsTest {
         PermitRequest all = new PermitRequest(10, 0);
         List<Object> reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, List.of(all)))
                 .join();
-        ScriptReply taken = ScriptReply.all(reply, List.of(all), parameters)[0];
+        ScriptReply taken = parameters.read(reply, List.of(all))[0];
         List<PermitRequest> calls =
                 List.of(PermitRequest.refund(10, taken.mark().toString()), all);
         reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, calls))
                 .join();
-        assertThat(ScriptReply.all(reply, calls, parameters)[1].admitted()).isTrue();
+        assertThat(parameters.read(reply, calls)[1].admitted()).isTrue();
     }
 
     /** While nodes are restarted one by one, some count calls in flight and some permits over time. */
@@ -380,6 +383,12 @@ class ScriptsTest {
                 Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d"),
                 Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/h"),
                 Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d").zone(ZoneId.of("Asia/Kathmandu")),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/month"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/31d"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/month").startsOn("15"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/month").zone(ZoneId.of("Asia/Kathmandu")),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/year"),
+                Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/week"),
                 Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/m"),
                 Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/m").slots(60),
                 Limit.of("names", Algorithm.SLIDING_WINDOW).rate("1/10m").slots(100),
@@ -387,11 +396,16 @@ class ScriptsTest {
             String name = key(limit.build());
             names.add(name);
             Rate rate = limit.build().rate();
-            assertThat(key(limit.rate(new Rate(77, rate.period())).build())).isEqualTo(name);
+            assertThat(key(limit.rate(new Rate(77, rate.period(), rate.calendar()))
+                            .build()))
+                    .isEqualTo(name);
         }
         assertThat(names).doesNotHaveDuplicates();
         Limit utc = Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/d").build();
         assertThat(key(utc)).endsWith(":scripts~f864e8");
+        Limit month = Limit.of("names", Algorithm.FIXED_WINDOW).rate("1/month").build();
+        assertThat(key(month)).endsWith(":scripts~fmonth@1");
+        assertThat(key(month.toBuilder().startsOn("01").build())).isEqualTo(key(month));
         assertThat(key(utc.toBuilder().zone(ZoneId.of("UTC")).build())).isEqualTo(key(utc));
         assertThat(key(Limit.of("names", Algorithm.TOKEN_BUCKET)
                         .rate("5/d")

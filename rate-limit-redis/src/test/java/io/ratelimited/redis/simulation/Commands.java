@@ -75,6 +75,7 @@ final class Commands {
         ALL.put(LuaString.valueOf("ZSCORE"), Commands::zscore);
         ALL.put(LuaString.valueOf("ZREMRANGEBYSCORE"), Commands::zremrangebyscore);
         ALL.put(LuaString.valueOf("ZREVRANGE"), Commands::zrevrange);
+        ALL.put(LuaString.valueOf("ZRANGEBYSCORE"), Commands::zrangebyscore);
     }
 
     private Commands() {}
@@ -123,7 +124,7 @@ final class Commands {
 
     private static double score(Varargs args, int index) {
         String text = Lua.text(text(args, index));
-        return text.equals("-inf") ? Double.NEGATIVE_INFINITY : Double.parseDouble(text);
+        return text.endsWith("inf") ? Double.parseDouble(text.replace("inf", "Infinity")) : Double.parseDouble(text);
     }
 
     private static LuaValue number(long number) {
@@ -318,7 +319,27 @@ final class Commands {
         return number(before - scores.size());
     }
 
-    /** Of the last member alone, with its score. */
+    /** {@code key low high [WITHSCORES] LIMIT 0 count}. */
+    private static LuaValue zrangebyscore(Store store, Varargs args) {
+        double low = score(args, 3);
+        double high = score(args, 4);
+        boolean withScores = Lua.text(text(args, 5)).equals("WITHSCORES");
+        LuaTable found = new LuaTable();
+        int[] next = {1};
+        scores(store, args).entrySet().stream()
+                .filter(member -> member.getValue() >= low && member.getValue() <= high)
+                .sorted(Map.Entry.<LuaString, Double>comparingByValue()
+                        .thenComparing(Map.Entry.comparingByKey(Store::compare)))
+                .limit(integer(args, withScores ? 8 : 7))
+                .forEach(member -> {
+                    found.rawset(next[0]++, member.getKey());
+                    if (withScores) {
+                        found.rawset(next[0]++, LuaString.valueOf(Lua.general(member.getValue())));
+                    }
+                });
+        return found;
+    }
+
     private static LuaValue zrevrange(Store store, Varargs args) {
         Scores scores = scores(store, args);
         LuaTable all = new LuaTable();

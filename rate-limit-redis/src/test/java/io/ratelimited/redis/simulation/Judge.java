@@ -263,7 +263,7 @@ final class Judge {
             long sum = each.stream().mapToLong(Call::stands).sum();
             Node node = each.get(0).node;
             double rate = perNano(plan.limit());
-            rate = plan.has(Kind.CHANGE) ? Math.max(rate, perNano(plan.changed())) : rate;
+            rate = plan.changes() ? Math.max(rate, perNano(plan.changed())) : rate;
             // A node has one permit of a burst at least, and where the next caller pays one more.
             double burst = Math.max(1, larger(Limit::burst) * share()) * (1 + moves()) + largest;
             double bound = burst + rate * share() * (node.awayNanos() + ahead);
@@ -297,7 +297,7 @@ final class Judge {
 
     private double worst(List<Call> all, Predicate<Call> counts, int localNodes) {
         // Calls that wait keep their time when the limit changes or the server forgets, and others come in between.
-        boolean changes = plan.has(Kind.CHANGE) || bursts > 0;
+        boolean changes = plan.changes() || bursts > 0;
         List<Call> calls = all.stream()
                 .filter(counts)
                 .filter(call -> !changes || call.wait == 0)
@@ -338,7 +338,7 @@ final class Judge {
 
     private long larger(ToLongFunction<Limit> what) {
         long first = what.applyAsLong(plan.limit());
-        return plan.has(Kind.CHANGE) ? Math.max(first, what.applyAsLong(plan.changed())) : first;
+        return plan.changes() ? Math.max(first, what.applyAsLong(plan.changed())) : first;
     }
 
     /** Nodes that give scripts the time learn one after the other that the server's clock has stepped. */
@@ -356,7 +356,7 @@ final class Judge {
         Limit limit = plan.limit();
         double rate = perNano(limit);
         long period = limit.rate().period().toNanos();
-        if (plan.has(Kind.CHANGE)) {
+        if (plan.changes()) {
             rate = Math.max(rate, perNano(plan.changed()));
             period = Math.min(period, plan.changed().rate().period().toNanos());
         }
@@ -370,7 +370,7 @@ final class Judge {
                 ? 0
                 : Math.min(1_000 * MILLI, (long) (limit.rate().period().toNanos() * plan.overshoot()));
         long largest = calls.stream().mapToLong(call -> call.permits).max().orElse(0);
-        boolean otherWindow = plan.has(Kind.CHANGE)
+        boolean otherWindow = plan.changes()
                 && !plan.changed().rate().period().equals(limit.rate().period());
         double stored = switch (limit.algorithm()) {
             case TOKEN_BUCKET, GCRA -> larger(Limit::burst);
@@ -469,7 +469,7 @@ final class Judge {
 
     private static boolean isHarmless(Kind kind) {
         return switch (kind) {
-            case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, LOG_THROWS -> true;
+            case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, CHANGE_FOR_ALL, LOG_THROWS -> true;
             default -> false;
         };
     }

@@ -19,6 +19,7 @@ import org.apache.bcel.classfile.ConstantMethodref;
 import org.apache.bcel.classfile.ConstantNameAndType;
 import org.apache.bcel.classfile.JavaClass;
 import org.apache.bcel.generic.ConstantPoolGen;
+import org.jspecify.annotations.Nullable;
 import org.luaj.vm2.Globals;
 import org.luaj.vm2.LuaError;
 import org.luaj.vm2.LuaFunction;
@@ -53,6 +54,8 @@ public final class Lua {
 
     private final Globals globals = new Globals();
     private final Map<String, LuaFunction> compiled = new HashMap<>();
+    /** The last failure of a script that is no error of a command. */
+    private @Nullable RuntimeException failure;
     /** Runs the commands of the script that is running. */
     private Function<Varargs, LuaValue> commands = args -> LuaValue.NIL;
 
@@ -104,6 +107,14 @@ public final class Lua {
         globals.set("struct", struct);
     }
 
+    /** Returns the last failure of a script that is no error of a command, and forgets it. */
+    @Nullable
+    RuntimeException lastFailure() {
+        RuntimeException last = failure;
+        failure = null;
+        return last;
+    }
+
     private static LuaTable failure(String text) {
         LuaTable table = new LuaTable();
         table.rawset(ERR, LuaString.valueOf(text));
@@ -134,7 +145,11 @@ public final class Lua {
                 throw new RedisError("ERR " + ex.getMessage());
             }
             // No fault of a server, but of the script: callers would fall back, and nobody would notice.
+            failure = ex;
             throw new IllegalStateException("a script fails", ex);
+        } catch (IllegalStateException ex) {
+            failure = ex;
+            throw ex;
         } finally {
             this.commands = before;
         }
@@ -248,15 +263,16 @@ public final class Lua {
         return exact.stripTrailingZeros().toPlainString();
     }
 
-    /** {@code string.format} with what the scripts use: %.0f and %.17g. */
+    /** {@code string.format} with what the scripts use: %d, %.0f and %.17g. */
     private static final class Format extends VarArgFunction {
 
         private static final LuaString WHOLE = LuaString.valueOf("%.0f");
+        private static final LuaString INTEGER = LuaString.valueOf("%d");
 
         @Override
         public Varargs invoke(Varargs args) {
             LuaString first = args.checkstring(1);
-            if (first.raweq(WHOLE)) {
+            if (first.raweq(WHOLE) || first.raweq(INTEGER)) {
                 return LuaString.valueOf(whole(args.checkdouble(2)));
             }
             String pattern = first.tojstring();

@@ -240,6 +240,11 @@ record Plan(
         return steps.stream().anyMatch(step -> step.kind() == kind);
     }
 
+    /** Whether the limit changes, on one node or on all. */
+    boolean changes() {
+        return has(Kind.CHANGE) || has(Kind.CHANGE_FOR_ALL);
+    }
+
     @Override
     public String toString() {
         return "seed " + seed + ": " + nodes + " nodes" + (servers == 1 ? "" : ", " + servers + " servers") + " ("

@@ -27,6 +27,7 @@ final class Simulation {
     private final Servers servers;
     private final List<Node> nodes = new ArrayList<>();
     private final Callers callers;
+    private final FleetRecords fleet;
     private final List<String> violations = new ArrayList<>();
     private final LogProbe log;
     /** The clock of the server, ahead of virtual time. */
@@ -36,6 +37,7 @@ final class Simulation {
         this.plan = plan;
         this.log = log;
         this.callers = new Callers(world, plan);
+        this.fleet = new FleetRecords(plan);
         this.servers = new Servers(
                 world, plan.servers(), () -> new Server(lua, () -> BEGIN_MICROS + world.now() / 1_000 + serverMicros));
     }
@@ -47,13 +49,14 @@ final class Simulation {
         log.begin();
         world.observe(() -> nodes.forEach(Node::observe));
         for (int i = 0; i < plan.nodes(); i++) {
-            nodes.add(new Node(world, servers, plan, i));
+            join();
         }
         plan.steps().forEach(step -> world.at(step.at(), () -> happen(step)));
         snapshots();
         long quiet = plan.steps().stream().mapToLong(this::end).max().orElse(0);
         world.runUntil(quiet + RECOVERY);
         recovered();
+        fleet.judge(alive(), violations);
         rested();
         Map<Integer, Long> stored = ledgers();
         world.runUntil(world.now() + idle());
@@ -87,6 +90,12 @@ final class Simulation {
             }
         }
         return end;
+    }
+
+    private void join() {
+        Node node = new Node(world, servers, plan, nodes.size());
+        nodes.add(node);
+        fleet.follow(node);
     }
 
     List<Call> calls() {
@@ -160,12 +169,13 @@ final class Simulation {
             case NODE_CLOCK -> node.stepWallClock(step.amount() * MILLI);
             case PAUSE -> node.pauseUntil(end);
             case KILL -> kill(node);
-            case JOIN -> nodes.add(new Node(world, servers, plan, nodes.size()));
+            case JOIN -> join();
             case CHANGE -> node.limiter().update(plan.changed());
             case LOG_THROWS -> {
                 log.throwing(true);
                 world.at(end, () -> log.throwing(false));
             }
+            case CHANGE_FOR_ALL -> world.at(node, world.now(), () -> fleet.change(step, node));
             case LOSS -> node.network().loss(end, step.amount() * MILLI);
             case EXECUTOR_THROWS -> {
                 node.rejects(true);
@@ -300,7 +310,7 @@ final class Simulation {
             violations.add("keys are left: " + left + " " + store.described());
         }
         for (LuaString key : store.keys()) {
-            if (store.expiry(key) < 0) {
+            if (store.expiry(key) < 0 && !key.tojstring().startsWith("rl:{~nodes}:")) {
                 violations.add(key + " never expires");
             }
         }

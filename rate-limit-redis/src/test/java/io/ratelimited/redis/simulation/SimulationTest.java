@@ -43,6 +43,19 @@ class SimulationTest {
         System.out.println(Simulations.run(LongStream.range(301, 301 + count).mapToObj(OutagePlan::of)));
     }
 
+    @Test
+    void changesForAllNodesReachAllNodes() {
+        System.out.println(Simulations.run(LongStream.rangeClosed(1, 500).mapToObj(FleetPlan::of)));
+    }
+
+    /** {@code -Dsimulation.fleet} chooses how many. */
+    @Test
+    @Tag("proof")
+    void manyChangesForAllNodesReachAllNodes() {
+        int count = Integer.getInteger("simulation.fleet", 10_000);
+        System.out.println(Simulations.run(LongStream.range(501, 501 + count).mapToObj(FleetPlan::of)));
+    }
+
     /**
      * Four threads ask all the time; callers whom an outage has caught are decided up to 5 ms later. What the node admits by
      * itself is judged on its own, too.

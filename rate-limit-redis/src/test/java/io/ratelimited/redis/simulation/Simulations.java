@@ -46,10 +46,12 @@ final class Simulations {
     }
 
     /** Seeds that have shown a defect. */
-    static final long[] REGRESSIONS = {52, 417, 16_326, 35_369, 1_226_041, 1_274_670, 1_596_637, 7_112_601, 30_322_193};
+    static final long[] REGRESSIONS = {
+        52, 417, 16_326, 35_369, 1_226_041, 1_274_670, 1_596_637, 3_437_968, 7_112_601, 30_322_193
+    };
 
     /** Those of {@link WidePlan}. */
-    static final long[] WIDE_REGRESSIONS = {108, 4_840, 127_683};
+    static final long[] WIDE_REGRESSIONS = {108, 4_840, 127_683, 2_039_989};
 
     /** The schedules that have shown a defect. */
     static Stream<Plan> regressions() {
@@ -181,7 +183,8 @@ final class Simulations {
         SETTLING,
         WIDE,
         LASTING,
-        OUTAGES;
+        OUTAGES,
+        FLEET;
 
         Plan plan(long seed) {
             return switch (this) {
@@ -191,6 +194,7 @@ final class Simulations {
                 case WIDE -> WidePlan.of(seed);
                 case LASTING -> WidePlan.lasting(seed);
                 case OUTAGES -> OutagePlan.of(seed);
+                case FLEET -> FleetPlan.of(seed);
             };
         }
     }

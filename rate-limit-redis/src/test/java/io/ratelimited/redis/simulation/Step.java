@@ -89,7 +89,9 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         /** The executor for callbacks of callers rejects them. */
         EXECUTOR_THROWS,
         /** The slot of a key moves to another server of the cluster. */
-        MOVE_SLOT;
+        MOVE_SLOT,
+        /** A node changes for all nodes: the limit, with an even amount back to what it was, or the record of a caller. */
+        CHANGE_FOR_ALL;
 
         boolean isFault() {
             return compareTo(CALL_THROWING) > 0;

@@ -9,6 +9,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -49,12 +50,12 @@ final class LimitMeters {
                 .register(registry));
         gauge("rate.limit.keys", "Keys that have a budget in memory", limit, RateLimiter::keys);
         gauge("rate.limit.waiting", "Callers that sleep until their permits are due", limit, RateLimiter::waiting);
-        Decision.Source usual = limit.limiter().source();
-        if (usual == null) {
-            usual = Decision.Source.REDIS;
+        Decision.Source expected = limit.limiter().source();
+        if (expected == null) {
+            expected = Decision.Source.REDIS;
         }
-        counter(Outcome.ADMITTED, usual).get();
-        counter(Outcome.REJECTED, usual).get();
+        counter(Outcome.ADMITTED, expected).get();
+        counter(Outcome.REJECTED, expected).get();
     }
 
     private void gauge(String name, String description, NamedLimit of, ToDoubleFunction<RateLimiter> value) {

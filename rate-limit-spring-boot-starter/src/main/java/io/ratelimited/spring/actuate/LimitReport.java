@@ -1,13 +1,13 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -35,24 +35,18 @@ final class LimitReport {
 
     /** The settings of a limit, and how much is in use. */
     Map<String, Object> summary(NamedLimit limit) {
-        LimitProperties properties = limit.properties();
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
+        limit.properties().values().forEach((member, value) -> report.putIfAbsent(member, PropertyText.of(value)));
+        report.keySet().removeAll(List.of("tiers", "maxWait", "maxWaiting"));
         report.put("policy", PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
             report.put("maxWait", PropertyText.of(Duration.ofNanos(limit.maxWaitNanos())));
             report.put("maxWaiting", limit.limit().maxWaiting());
         }
-        put(report, "key", properties.key());
-        put(report, "permits", properties.permits());
-        put(report, "when", properties.when());
-        put(report, "charge", properties.charge());
-        put(report, "tier", properties.tier());
-        put(report, "fallback", properties.fallback());
-        put(report, "missingKey", properties.missingKey() == null ? null : PropertyText.of(properties.missingKey()));
-        put(report, "backend", properties.backend());
-        put(report, "onFailure", properties.onFailure() == null ? null : PropertyText.of(properties.onFailure()));
-        put(report, "maxOvershoot", properties.maxOvershoot());
         report.put("declaredBy", limit.place());
+        if (limit instanceof ConfiguredLimit configured && configured.notApplied() != null) {
+            report.put("changeNotApplied", configured.notApplied());
+        }
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
         if (!ofRoutes.isEmpty()) {
             report.put("routes", ofRoutes);
@@ -103,6 +97,9 @@ final class LimitReport {
         if (limit.limit().algorithm().countsCallsInFlight()) {
             report.put("busiest", busiest(limit));
         }
+        if (limit instanceof ConfiguredLimit configured && configured.ownBudgets() > 0) {
+            report.put("budgets", configured.ownBudgets());
+        }
         report.put(
                 "mostRefused",
                 refused.top(limit, SHOWN_KEYS).stream().map(this::refusals).toList());
@@ -131,8 +128,16 @@ final class LimitReport {
                 .toList();
     }
 
-    /** The budget of a key, and its budgets in the tiers. */
+    /** The budget of a key, and its budgets in the tiers; or the budget of its own, which replaces them. */
     Map<String, Object> key(NamedLimit limit, @Nullable Object key) {
+        if (limit instanceof ConfiguredLimit configured && key != null) {
+            Map<String, Object> budget = configured.ownBudget(key);
+            if (!budget.isEmpty()) {
+                Map<String, Object> own = new LinkedHashMap<>(Map.of("budget", budget));
+                own.putAll(state(configured.limiterOf(key, limit.limiter()), key));
+                return own;
+            }
+        }
         Map<String, Object> report = state(limit.limiter(), key);
         Map<String, Object> tiers = new TreeMap<>();
         limit.tiers().forEach((tier, limiter) -> tiers.put(tier, state(limiter, key)));
@@ -174,33 +179,14 @@ final class LimitReport {
 
     /** The algorithm and the parameters that have a meaning for it. */
     private static Map<String, Object> terms(Limit limit) {
-        Algorithm algorithm = limit.algorithm();
         Map<String, Object> report = new LinkedHashMap<>();
-        report.put("algorithm", PropertyText.of(algorithm));
-        for (Attribute attribute : Attribute.values()) {
-            if (algorithm.uses(attribute)) {
-                put(report, attribute.label(), value(limit, attribute));
+        report.put("algorithm", PropertyText.of(limit.algorithm()));
+        for (LimitProperty property : LimitProperty.values()) {
+            Object value = property == LimitProperty.MAX_WAITING ? null : property.of(limit);
+            if (value != null) {
+                report.put(property.label(), PropertyText.of(value));
             }
         }
         return report;
-    }
-
-    private static @Nullable Object value(Limit limit, Attribute attribute) {
-        return switch (attribute) {
-            case RATE -> limit.rate().toString();
-            case BURST -> limit.burst();
-            case WARMUP -> PropertyText.of(limit.warmup());
-            case COLD_FACTOR -> limit.coldFactor();
-            case MAX_CONCURRENT -> limit.maxConcurrent();
-            case LEASE -> limit.lease() == null ? null : PropertyText.of(limit.lease());
-            case ZONE -> limit.zone().getId();
-            case SLOTS -> limit.slots();
-        };
-    }
-
-    private static void put(Map<String, Object> report, String member, @Nullable Object value) {
-        if (value != null) {
-            report.put(member, value);
-        }
     }
 }

@@ -1,9 +1,11 @@
 package io.ratelimited.spring.actuate;
 
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.client.LimitedClients;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -28,5 +30,10 @@ public final class RateLimitMetricsAutoConfiguration {
     @ConditionalOnMissingBean
     RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
         return new RateLimitMetrics(registry, rateLimits);
+    }
+
+    @Bean
+    MeterBinder rateLimitClientMeters(ObjectProvider<LimitedClients> clients) {
+        return new ClientMeters(clients);
     }
 }

@@ -1,20 +1,25 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.client.LimitedClient;
+import io.ratelimited.spring.limit.PropertyText;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import org.springframework.boot.actuate.endpoint.annotation.DeleteOperation;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
+import org.springframework.boot.actuate.endpoint.annotation.Selector;
+import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
+import org.springframework.util.StringUtils;
 
 /**
  * Shows limits, changes them, and shows and forgets what keys have used. Thread-safe. Every method throws {@link
- * IllegalArgumentException} for a limit that there is not.
- *
- * <p>What needs the name of a limit is an operation of the extensions: JMX and HTTP give the name in different ways.
+ * IllegalArgumentException} for a limit that there is not. {@link WebRequests} says what HTTP makes of names and errors.
  */
 @Endpoint(id = "ratelimits")
 public final class RateLimitsEndpoint {
@@ -22,19 +27,23 @@ public final class RateLimitsEndpoint {
     private final RateLimits rateLimits;
     private final LimitReport report;
     private final ShownKeys keys;
+    private final Collection<LimitedClient> clients;
 
-    RateLimitsEndpoint(RateLimits rateLimits, LimitReport report, ShownKeys keys) {
+    RateLimitsEndpoint(RateLimits rateLimits, LimitReport report, ShownKeys keys, Collection<LimitedClient> clients) {
         this.rateLimits = rateLimits;
         this.report = report;
         this.keys = keys;
+        this.clients = clients;
     }
 
-    /** All limits, by name. */
+    /** All limits, by name, and the clients that call others. */
     @ReadOperation
     public Map<String, Object> limits() {
         Map<String, Object> limits = new LinkedHashMap<>();
         rateLimits.all().forEach(limit -> limits.put(limit.name(), report.summary(limit)));
-        return Map.of("limits", limits);
+        Map<String, Object> ofClients = new LinkedHashMap<>();
+        clients.forEach(client -> ofClients.put(client.name(), client.report(keys::show)));
+        return ofClients.isEmpty() ? Map.of("limits", limits) : Map.of("limits", limits, "clients", ofClients);
     }
 
     /**
@@ -42,7 +51,9 @@ public final class RateLimitsEndpoint {
      *
      * @param key text or mask of the key; null for the limit itself, with the budget of calls without a key
      */
-    public Map<String, Object> limit(String name, @Nullable String key) {
+    @ReadOperation
+    public Map<String, Object> limit(
+            @Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {
         NamedLimit limit = rateLimits.get(name);
         Map<String, Object> answer = new LinkedHashMap<>();
         answer.put("name", limit.name());
@@ -61,42 +72,54 @@ public final class RateLimitsEndpoint {
     /**
      * Changes a limit, or one of its tiers, while it is in use, as {@code RateLimiter.update} says.
      *
-     * @return the new limit
-     * @throws IllegalArgumentException when a value is invalid; nothing has changed
-     * @throws io.ratelimited.spring.InvalidRateLimitException when the new limit is not a valid one; nothing has changed
+     * @param changes the members of a change, as in {@code rate=200/s, burst=400} or {@code tier=gold, rate=200/s}, or
+     *     {@code revert=true}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
+     * @return the new limit, and whom the change reaches
+     * @throws IllegalArgumentException when a value is invalid, or the new limit would be; nothing has changed
      */
-    public Map<String, Object> update(
-            String name,
-            @Nullable String tier,
-            @Nullable String rate,
-            @Nullable String burst,
-            @Nullable String warmup,
-            @Nullable String coldFactor,
-            @Nullable String maxConcurrent,
-            @Nullable String lease,
-            @Nullable String zone,
-            @Nullable String slots,
-            @Nullable String policy,
-            @Nullable String maxWait,
-            @Nullable String maxWaiting,
-            @Nullable String missingKey) {
-        rateLimits.get(name);
-        LimitProperties changes = new LimitChange()
-                .with("rate", rate)
-                .with("burst", burst)
-                .with("warmup", warmup)
-                .with("coldFactor", coldFactor)
-                .with("maxConcurrent", maxConcurrent)
-                .with("lease", lease)
-                .with("zone", zone)
-                .with("slots", slots)
-                .with("policy", policy)
-                .with("maxWait", maxWait)
-                .with("maxWaiting", maxWaiting)
-                .with("missingKey", missingKey)
-                .properties(name, tier);
-        rateLimits.update(name, changes);
-        return limit(name, null);
+    @WriteOperation
+    public Map<String, Object> update(@Selector(match = Selector.Match.ALL_REMAINING) String name, String changes) {
+        Map<String, String> members = new LinkedHashMap<>();
+        for (String change : StringUtils.commaDelimitedListToStringArray(changes)) {
+            String[] member = change.split("=", 2);
+            if (member.length == 1) {
+                throw new IllegalArgumentException(
+                        "\"" + change.strip() + "\" is no change; write changes as in rate=200/s, burst=400");
+            }
+            members.put(member[0].strip(), member[1].strip());
+        }
+        return update(name, members.remove("key"), members);
+    }
+
+    /**
+     * Changes a limit, or gives one of its callers a budget.
+     *
+     * @param key text or mask of the caller's key; null for the limit itself
+     * @param members as text, by name
+     */
+    Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members) {
+        NamedLimit limit = rateLimits.get(name);
+        ChangeRequest request = new ChangeRequest(name, members);
+        try {
+            if (key != null) {
+                // Whatever the type of the key: its budget is found by the text.
+                Object caller = keys.find(limit, key).iterator().next();
+                if (request.reverts()) {
+                    rateLimits.revoke(name, caller);
+                } else {
+                    rateLimits.assign(name, caller, request.budget(), request.lasting());
+                }
+            } else if (request.reverts()) {
+                rateLimits.revert(name);
+            } else {
+                rateLimits.update(name, request.properties());
+            }
+        } catch (InvalidRateLimitException ex) {
+            throw new IllegalArgumentException(ex.getMessage() + ". " + ex.remedy(), ex);
+        }
+        Map<String, Object> answer = limit(name, key);
+        answer.put("scope", PropertyText.of(limit.scope()));
+        return answer;
     }
 
     /**
@@ -104,7 +127,8 @@ public final class RateLimitsEndpoint {
      *
      * @param key text or mask of the key; null for the budget of calls without a key
      */
-    public void forget(String name, @Nullable String key) {
+    @DeleteOperation
+    public void forget(@Selector(match = Selector.Match.ALL_REMAINING) String name, @Nullable String key) {
         NamedLimit limit = rateLimits.get(name);
         if (key == null) {
             rateLimits.reset(name, null);

@@ -4,6 +4,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;
 import org.springframework.beans.factory.ObjectProvider;
@@ -25,8 +26,8 @@ import org.springframework.context.annotation.Conditional;
 public final class RateLimitsEndpointAutoConfiguration {
 
     @Bean
-    UnknownMembers rateLimitUnknownMembers() {
-        return new UnknownMembers();
+    WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, RateLimits rateLimits) {
+        return new WebRequests(endpoint, rateLimits);
     }
 
     @Bean
@@ -40,22 +41,14 @@ public final class RateLimitsEndpointAutoConfiguration {
             RateLimits rateLimits,
             RefusedKeys refused,
             RateLimitProperties properties,
-            ObjectProvider<RouteLimits> routes) {
+            ObjectProvider<RouteLimits> routes,
+            ObjectProvider<LimitedClients> clients) {
         ShownKeys keys = new ShownKeys(properties.actuator().maskKeys());
         RouteLimits all = routes.getIfAvailable();
         return new RateLimitsEndpoint(
-                rateLimits, new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)), keys);
-    }
-
-    @Bean
-    @ConditionalOnMissingBean
-    RateLimitsEndpointJmxExtension rateLimitsEndpointJmxExtension(RateLimitsEndpoint endpoint) {
-        return new RateLimitsEndpointJmxExtension(endpoint);
-    }
-
-    @Bean
-    @ConditionalOnMissingBean
-    RateLimitsEndpointWebExtension rateLimitsEndpointWebExtension(RateLimitsEndpoint endpoint, RateLimits rateLimits) {
-        return new RateLimitsEndpointWebExtension(endpoint, rateLimits);
+                rateLimits,
+                new LimitReport(refused, keys, name -> all == null ? List.of() : all.describe(name)),
+                keys,
+                clients.stream().flatMap(known -> known.all().stream()).toList());
     }
 }

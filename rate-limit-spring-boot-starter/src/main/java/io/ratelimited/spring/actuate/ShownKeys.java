@@ -2,6 +2,7 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.limit.KeyMask;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
@@ -17,7 +18,6 @@ final class ShownKeys {
 
     static final int MASKS = 1_000;
 
-    private final KeyMask mask = new KeyMask();
     private final boolean masked;
     /** Texts of keys by their masks, the mask that was shown or used least recently first. */
     private final Map<String, String> masks = Collections.synchronizedMap(new LinkedHashMap<>(16, 0.75f, true) {
@@ -39,7 +39,7 @@ final class ShownKeys {
         if (!masked) {
             return text;
         }
-        String shown = mask.mask(text);
+        String shown = KeyMask.mask(text);
         masks.put(shown, text);
         return shown;
     }
@@ -50,7 +50,7 @@ final class ShownKeys {
      * @throws IllegalArgumentException for a mask that was not shown
      */
     Set<Object> find(NamedLimit limit, String text) {
-        if (masked && mask.isMask(text)) {
+        if (masked && KeyMask.isMask(text)) {
             return Set.of(CanonicalKey.ofText(unmasked(limit, text)));
         }
         Set<Object> meant = new LinkedHashSet<>();

@@ -20,7 +20,7 @@ public final class BeanTypes {
 
     private BeanTypes() {}
 
-    /** Classes behind proxies, by the name of the bean: of lazy, prototype and scoped beans too. */
+    /** The classes behind the proxies of beans, by the name of the bean; lazy, prototype and scoped beans are among them. */
     public static Map<String, Class<?>> of(ConfigurableListableBeanFactory beans) {
         Map<String, Class<?>> types = new LinkedHashMap<>();
         for (String name : beans.getBeanNamesForType(Object.class, true, false)) {
@@ -42,7 +42,7 @@ public final class BeanTypes {
         }
     }
 
-    /** The class or interface that somebody wrote, of a proxy and of a mock of Mockito's. */
+    /** The written class or interface behind a generated class: that of a proxy by class, or of a mock of Mockito. */
     public static Class<?> userClass(Class<?> type) {
         Class<?> user = ClassUtils.getUserClass(type);
         if (user.getName().contains("$MockitoMock$")) {
@@ -56,7 +56,7 @@ public final class BeanTypes {
         return user;
     }
 
-    /** The methods of a class by which calls may come in, inherited and not public ones too. */
+    /** The methods of a class that callers may call, inherited and non-public ones included. */
     public static List<Method> methods(Class<?> type) {
         try {
             Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);

@@ -1,10 +1,12 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import java.lang.reflect.Method;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 import org.springframework.util.ClassUtils;
@@ -39,10 +41,10 @@ final class CallKinds {
         return reactive == null ? LimitedMethod.Kind.BLOCKING : reactive;
     }
 
-    private static @Nullable Object invokeAsync(LimitedMethod method, LimitedInvocation call) throws Throwable {
+    private static @Nullable Object invokeAsync(LimitedMethod method, MethodInvocation call) throws Throwable {
         CompletableFuture<Admission> entered;
         try {
-            entered = method.enterAsync(call, method.currentRequest());
+            entered = method.reserveAsync(call, method.currentRequest(), Callbacks.MAY_BLOCK);
         } catch (RuntimeException ex) {
             return CompletableFuture.failedFuture(ex);
         }

@@ -8,9 +8,9 @@ import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.stereotype.Controller;
 
 /**
- * Which methods of a controller handle requests: an annotation on the class limits those only. Spring calls others too
- * for one request, such as {@code @InitBinder} and {@code @ModelAttribute} methods. Knows the annotations by name, since
- * the modules that they belong to are optional.
+ * Finds the methods of a controller that handle requests: an annotation on the class limits only these. For the same
+ * request Spring also calls others, such as {@code @InitBinder} and {@code @ModelAttribute} methods. Annotations are known
+ * by name, because their modules are optional.
  */
 public final class Controllers {
 
@@ -26,12 +26,12 @@ public final class Controllers {
             "org.springframework.graphql.data.method.annotation.SchemaMapping",
             "org.springframework.graphql.data.method.annotation.BatchMapping");
 
-    private static final List<String> CALLED_ALONG = List.of(
+    private static final List<String> OF_ASSISTANTS = List.of(
             "org.springframework.web.bind.annotation.InitBinder",
             "org.springframework.web.bind.annotation.ModelAttribute",
             "org.springframework.web.bind.annotation.ExceptionHandler");
 
-    /** A controller without any known mapping is mapped in a way that is unknown here: all its methods may be handlers. */
+    /** A controller without a known mapping is mapped in another way: each of its methods may be a handler. */
     private static final ClassValue<Boolean> HAS_HANDLERS = new ClassValue<>() {
         @Override
         protected Boolean computeValue(Class<?> type) {
@@ -47,14 +47,14 @@ public final class Controllers {
         return HAS_HANDLERS.get(type);
     }
 
-    /** Whether an annotation on the class limits one of its methods: handlers of any visibility, else public ones. */
+    /** Whether an annotation on the class limits a method: it limits handlers of any visibility, or public methods if there are none. */
     static boolean isLimitedByClass(Method method, Class<?> type) {
         return hasHandlers(type) ? isMapped(method) : Modifier.isPublic(method.getModifiers());
     }
 
     /** Whether Spring calls a method of a controller before or after a handler method, for the same request. */
-    public static boolean isCalledAlong(Method method) {
-        return isAny(method, CALLED_ALONG);
+    public static boolean assistsHandler(Method method) {
+        return isAny(method, OF_ASSISTANTS);
     }
 
     /** Whether a method answers a whole web request: one request may call many methods for messages and GraphQL fields. */

@@ -6,10 +6,10 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.limit.LimitProperty;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
-import java.lang.reflect.RecordComponent;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -49,9 +49,6 @@ public record Declaration(
             return nearest(MergedAnnotations.from(type, SearchStrategy.TYPE_HIERARCHY));
         }
     };
-
-    /** Found once: the JVM makes the components anew each time that it is asked for them. */
-    private static final RecordComponent[] PROPERTIES = LimitProperties.class.getRecordComponents();
 
     /** Names that several methods of a class have. */
     private static final ClassValue<Set<String>> OVERLOADED = new ClassValue<>() {
@@ -213,26 +210,27 @@ public record Declaration(
     /** The properties that the annotation sets, with placeholders resolved: each attribute is a property of its name. */
     public LimitProperties properties(StringValueResolver placeholders) {
         Map<String, Object> values = new HashMap<>();
-        for (RecordComponent property : PROPERTIES) {
-            Object attribute = annotation.getValue(property.getName()).orElse(null);
+        for (LimitProperty property : LimitProperty.values()) {
+            Object attribute = annotation.getValue(property.label()).orElse(null);
             Object value = attribute == null ? null : value(property, attribute, placeholders);
             if (value != null) {
-                values.put(property.getName(), value);
+                values.put(property.label(), value);
             }
         }
         return LimitProperties.of(values);
     }
 
     /** The value of a property; null if the attribute has its default, which leaves the property to other places. */
-    private @Nullable Object value(RecordComponent property, Object attribute, StringValueResolver placeholders) {
-        String name = property.getName();
+    private @Nullable Object value(LimitProperty property, Object attribute, StringValueResolver placeholders) {
         if (attribute instanceof Enum<?> constant) {
             return constant == Algorithm.DEFAULT || constant == Policy.DEFAULT ? null : constant;
         }
         if (attribute instanceof Number number) {
             return number.longValue() == -1 ? null : number;
         }
-        return property.getType() == Duration.class ? duration(name, placeholders) : text(name, placeholders);
+        return property.type() == Duration.class
+                ? duration(property.label(), placeholders)
+                : text(property.label(), placeholders);
     }
 
     private @Nullable Duration duration(String attribute, StringValueResolver placeholders) {

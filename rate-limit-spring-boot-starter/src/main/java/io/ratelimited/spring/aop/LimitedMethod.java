@@ -1,9 +1,8 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -14,7 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
-import java.util.function.Supplier;
+import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 
@@ -26,12 +25,8 @@ public final class LimitedMethod {
 
     private final Method method;
     private final List<LimitUse> limits;
-    /** The only limit, if it has no expressions. */
-    private final @Nullable LimitUse only;
-    /** Describes its budget; made once, so that reporting a decision allocates nothing. */
-    private final @Nullable Supplier<Decision> budget;
     /** The requests of every call, if they are the same, made anew when a policy has changed; null if they depend on the call. */
-    private volatile LimitRequest @Nullable [] plain;
+    private volatile LimitRequest @Nullable [] same;
 
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
@@ -52,9 +47,7 @@ public final class LimitedMethod {
             boolean behindProxies) {
         this.method = method;
         this.limits = List.copyOf(limits);
-        this.only = limits.size() == 1 && limits.get(0).isPlain() ? limits.get(0) : null;
-        this.budget = only == null ? null : only.plainRequest()::peekAtOnce;
-        this.plain = limits.stream().allMatch(LimitUse::isSameForAll) ? plainRequests() : null;
+        this.same = limits.stream().allMatch(LimitUse::isSameForAll) ? sameRequests() : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
         this.kind = kind;
@@ -78,51 +71,24 @@ public final class LimitedMethod {
         return fallback;
     }
 
-    /** Makes the call under its limits. */
+    /** Makes a call under its limits, unless a proxy hands on a call that it has counted. */
     @Nullable
-    public Object invoke(LimitedInvocation call) throws Throwable {
-        return kind.invoke(this, call);
-    }
-
-    /**
-     * Takes the permits of a call without key, expression and request if that needs no reservation. Allocates nothing.
-     * Takes none for a call that a proxy hands on and has counted.
-     *
-     * @return true if the call is admitted and may proceed; false if {@link #invoke} has to decide
-     */
-    public boolean tryAdmit() {
+    public Object invoke(MethodInvocation call) throws Throwable {
         if (behindProxies && ProxiedCalls.consumeMarker(this, null)) {
-            return true;
+            return call.proceed();
         }
-        LimitUse limit = only;
-        if (limit == null
-                || budget == null
-                || kind != Kind.BLOCKING
-                || currentRequest() != null
-                || !limit.limit().enforcement().mayTry()
-                || !limit.limit().limiter().tryAcquire(null, limit.fixedPermits())) {
-            return false;
-        }
-        enforcer.report(limit.limit(), Outcome.ADMITTED, null, 0, budget);
-        return true;
+        return kind.invoke(this, kind.mayProceedLater() ? DeferredInvocation.of(call) : call);
     }
 
     /** A call that blocks its thread until it ends. */
-    private @Nullable Object invokeBlocking(LimitedInvocation call) throws Throwable {
+    private @Nullable Object invokeBlocking(MethodInvocation call) throws Throwable {
         CurrentRequest current = currentRequest();
         LimitRequest[] requests = requests(call, current);
-        if (requests.length == 0) {
-            return call.proceed();
-        }
-        @Nullable Admission admission;
+        Admission admission;
         try {
-            boolean admitted = current == null && requests.length == 1 && tryAdmit(requests[0]);
-            admission = admitted ? null : enforcer.enter(requests, current);
+            admission = enforcer.enter(requests, current);
         } catch (RateLimitExceededException refusal) {
             return refused(call, refusal);
-        }
-        if (admission == null) {
-            return call.proceed();
         }
         Object result = null;
         Throwable error = null;
@@ -137,55 +103,30 @@ public final class LimitedMethod {
         }
     }
 
-    /**
-     * Whether a call without a request has been admitted; false decides nothing. A plain limit was tried before, by {@link
-     * #tryAdmit()}, and is not tried again: each call is decided once.
-     *
-     * @throws RateLimitExceededException when it is refused
-     */
-    private boolean tryAdmit(LimitRequest request) {
-        if (request.denied()
-                || request.charge() != null
-                || !request.enforcement().mayTry()) {
-            return false;
-        }
-        boolean tried = kind == Kind.BLOCKING && only != null;
-        if (!tried && request.limiter().tryAcquire(request.key(), request.permits())) {
-            if (!enforcer.isUnobserved()) {
-                enforcer.report(request.limit(), Outcome.ADMITTED, request.key(), 0, request::peekAtOnce);
-            }
-            return true;
-        }
-        Decision refusal = request.peekAtOnce();
-        if (!refusal.admitted()) {
-            throw enforcer.refused(request, refusal);
-        }
-        return false;
+    /** Asks the limits without blocking, as {@link LimitEnforcer#reserveAsync}; throws what evaluating their expressions throws. */
+    CompletableFuture<Admission> reserveAsync(
+            MethodInvocation call, @Nullable CurrentRequest current, Callbacks callbacks) {
+        return enforcer.reserveAsync(requests(call, current), current, callbacks);
     }
 
-    /** Asks the limits without blocking, as {@link LimitEnforcer#enterAsync}; throws what evaluating their expressions throws. */
-    CompletableFuture<Admission> enterAsync(LimitedInvocation call, @Nullable CurrentRequest current) {
-        return enforcer.enterAsync(requests(call, current), current);
+    private LimitRequest[] sameRequests() {
+        return limits.stream().map(LimitUse::sameRequest).toArray(LimitRequest[]::new);
     }
 
-    private LimitRequest[] plainRequests() {
-        return limits.stream().map(LimitUse::plainRequest).toArray(LimitRequest[]::new);
-    }
-
-    private LimitRequest[] requests(LimitedInvocation call, @Nullable CurrentRequest current) {
-        LimitRequest[] same = plain;
-        if (same != null) {
-            for (LimitRequest request : same) {
+    private LimitRequest[] requests(MethodInvocation call, @Nullable CurrentRequest current) {
+        LimitRequest[] known = same;
+        if (known != null) {
+            for (LimitRequest request : known) {
                 if (!request.isCurrent()) {
-                    same = plainRequests();
-                    plain = same;
+                    known = sameRequests();
+                    same = known;
                     break;
                 }
             }
-            return same;
+            return known;
         }
-        Object target = call.target();
-        @Nullable Object[] args = call.args();
+        Object target = call.getThis();
+        @Nullable Object[] args = call.getArguments();
         if (suspending) {
             args = Arrays.copyOf(args, args.length - 1);
         }
@@ -202,11 +143,11 @@ public final class LimitedMethod {
 
     /** Calls the fallback, or throws the refusal if there is none. */
     @Nullable
-    Object refused(LimitedInvocation call, RateLimitExceededException refusal) throws Throwable {
+    Object refused(MethodInvocation call, RateLimitExceededException refusal) throws Throwable {
         if (fallback == null) {
             throw refusal;
         }
-        return Fallbacks.call(fallback, call.target(), call.args(), suspending, refusal);
+        return Fallbacks.call(fallback, call.getThis(), call.getArguments(), suspending, refusal);
     }
 
     /** Whether what a call has cost is known only when it has ended. */
@@ -242,15 +183,11 @@ public final class LimitedMethod {
         Kind BLOCKING = LimitedMethod::invokeBlocking;
 
         @Nullable
-        public Object invoke(LimitedMethod method, LimitedInvocation call) throws Throwable;
+        public Object invoke(LimitedMethod method, MethodInvocation call) throws Throwable;
 
         /** Whether the call may be made after its caller went on, or more than once. */
         public default boolean mayProceedLater() {
             return this != BLOCKING;
         }
-    }
-
-    public boolean mayProceedLater() {
-        return kind.mayProceedLater();
     }
 }

@@ -9,8 +9,9 @@ import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LimitMerge;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.ResolvedLimit;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -23,6 +24,7 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.SpringProxy;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
@@ -85,11 +87,6 @@ public final class LimitedMethods {
         return found.orElse(null);
     }
 
-    /** Whether there may be limits on a method, decided without making any. */
-    public static boolean isLimited(Method method, Class<?> targetClass) {
-        return !Declaration.of(method, targetClass).isEmpty();
-    }
-
     /** Makes the limits that annotations of beans define, the first time it is called. */
     public synchronized void declareAll() {
         if (declared) {
@@ -138,8 +135,9 @@ public final class LimitedMethods {
         Method fallback = null;
         for (Declared declared : declarations) {
             ConfiguredLimit limit = declared.limit();
-            LimitProperties use = registry.ofUse(limit.name(), declared.properties);
-            Expressions expressions = new Expressions(limit, declared, specific);
+            ResolvedLimit resolved = registry.ofUse(limit.name(), declared.place, declared.properties);
+            LimitProperties use = resolved.properties();
+            Expressions expressions = new Expressions(limit, declared, resolved, specific);
             if (!charged.add(limit.name() + "\n" + use.key())) {
                 throw expressions.invalid(
                         "key",
@@ -166,7 +164,7 @@ public final class LimitedMethods {
             requests.prepareBlocking(
                     specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
         }
-        boolean proxy = Proxy.isProxyClass(targetClass);
+        boolean proxy = Proxy.isProxyClass(targetClass) || SpringProxy.class.isAssignableFrom(targetClass);
         boolean behindProxies = !proxy
                 && ClassUtils.getAllInterfacesForClassAsSet(targetClass).stream()
                         .anyMatch(LimitedTypes::contains);
@@ -190,7 +188,7 @@ public final class LimitedMethods {
 
         /** Makes the limit if the annotation defines it, not only uses it. */
         void define() {
-            if (LimitMerge.isDefinition(properties)) {
+            if (LimitProperty.isDefinition(properties)) {
                 limit();
             }
         }
@@ -208,14 +206,16 @@ public final class LimitedMethods {
         private final ConfiguredLimit limit;
         private final @Nullable Method annotated;
         private final Declared declared;
+        private final ResolvedLimit use;
         private final Method method;
         private final boolean once;
 
-        Expressions(ConfiguredLimit limit, Declared declared, Method method) {
+        Expressions(ConfiguredLimit limit, Declared declared, ResolvedLimit use, Method method) {
             Declaration declaration = declared.declaration;
             this.limit = limit;
             this.annotated = declaration.annotatedMethod();
             this.declared = declared;
+            this.use = use;
             this.method = method;
             // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
             this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
@@ -287,7 +287,7 @@ public final class LimitedMethods {
 
         /** The annotation or property that sets an attribute, and the method if that is a property. */
         String place(String attribute) {
-            String place = registry.place(limit.name(), declared.properties, declared.place, attribute);
+            String place = use.place(attribute);
             return place.equals(declared.place) ? place : place + ", used by " + declared.place;
         }
 

@@ -9,9 +9,9 @@ import org.springframework.core.annotation.RepeatableContainers;
 import org.springframework.util.ReflectionUtils;
 
 /**
- * Which classes have {@link RateLimited} anywhere: on themselves, on a method, or on what they extend or implement,
- * directly or on another annotation. Every class of the application is asked about at the start, most of them in vain, so
- * each class, interface and annotation is looked at only once.
+ * Finds classes that have {@link RateLimited} anywhere: on themselves, on a method, or on what they extend or implement,
+ * directly or on another annotation. The start asks about every class of the application, and most have no limit: so each
+ * class, interface and annotation is looked at only once.
  */
 public final class LimitedTypes {
 
@@ -34,7 +34,7 @@ public final class LimitedTypes {
 
     private LimitedTypes() {}
 
-    /** Whether there may be limits on methods of a class; false is certain. */
+    /** Whether methods of a class may have limits; false is certain. */
     public static boolean contains(Class<?> type) {
         return TYPES.get(type);
     }

@@ -1,12 +1,22 @@
 package io.ratelimited.spring.aop;
 
+import java.lang.reflect.AccessibleObject;
+import java.lang.reflect.Method;
 import java.util.List;
+import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.Advised;
 
 /**
- * Calls of a JDK proxy, which may hand a call on to another bean with the same limit, as a repository of Spring Data does
- * with the methods of a fragment. The caller has made one call and pays one permit: the proxy asks the limit, and the
- * first such call behind it, on the same thread, is not counted again.
+ * Calls of a limited bean that is a proxy itself. The caller has made one call and pays one permit:
+ *
+ * <ul>
+ *   <li>A proxy that has the limit in its own advice asks it, as where a {@code @Bean} method returns a limited bean that
+ *       it was given. The proxy around it asks nothing.
+ *   <li>Any other proxy may hand the call on to a bean with the same limit, as a repository of Spring Data does with the
+ *       methods of a fragment. The limit is asked before the proxy, and the first such call behind it, on the same thread,
+ *       is not counted again.
+ * </ul>
  *
  * @param kind how these calls are made
  */
@@ -16,9 +26,12 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
     private static final ThreadLocal<@Nullable Call> COUNTED = new ThreadLocal<>();
 
     @Override
-    public @Nullable Object invoke(LimitedMethod method, LimitedInvocation call) throws Throwable {
+    public @Nullable Object invoke(LimitedMethod method, MethodInvocation call) throws Throwable {
+        if (call.getThis() instanceof Advised proxy && RateLimitAdvisor.isIn(proxy)) {
+            return call.proceed();
+        }
         Call counting = new Call(method, call);
-        return consumeMarker(method, call.target()) ? counting.proceed() : kind.invoke(method, counting);
+        return consumeMarker(method, call.getThis()) ? counting.proceed() : kind.invoke(method, counting);
     }
 
     @Override
@@ -33,7 +46,7 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
      */
     static boolean consumeMarker(LimitedMethod method, @Nullable Object target) {
         Call counted = COUNTED.get();
-        if (counted == null || counted.target() == target || !isSame(counted.method(), method)) {
+        if (counted == null || counted.getThis() == target || !isSame(counted.method(), method)) {
             return false;
         }
         COUNTED.remove();
@@ -50,16 +63,26 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
         return method.limits().stream().map(limit -> limit.limit().name()).toList();
     }
 
-    private record Call(LimitedMethod method, LimitedInvocation call) implements LimitedInvocation {
+    private record Call(LimitedMethod method, MethodInvocation call) implements MethodInvocation {
 
         @Override
-        public @Nullable Object target() {
-            return call.target();
+        public Method getMethod() {
+            return call.getMethod();
         }
 
         @Override
-        public @Nullable Object[] args() {
-            return call.args();
+        public @Nullable Object[] getArguments() {
+            return call.getArguments();
+        }
+
+        @Override
+        public @Nullable Object getThis() {
+            return call.getThis();
+        }
+
+        @Override
+        public AccessibleObject getStaticPart() {
+            return call.getStaticPart();
         }
 
         @Override

@@ -7,14 +7,14 @@ import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
 import java.util.stream.Stream;
 import org.aopalliance.intercept.MethodInterceptor;
+import org.springframework.aop.framework.Advised;
 import org.springframework.aop.support.StaticMethodMatcherPointcutAdvisor;
 import org.springframework.util.ClassUtils;
 
 /**
- * Puts the advice of {@link RateLimitAspect} into Spring's proxies: before every limited method, or, where classes are
- * woven, before those that AspectJ does not see, such as methods with an annotation on their interface. Decides by the
- * class first, so that a class without limits costs one look, and AspectJ's own matching, which parses a pointcut and
- * reads class files, is not needed.
+ * Puts the advice of {@link RateLimitAspect} into Spring's proxies: around every limited method, or, where classes are
+ * woven, around those that AspectJ does not see, such as methods with an annotation on their interface. A class without
+ * limits costs one look. AspectJ's own matching, which parses a pointcut and reads class files, is not needed.
  */
 public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
@@ -35,10 +35,20 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     @Override
     public boolean matches(Method method, Class<?> targetClass) {
-        return LimitedMethods.isLimited(method, targetClass) && !(woven && isSeenByAspect(method, targetClass));
+        return isLimited(method, targetClass) && !(woven && isSeenByAspect(method, targetClass));
     }
 
-    /** Whether an aspect that is woven into classes sees to a method. */
+    /** Whether there are limits on a method; makes none of them. */
+    public static boolean isLimited(Method method, Class<?> targetClass) {
+        return !Declaration.of(method, targetClass).isEmpty();
+    }
+
+    /** Whether a proxy limits methods of its target. */
+    public static boolean isIn(Advised proxy) {
+        return Stream.of(proxy.getAdvisors()).anyMatch(RateLimitAdvisor.class::isInstance);
+    }
+
+    /** Whether an aspect that is woven into classes limits a method. */
     public static boolean isSeenByAspect(Method method, Class<?> targetClass) {
         Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
         Class<?> type = specific.getDeclaringClass();

@@ -1,14 +1,16 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.call.Admission;
-import io.ratelimited.spring.call.AsyncCalls;
 import io.ratelimited.spring.call.CallResult;
+import io.ratelimited.spring.call.EventLoops;
 import java.lang.reflect.Method;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
+import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.reactivestreams.Publisher;
 import org.springframework.core.MethodParameter;
@@ -61,7 +63,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
     }
 
     @Override
-    public Object invoke(LimitedMethod method, LimitedInvocation call) {
+    public Object invoke(LimitedMethod method, MethodInvocation call) {
         CurrentRequest caller = method.currentRequest();
         return toReturnType.apply(
                 many
@@ -79,7 +81,8 @@ final class ReactiveCalls implements LimitedMethod.Kind {
     private static final class Subscription {
 
         private final LimitedMethod method;
-        private final LimitedInvocation call;
+        private final MethodInvocation call;
+        private final @Nullable CurrentRequest request;
         private final CompletableFuture<Admission> entered;
         private final boolean many;
         private volatile boolean started;
@@ -94,7 +97,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
 
         private Subscription(
                 LimitedMethod method,
-                LimitedInvocation call,
+                MethodInvocation call,
                 boolean many,
                 @Nullable CurrentRequest caller,
                 ContextView context) {
@@ -102,7 +105,8 @@ final class ReactiveCalls implements LimitedMethod.Kind {
             this.many = many;
             this.call = call;
             CurrentRequest own = method.currentRequest(key -> context.getOrDefault(key, null));
-            this.entered = method.enterAsync(call, own == null ? caller : own);
+            this.request = own == null ? caller : own;
+            this.entered = method.reserveAsync(call, request, Callbacks.NEVER_BLOCK);
         }
 
         private Mono<?> one() {
@@ -135,7 +139,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
             end(returned || !method.charges() ? null : new CancellationException("the subscription was cancelled"));
         }
 
-        /** Goes on where Reactor's own delays do, off the thread that keeps time. */
+        /** Goes on as part of the request. */
         private Mono<Publisher<?>> later() {
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
             entered.whenComplete((admission, failure) -> {
@@ -143,8 +147,8 @@ final class ReactiveCalls implements LimitedMethod.Kind {
                     decided.complete(true);
                 }
             });
-            return Mono.fromFuture(decided, true)
-                    .publishOn(Schedulers.parallel())
+            Mono<Boolean> turn = Mono.fromFuture(decided, true).publishOn(Schedulers.fromExecutor(EventLoops::goOn));
+            return (request == null ? turn : turn.publishOn(Schedulers.fromExecutor(request::run)))
                     .map(done -> admitted());
         }
 
@@ -153,7 +157,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
             try {
                 entered.join();
             } catch (RuntimeException ex) {
-                return refused(AsyncCalls.unwrap(ex));
+                return refused(CallResult.unwrap(ex));
             }
             started = true;
             try {

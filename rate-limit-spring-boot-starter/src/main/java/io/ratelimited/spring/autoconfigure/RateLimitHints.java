@@ -6,7 +6,8 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.call.CallRoot;
-import io.ratelimited.spring.limit.LimitMerge;
+import io.ratelimited.spring.client.OutgoingRequest;
+import io.ratelimited.spring.limit.ResolvedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Objects;
@@ -53,6 +54,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     @Override
     public void registerHints(RuntimeHints hints, @Nullable ClassLoader classLoader) {
         hints.reflection().registerType(CallRoot.class, MemberCategory.INVOKE_PUBLIC_METHODS);
+        hints.reflection().registerType(OutgoingRequest.class, MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.reflection()
                 .registerType(
                         LimitProperties.class,
@@ -130,10 +132,12 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             try {
                 RateLimitProperties properties =
                         Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
-                LimitProperties use = LimitMerge.ofUse(
-                        properties,
-                        limit.name(environment::resolvePlaceholders),
-                        limit.properties(environment::resolvePlaceholders));
+                LimitProperties use = ResolvedLimit.ofUse(
+                                properties,
+                                limit.name(environment::resolvePlaceholders),
+                                limit.place(),
+                                limit.properties(environment::resolvePlaceholders))
+                        .properties();
                 return new Use(
                         use.fallback(),
                         Stream.of(use.key(), use.permits(), use.when(), use.charge(), use.tier())

@@ -5,7 +5,6 @@ import io.ratelimited.spring.CurrentRequest;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.function.BiConsumer;
@@ -19,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AsyncCalls {
 
-    private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
+    private static final Log LOG = LogFactory.getLog(AsyncCalls.class);
 
     private AsyncCalls() {}
 
@@ -31,7 +30,7 @@ public final class AsyncCalls {
             Callable<? extends @Nullable CompletionStage<T>> call) {
         try {
             CompletionStage<T> stage = AsyncCalls.<T>run(
-                    enforcer.enterAsync(requests, request), enforcer, call::call, CompletableFuture::failedFuture);
+                    enforcer.reserveAsync(requests, request), enforcer, call::call, CompletableFuture::failedFuture);
             return stage == null ? CompletableFuture.completedFuture(null) : stage.toCompletableFuture();
         } catch (Throwable ex) {
             return CompletableFuture.failedFuture(ex);
@@ -55,7 +54,7 @@ public final class AsyncCalls {
         try {
             admission = entered.join();
         } catch (RuntimeException ex) {
-            return refusal(unwrap(ex), refused);
+            return refusal(CallResult.unwrap(ex), refused);
         }
         return start(admission, body);
     }
@@ -90,18 +89,13 @@ public final class AsyncCalls {
         }
     }
 
-    public static Throwable unwrap(Throwable failure) {
-        Throwable cause = failure.getCause();
-        return failure instanceof CompletionException && cause != null ? cause : failure;
-    }
-
     /** The future that the caller gets: cancelling it cancels the future of the method. */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
         /** Ends with the stage, after what has to come before any reaction to its end. */
         CompletableFuture<T> follow(CompletionStage<T> stage, BiConsumer<? super T, @Nullable Throwable> before) {
             stage.whenComplete((value, thrown) -> {
-                Throwable failure = thrown == null ? null : unwrap(thrown);
+                Throwable failure = thrown == null ? null : CallResult.unwrap(thrown);
                 try {
                     before.accept(value, failure);
                 } catch (RuntimeException | Error ex) {
@@ -161,7 +155,7 @@ public final class AsyncCalls {
             }
             try {
                 CompletionStage<T> stage = admission == null
-                        ? refusal(unwrap(Objects.requireNonNull(failure)), refused)
+                        ? refusal(CallResult.unwrap(Objects.requireNonNull(failure)), refused)
                         : AsyncCalls.start(admission, body);
                 if (stage == null) {
                     complete(null);

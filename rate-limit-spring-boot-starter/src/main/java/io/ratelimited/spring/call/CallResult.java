@@ -1,6 +1,7 @@
 package io.ratelimited.spring.call;
 
 import java.util.Map;
+import java.util.concurrent.CompletionException;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -28,5 +29,11 @@ public record CallResult(@Nullable Object value, @Nullable Throwable error, long
     /** The result of a call that is not a stream. */
     public static CallResult of(@Nullable Object value, @Nullable Throwable error) {
         return new CallResult(value, error, error == null ? 1 : 0);
+    }
+
+    /** What a stage has failed with, without the exception that stages wrap it in. */
+    public static Throwable unwrap(Throwable failure) {
+        Throwable cause = failure.getCause();
+        return failure instanceof CompletionException && cause != null ? cause : failure;
     }
 }

@@ -13,8 +13,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a charge reads of a request, read when the call begins: when it ends, the server may use the request object for
- * another request. A header whose name is known only then is read then, or fails.
+ * The words of a request that a charge reads, read when the call begins: when the call ends, the server may use the
+ * request object for another request. A header whose name is computed is read at the end, and may fail.
  */
 final class CapturedRequest implements CurrentRequest {
 

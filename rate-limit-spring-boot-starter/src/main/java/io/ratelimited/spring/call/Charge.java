@@ -4,11 +4,11 @@ import io.ratelimited.spring.CurrentRequest;
 import java.math.BigDecimal;
 import org.jspecify.annotations.Nullable;
 
-/** What one call has really cost, to be evaluated when it has ended. */
+/** The cost of one call: evaluated when the call has ended, with the arguments that it began with. */
 final class Charge {
 
-    /** The largest limit. What costs more is taken for a mistake. */
-    private static final long MOST = 1_000_000_000_000_000L;
+    /** The permits of the largest limit: a call that costs more is a mistake of its expression. */
+    private static final long LARGEST = 1_000_000_000_000_000L;
 
     private final CallExpression expression;
     private final @Nullable Object target;
@@ -21,7 +21,7 @@ final class Charge {
      * @param expression the charge of a limit
      * @param target the called object
      * @param args the arguments of the call
-     * @param current the web request of the call, of which only what is read now is known when the call has ended
+     * @param current the web request of the call: what the expression reads of it is read now
      */
     Charge(
             CallExpression expression,
@@ -30,7 +30,7 @@ final class Charge {
             @Nullable CurrentRequest current) {
         this.expression = expression;
         this.target = target;
-        this.args = args;
+        this.args = args.clone(); // an aspect behind this one may write into the array
         this.current = expression.captured(current);
     }
 
@@ -42,21 +42,21 @@ final class Charge {
     long permits(CallResult result) {
         Object value = expression.valueAtEnd(target, args, current, result);
         double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
-        if (!(value instanceof Number number && amount >= 0 && amount <= MOST)) {
+        if (!(value instanceof Number number && amount >= 0 && amount <= LARGEST)) {
             throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
         }
         long whole = number.longValue();
-        return isLess(whole, number) ? whole + 1 : whole;
+        return isBelow(whole, number) ? whole + 1 : whole;
     }
 
     /** A double cannot tell a decimal number from the whole number beside it. */
-    private static boolean isLess(long whole, Number number) {
+    private static boolean isBelow(long whole, Number number) {
         return number instanceof BigDecimal exact
                 ? BigDecimal.valueOf(whole).compareTo(exact) < 0
                 : whole < number.doubleValue();
     }
 
-    /** What is no number may be the whole result of the call, which belongs in no log. */
+    /** A value that is not a number may be the whole result of the call, which must not be logged. */
     private static String shown(@Nullable Object value) {
         return value == null || value instanceof Number
                 ? "is " + value

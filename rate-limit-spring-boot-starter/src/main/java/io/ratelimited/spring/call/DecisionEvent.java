@@ -10,7 +10,7 @@ import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.Timespan;
 
-/** What Java's flight recorder shows of a call that did not simply go. Off unless a recording switches it on. */
+/** An event of Java's flight recorder: a call that was refused, delayed, or over a limit that does not refuse. Off unless a recording enables it. */
 @Name("io.ratelimited.Decision")
 @Label("Rate Limit Decision")
 @Description("A call that a limit refused, let go although it was over the limit, or delayed by 20 ms or more")
@@ -18,7 +18,7 @@ import jdk.jfr.Timespan;
 @Enabled(false)
 final class DecisionEvent extends Event {
 
-    /** As of the recorder's own events of waiting. */
+    /** The threshold of the recorder's own events for waiting threads. */
     private static final long LONG_WAIT_NANOS = 20_000_000;
 
     @Label("Limit")

@@ -4,7 +4,7 @@ import org.springframework.util.ClassUtils;
 import reactor.core.scheduler.Schedulers;
 
 /** Recognizes threads that must never sleep because many requests share them: event loops and Reactor's timers. */
-final class EventLoops {
+public final class EventLoops {
 
     private static final boolean REACTOR =
             ClassUtils.isPresent("reactor.core.publisher.Mono", EventLoops.class.getClassLoader());
@@ -25,13 +25,37 @@ final class EventLoops {
     private EventLoops() {}
 
     /** Whether the calling thread is one of them. */
-    static boolean isCurrentThread() {
+    public static boolean isCurrentThread() {
         return (REACTOR && Reactor.isNonBlockingThread())
                 || OF_NETTY.get(Thread.currentThread().getClass());
     }
 
+    /**
+     * Whether the calling thread is an event loop that Reactor does not know, such as one of a Redis client: it reads the reply
+     * that a blocking call to a limit on Redis would wait for.
+     */
+    public static boolean isOfClient() {
+        return OF_NETTY.get(Thread.currentThread().getClass()) && !(REACTOR && Reactor.isNonBlockingThread());
+    }
+
+    /**
+     * Runs a task of a reactive call that was not decided at once: on an event loop now, such as the one where the reply of
+     * Redis has arrived; from other threads, such as those that end a wait, where Reactor's own delays do.
+     */
+    public static void goOn(Runnable task) {
+        if (isCurrentThread()) {
+            task.run();
+        } else {
+            Reactor.schedule(task);
+        }
+    }
+
     /** Loaded only where Reactor is. */
     private static final class Reactor {
+
+        private static void schedule(Runnable task) {
+            Schedulers.parallel().schedule(task);
+        }
 
         private static boolean isNonBlockingThread() {
             return Schedulers.isInNonBlockingThread();

@@ -1,11 +1,20 @@
 package io.ratelimited.spring.call;
 
+import java.beans.PropertyDescriptor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.core.ResolvableType;
 import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.ast.BeanReference;
 import org.springframework.expression.spel.ast.CompoundExpression;
@@ -18,10 +27,11 @@ import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
 import org.springframework.expression.spel.ast.StringLiteral;
 import org.springframework.expression.spel.ast.VariableReference;
+import org.springframework.util.ReflectionUtils;
 
 /**
  * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
- * Needed only while a {@link CallExpression} is made.
+ * Immutable.
  */
 final class ExpressionWords {
 
@@ -90,7 +100,7 @@ final class ExpressionWords {
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(
                     "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
-        } else if (node instanceof BeanReference bean && !beans.containsBean(BeanVariables.name(bean))) {
+        } else if (node instanceof BeanReference bean && !beans.containsBean(name(bean))) {
             throw new IllegalArgumentException(
                     "names the unknown bean " + bean.toStringAST().replace("'", "") + " in \"" + text + "\"");
         } else if (onRoot && node instanceof PropertyOrFieldReference word) {
@@ -141,6 +151,12 @@ final class ExpressionWords {
         }
     }
 
+    /** The name of a bean, with {@code &} for the factory that makes it. */
+    static String name(BeanReference reference) {
+        String written = reference.toStringAST().replace("'", "");
+        return written.startsWith("@") ? written.substring(1) : written;
+    }
+
     private void requireParameter(String variable) {
         if (!parameters.contains(variable)) {
             boolean nameless = parameters.contains("a0")
@@ -166,5 +182,64 @@ final class ExpressionWords {
                 .map("#"::concat)
                 .sorted()
                 .toList();
+    }
+
+    /**
+     * Finds a property that an expression reads from a parameter and that the declared type of the parameter does not have:
+     * a typing error, mostly, which would otherwise show at the first call. A subclass may have the property.
+     *
+     * @return the first such property, described for a message
+     */
+    static Optional<String> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
+        if (node instanceof CompoundExpression && node.getChild(0) instanceof VariableReference variable) {
+            Integer position = parameters.get(variable.toStringAST().substring(1));
+            if (position != null && position >= 0) {
+                Optional<String> missing = undeclaredOnPath(node, ResolvableType.forMethodParameter(method, position));
+                if (missing.isPresent()) {
+                    return missing;
+                }
+            }
+        }
+        for (int i = 0; i < node.getChildCount(); i++) {
+            Optional<String> missing = undeclaredProperty(node.getChild(i), method, parameters);
+            if (missing.isPresent()) {
+                return missing;
+            }
+        }
+        return Optional.empty();
+    }
+
+    private static Optional<String> undeclaredOnPath(SpelNode path, ResolvableType start) {
+        ResolvableType type = start;
+        for (int i = 1; i < path.getChildCount() && path.getChild(i) instanceof PropertyOrFieldReference read; i++) {
+            Class<?> owner = type.resolve(Object.class);
+            if (owner == Object.class || (owner.isArray() && read.getName().equals("length"))) {
+                return Optional.empty();
+            }
+            ResolvableType next = property(owner, type, read.getName());
+            if (next == null) {
+                return Optional.of(read.getName() + " of " + owner.getName() + ", which does not declare it");
+            }
+            type = next;
+        }
+        return Optional.empty();
+    }
+
+    /** As SpEL finds it: a getter, the accessor of a record, or a public field. */
+    private static @Nullable ResolvableType property(Class<?> owner, ResolvableType type, String name) {
+        PropertyDescriptor descriptor = BeanUtils.getPropertyDescriptor(owner, name);
+        Method getter = descriptor == null ? null : descriptor.getReadMethod();
+        if (getter == null) {
+            getter = ReflectionUtils.findMethod(owner, name);
+        }
+        if (getter != null) {
+            return ResolvableType.forType(getter.getGenericReturnType(), type);
+        }
+        for (Field field : owner.getFields()) {
+            if (field.getName().equals(name) && Modifier.isPublic(field.getModifiers())) {
+                return ResolvableType.forType(field.getGenericType(), type);
+            }
+        }
+        return null;
     }
 }

@@ -1,30 +1,27 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.AllOf;
-import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
-import java.util.function.Consumer;
 import java.util.function.Function;
-import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
-import org.springframework.util.ClassUtils;
 
 /**
  * Decides whether a call may go: asks its limits, applies their policies, waits where a policy allows it, and reports
@@ -33,18 +30,12 @@ import org.springframework.util.ClassUtils;
 public final class LimitEnforcer {
 
     private static final Log LOG = LogFactory.getLog(LimitEnforcer.class);
-    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
-    /** A runtime image may leave the module jdk.jfr out. */
-    private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
-
-    private final List<DecisionObserver> observers;
+    private final DecisionReports reports;
     private final Ticker ticker;
     private final ContextPropagatingExecutor executor;
     /** Names of the limits under WAIT that have refused a call on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
-    /** When a failed charge was logged last, by limit: {@link Ticker#nanos}. */
-    private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
 
     /**
      * Makes an enforcer.
@@ -52,7 +43,7 @@ public final class LimitEnforcer {
      * @param executor runs calls that had to wait without a thread
      */
     public LimitEnforcer(List<DecisionObserver> observers, Ticker ticker, ContextPropagatingExecutor executor) {
-        this.observers = List.copyOf(observers);
+        this.reports = new DecisionReports(observers, ticker);
         this.ticker = ticker;
         this.executor = executor;
     }
@@ -67,65 +58,81 @@ public final class LimitEnforcer {
         return executor;
     }
 
-    /** Whether there are no observers, so that no decision has to be described. */
-    public boolean isUnobserved() {
-        return observers.isEmpty();
-    }
-
     /**
-     * Returns when the call may go. Never sleeps on an event loop: a call that would have to wait there is refused.
+     * Returns when a call may go that will be made then. One limit that neither lets it wait nor follows it to its end is
+     * tried, which allocates nothing; else the call {@link #reserve reserves}.
      *
-     * @throws RateLimitExceededException when it is refused
+     * @return to be ended with the call; cancelling it may give nothing back
+     * @throws RateLimitExceededException when the call is refused
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission enter(LimitRequest[] requests, @Nullable CurrentRequest current) {
-        Admission admission = new Admission(this, requests, current);
-        if (admission.enforced().length > 0) {
-            enter(admission);
+        if (requests.length == 1 && current == null && requests[0].mayTry()) {
+            LimitRequest request = requests[0];
+            if (request.limiter().tryAcquire(request.key(), request.permits())) {
+                reports.report(request, Outcome.ADMITTED, 0, null, request);
+                return Admission.HOLDS_NOTHING;
+            }
+            Decision decision = request.get();
+            if (!decision.admitted()) {
+                throw reports.refusal(requests, 0, null, decision);
+            }
+            // Permits have come back between the two: the reservation decides.
         }
-        if (admission.hasShadows()) {
-            admission.reserveShadows(claim -> CompletableFuture.completedFuture(claim.reserve()));
-        }
-        return admission;
+        return requests.length == 0 ? Admission.HOLDS_NOTHING : reserve(requests, current);
     }
 
-    private void enter(Admission admission) {
-        admission.requireKeys();
-        long waitedForThread = admission.takeWaitedNanos();
-        admission.requireTime(waitedForThread);
-        boolean maySleep = !admission.waits() || !EventLoops.isCurrentThread();
-        Reservation reservation = AllOf.reserve(admission.claims(maySleep, waitedForThread));
-        long waited = 0;
-        try {
-            if (reservation.mayWait()) {
-                long before = ticker.nanos();
-                if (!reservation.await()) {
-                    throw admission.refused(reservation);
-                }
-                waited = ticker.nanos() - before;
-            } else if (reservation.isRefused()) {
-                if (!maySleep) {
-                    warnOfEventLoop(admission, reservation.decision());
-                }
-                throw admission.refused(reservation);
+    /**
+     * Returns when a call may go that may still be cancelled. Never sleeps on an event loop: a call that would have to
+     * wait there is refused.
+     *
+     * @return to be ended with the call, or cancelled
+     * @throws RateLimitExceededException when the call is refused
+     * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
+     */
+    public Admission reserve(LimitRequest[] requests, @Nullable CurrentRequest current) {
+        Entry entry = new Entry(requests, current, reports);
+        Reservation reservation = entry.enforced().length == 0 ? null : reserveEnforced(entry);
+        return entry.admission(
+                reservation,
+                entry.hasShadows()
+                        ? entry.reserveShadows(claim -> CompletableFuture.completedFuture(claim.reserve()))
+                                .toCompletableFuture()
+                                .join()
+                        : List.of());
+    }
+
+    private Reservation reserveEnforced(Entry entry) {
+        entry.requireKeys();
+        long waitedForThread = entry.takeWaitedNanos();
+        boolean maySleep = !entry.mayWait() || !EventLoops.isCurrentThread();
+        Reservation reservation = AllOf.reserve(entry.claims(maySleep, waitedForThread));
+        if (!reservation.mayWait()) {
+            if (reservation.isRefused() && !maySleep) {
+                warnOfEventLoop(entry, reservation.decision());
             }
+            return entry.conclude(reservation, !reservation.isRefused(), 0);
+        }
+        long before = ticker.nanos();
+        try {
+            boolean admitted = reservation.await();
+            return entry.conclude(reservation, admitted, ticker.nanos() - before);
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
-            throw interrupted(admission, ex);
+            throw interrupted(entry, ex);
         }
-        admission.admitted(reservation, waited);
     }
 
-    private static CancellationException interrupted(Admission admission, InterruptedException cause) {
+    private static CancellationException interrupted(Entry entry, InterruptedException cause) {
         CancellationException exception = new CancellationException("interrupted while waiting for rate limit '"
-                + admission.enforced()[0].limit().name() + "'");
+                + entry.enforced()[0].limit().name() + "'");
         exception.initCause(cause);
         return exception;
     }
 
     /** Warns once for each limit that WAIT cannot apply on an event loop. */
-    private void warnOfEventLoop(Admission admission, Decision decision) {
-        for (LimitRequest request : admission.enforced()) {
+    private void warnOfEventLoop(Entry entry, Decision decision) {
+        for (LimitRequest request : entry.enforced()) {
             NamedLimit limit = request.limit();
             if (limit.name().equals(decision.limit())
                     && request.policy() == Policy.WAIT
@@ -140,34 +147,44 @@ public final class LimitEnforcer {
     }
 
     /**
-     * {@link #enter} without blocking. The future fails with the exception. Cancelling it gives the permits back, even
+     * {@link #reserve} without blocking. The future fails with the exception. Cancelling it gives the permits back, even
      * after the call was admitted.
      */
-    public CompletableFuture<Admission> enterAsync(LimitRequest[] requests, @Nullable CurrentRequest current) {
-        Admission admission = new Admission(this, requests, current);
+    public CompletableFuture<Admission> reserveAsync(LimitRequest[] requests, @Nullable CurrentRequest current) {
+        return reserveAsync(requests, current, Callbacks.MAY_BLOCK);
+    }
+
+    /**
+     * {@link #reserveAsync(LimitRequest[], CurrentRequest)}.
+     *
+     * @param callbacks what the caller attaches to the future; observers run before it, in the same thread
+     */
+    public CompletableFuture<Admission> reserveAsync(
+            LimitRequest[] requests, @Nullable CurrentRequest current, Callbacks callbacks) {
+        Entry entry = new Entry(requests, current, reports);
         CompletableFuture<Admission> entered = new CompletableFuture<>();
-        if (admission.enforced().length == 0) {
-            letIn(admission, entered);
+        if (entry.enforced().length == 0) {
+            complete(entry, null, entered);
             return entered;
         }
         try {
-            admission.requireKeys();
+            entry.requireKeys();
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(admission.claims(true, 0)).whenComplete((reservation, failure) -> {
+        AllOf.reserveAsync(entry.claims(true, 0), callbacks).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
             } else if (reservation.mayWait()) {
-                await(admission, reservation, entered);
+                await(entry, reservation, entered);
             } else {
-                decided(admission, reservation, !reservation.isRefused(), 0, entered);
+                conclude(entry, reservation, !reservation.isRefused(), 0, entered);
             }
         });
         return entered;
     }
 
-    private void await(Admission admission, Reservation reservation, CompletableFuture<Admission> entered) {
+    private void await(Entry entry, Reservation reservation, CompletableFuture<Admission> entered) {
         long before = ticker.nanos();
         CompletableFuture<Boolean> turn = reservation.awaitAsync();
         entered.whenComplete((ignored, cancellation) -> {
@@ -180,48 +197,42 @@ public final class LimitEnforcer {
             if (interruption != null) {
                 entered.completeExceptionally(interruption);
             } else {
-                decided(admission, reservation, admitted, ticker.nanos() - before, entered);
+                conclude(entry, reservation, admitted, ticker.nanos() - before, entered);
             }
         });
     }
 
-    private static void decided(
-            Admission admission,
+    private static void conclude(
+            Entry entry,
             Reservation reservation,
             boolean admitted,
             long waitedNanos,
             CompletableFuture<Admission> entered) {
         if (entered.isCancelled()) {
             reservation.cancel();
-        } else if (!admitted) {
-            entered.completeExceptionally(admission.refused(reservation));
-        } else {
-            admission.admitted(reservation, waitedNanos);
-            letIn(admission, entered);
+            return;
+        }
+        try {
+            complete(entry, entry.conclude(reservation, admitted, waitedNanos), entered);
+        } catch (RateLimitExceededException refusal) {
+            entered.completeExceptionally(refusal);
         }
     }
 
-    /** Asks the shadow limits without blocking, then completes the future. */
-    private static void letIn(Admission admission, CompletableFuture<Admission> entered) {
-        admission
-                .reserveShadows(claim -> AllOf.reserveAsync(new Claim[] {claim}))
-                .thenAccept(admitted -> {
-                    if (!entered.complete(admitted)) {
-                        admitted.cancel();
-                    }
-                });
+    /** Asks the limits that refuse nobody, then completes the future with the admission. */
+    private static void complete(Entry entry, @Nullable Reservation reservation, CompletableFuture<Admission> entered) {
+        entry.reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(shadows -> {
+            Admission admission = entry.admission(reservation, shadows);
+            if (!entered.complete(admission)) {
+                admission.cancel();
+            }
+        });
     }
 
-    /** Reports the refusal of a call outside a web request, and makes its exception. */
-    public RateLimitExceededException refused(LimitRequest request, Decision decision) {
-        report(request.limit(), Outcome.REJECTED, request.key(), 0, () -> decision);
-        return new RateLimitExceededException(decision);
-    }
-
-    /** {@link #enterAsync} with another result. */
-    public <T> CompletableFuture<T> enterAsync(
+    /** {@link #reserveAsync(LimitRequest[], CurrentRequest)} with another result. */
+    public <T> CompletableFuture<T> reserveAsync(
             LimitRequest[] requests, @Nullable CurrentRequest current, Function<Admission, ? extends T> result) {
-        CompletableFuture<Admission> entered = enterAsync(requests, current);
+        CompletableFuture<Admission> entered = reserveAsync(requests, current);
         CompletableFuture<T> mapped = new CompletableFuture<>();
         entered.whenComplete((admission, refusal) -> {
             if (refusal != null) {
@@ -238,54 +249,24 @@ public final class LimitEnforcer {
         return mapped;
     }
 
-    /** Reports a decision to the observers, and to the flight recorder unless the call simply goes. */
-    public void report(
-            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
-        if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
-            DecisionEvent.record(limit, outcome, waitedNanos);
+    /**
+     * Takes permits if a call may go at once, whatever the policy of the limit. Does not report to a web request.
+     *
+     * @param permits at least 1
+     */
+    public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
+        RateLimiter limiter = limit.limiterOf(key, limit.limiter());
+        boolean described = !reports.isUnobserved() && !limit.countsInFlight() && limiter.source() == null;
+        Reservation reservation = described ? limiter.reserve(key, permits, 0) : null;
+        boolean admitted = reservation == null ? limiter.tryAcquire(key, permits) : !reservation.isRefused();
+        if (!admitted || !(reports.isUnobserved() || limit.countsInFlight())) {
+            reports.report(
+                    limit,
+                    admitted ? Outcome.ADMITTED : Outcome.REJECTED,
+                    key,
+                    0,
+                    reservation == null ? () -> limiter.peek(key, permits, 0) : reservation::decision);
         }
-        if (!observers.isEmpty()) {
-            observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
-        }
-    }
-
-    /** Reports what a call has cost to the observers. */
-    void settled(LimitRequest request, long charged) {
-        if (!observers.isEmpty()) {
-            observe(
-                    request.limit(),
-                    observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
-        }
-    }
-
-    /** Reports that a call stays charged with what it reserved: to the log once a minute and limit, and to the observers. */
-    void chargeFailed(LimitRequest request, Throwable failure) {
-        String limit = request.limit().name();
-        long now = ticker.nanos();
-        Long last = failedCharges.putIfAbsent(limit, now);
-        if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
-            LOG.warn(
-                    "Rate limit '" + limit + "' (" + request.limit().place()
-                            + "): a call has been made, but what it cost is not known; it stays charged with what it reserved: "
-                            + request.permits() + ". Correct the charge. Further failures are logged once a minute.",
-                    failure);
-        }
-        observe(
-                request.limit(),
-                observer -> observer.onChargeFailed(request.limit(), request.key(), request.permits(), failure));
-    }
-
-    /** The failure of an observer is logged and does not fail the call. */
-    private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
-        for (DecisionObserver observer : observers) {
-            try {
-                report.accept(observer);
-            } catch (RuntimeException | Error ex) {
-                LOG.warn(
-                        "Rate limit '" + limit.name() + "': "
-                                + observer.getClass().getName() + " failed",
-                        ex);
-            }
-        }
+        return admitted;
     }
 }

@@ -6,6 +6,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param limit the limit that is asked
  * @param enforcement what applied when the call began
- * @param limiter its limiter, or that of the caller's tier
+ * @param limiter its limiter, or that of the caller's tier or own budget
  * @param key whose budget; null for a limit without keys and for a missing key
  * @param permits at least 1
  * @param denied the key is missing, and the limit denies such calls
@@ -29,7 +30,7 @@ public record LimitRequest(
         boolean denied,
         @Nullable String once,
         @Nullable Charge charge)
-        implements Claim {
+        implements Claim, Supplier<Decision> {
 
     /** The requests of a call that no limit applies to. */
     public static final LimitRequest[] NONE = {};
@@ -44,13 +45,25 @@ public record LimitRequest(
         return enforcement.policy();
     }
 
-    /** Whether a call that begins now would make the same request, if it is one of those that every call makes. */
+    /** The request of a call to a limit without expressions. */
+    public static LimitRequest of(ConfiguredLimit limit, @Nullable Object key, long permits) {
+        RateLimiter limiter = limit.limiterOf(key, limit.limiter());
+        return new LimitRequest(limit, limit.enforcement(), limiter, key, permits, false, null, null);
+    }
+
+    /** Whether the policy has not changed since the request was made. */
     public boolean isCurrent() {
         return enforcement.equals(limit.enforcement());
     }
 
-    /** The budget as it is now, for a call that does not wait. */
-    public Decision peekAtOnce() {
+    /** Whether the call may be admitted without a reservation. */
+    boolean mayTry() {
+        return !denied && charge == null && enforcement.mayTry();
+    }
+
+    /** The budget as it is now, for a call that does not wait: describes a decision without a reservation on demand. */
+    @Override
+    public Decision get() {
         return limiter.peek(key, permits, 0);
     }
 

@@ -100,28 +100,19 @@ public final class LimitUse {
                 .anyMatch(expression -> expression != null && expression.reads(word));
     }
 
-    /** Whether the limit has no expressions. */
-    public boolean isPlain() {
-        return key == null && permits == null && when == null && tier == null && charge == null;
-    }
-
     /** Whether every call makes the same request. */
     public boolean isSameForAll() {
-        return isPlain() && once == null;
+        return key == null && permits == null && when == null && tier == null && charge == null && once == null;
     }
 
-    /** The request of every call to a limit without expressions. */
-    public LimitRequest plainRequest() {
-        return new LimitRequest(limit, limit.enforcement(), limit.limiter(), null, fixedPermits, false, once, null);
+    /** The request of every call, if it is the same for all. */
+    public LimitRequest sameRequest() {
+        return LimitRequest.of(limit, null, fixedPermits);
     }
 
     /** Whether what a call has cost is known only when it has ended. */
     public boolean charges() {
         return charge != null;
-    }
-
-    public long fixedPermits() {
-        return fixedPermits;
     }
 
     /**
@@ -147,7 +138,8 @@ public final class LimitUse {
         }
         Object id = identity(key, key.value(target, args, current));
         if (id != null) {
-            return new LimitRequest(limit, enforcement, limiter, id, weight, false, once, cost);
+            RateLimiter own = limit.limiterOf(id, limiter);
+            return new LimitRequest(limit, enforcement, own, id, weight, false, once, cost);
         }
         return switch (enforcement.missingKey()) {
             case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
@@ -168,7 +160,7 @@ public final class LimitUse {
             return number.longValue();
         }
         String problem = problem(expression, "a whole number of at least 1", LogText.of(value));
-        // The caller chooses the number; that it is one is up to the application.
+        // The caller chooses which number it is; that it is a number is up to the application.
         throw value == null || value instanceof Number
                 ? new InvalidPermitsException(limit.name(), problem)
                 : new IllegalStateException(problem);
@@ -188,7 +180,7 @@ public final class LimitUse {
                 : limit.limiterOfTier(tierName.toString());
     }
 
-    /** The key, which no longer changes; null for a missing key. */
+    /** The key as a value that cannot change; null for a missing key. */
     private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
         Object id = ObjectUtils.unwrapOptional(value);
         if (id instanceof Principal principal) {

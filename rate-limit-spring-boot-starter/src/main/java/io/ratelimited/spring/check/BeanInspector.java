@@ -2,81 +2,109 @@ package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedTypes;
+import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Collectors;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.Ordered;
 
 /**
- * Looks at every bean when it is made, whenever that is and whatever makes it: at the start or later, once or each time
- * somebody asks for it, by a factory bean. The object shows what its definition hides from {@link BeanTypes}. Warns of
- * beans that nothing limits. Looks at each name once. Thread-safe.
+ * Looks at each bean when it is made: at the start or later, by a factory bean or without one. The object shows its class,
+ * which its definition may hide from {@link BeanTypes}. Warns of beans whose limited methods no proxy limits. Looks at each
+ * name once. Thread-safe.
  */
-public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostProcessor {
+public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostProcessor, Ordered {
+
+    private static final Log LOG = LogFactory.getLog(BeanInspector.class);
 
     /** Classes behind the proxies of the beans that were looked at, by the name of the bean. */
     private final Map<String, Class<?>> types = new ConcurrentHashMap<>();
+    /** Classes with limits that objects had before any processor wrapped them, by the name of the bean. */
+    private final Map<String, Class<?>> made = new ConcurrentHashMap<>();
 
     private final Set<String> early = ConcurrentHashMap.newKeySet();
-    private final boolean validatesFirst;
     private volatile @Nullable Check check;
 
-    /** @param validatesFirst whether arguments are validated before a limit is asked */
-    public BeanInspector(boolean validatesFirst) {
-        this.validatesFirst = validatesFirst;
-    }
-
-    /** Remembers the beans that are made before the processors that make proxies. */
+    /** Adds a processor that sees each object before all others do, and the beans that are made before the proxies. */
     @Override
     public void postProcessBeanFactory(ConfigurableListableBeanFactory beans) {
         beans.addBeanPostProcessor(new BeanPostProcessor() {
             @Override
             public Object postProcessAfterInitialization(Object bean, String name) {
-                if (check == null && !(bean instanceof FactoryBean)) {
-                    early.add(name);
+                if (!(bean instanceof FactoryBean) && !types.containsKey(name)) {
+                    remember(name, BeanTypes.userClass(bean.getClass()));
                 }
                 return bean;
             }
         });
     }
 
-    /** Comes after the processors that make proxies, because those have an order. */
+    private void remember(String name, Class<?> type) {
+        if (LimitedTypes.contains(type)) {
+            made.put(name, type);
+        }
+        if (check == null) {
+            early.add(name);
+        }
+    }
+
+    /** Follows Spring's processors that make proxies, and precedes those without an order, which may hide these proxies. */
+    @Override
+    public int getOrder() {
+        return LOWEST_PRECEDENCE;
+    }
+
     @Override
     public Object postProcessAfterInitialization(Object bean, String name) {
-        if (!(bean instanceof FactoryBean)) {
-            BeanProxies.limitOnce(bean);
-            if (validatesFirst) {
-                BeanProxies.validateFirst(bean);
-            }
+        if (!(bean instanceof FactoryBean) && !types.containsKey(name)) {
             Class<?> type = BeanProxies.targetClass(bean);
-            if ((LimitedTypes.contains(type) || Proxy.isProxyClass(type)) && !types.containsKey(name)) {
-                look(name, type, bean);
+            if (LimitedTypes.contains(type) || Proxy.isProxyClass(type) || made.containsKey(name)) {
+                inspect(name, type, bean);
             }
         }
         return bean;
     }
 
-    private void look(String name, Class<?> type, Object bean) {
+    private void inspect(String name, Class<?> type, Object bean) {
         Check started = check;
         if (started != null && LimitedTypes.contains(type)) {
             started.check(type, bean);
         }
         types.put(name, type);
-        ProxyCheck.warnIfUnlimited(name, bean);
+        warnIfUnlimited(name, bean);
     }
 
-    /** From now on each bean with limits is checked when it is made. */
+    /** Warns of a bean with limited methods that can be called without their limit. */
+    void warnIfUnlimited(String name, Object bean) {
+        Class<?> type = made.getOrDefault(name, BeanProxies.targetClass(bean));
+        List<Method> unlimited = BeanProxies.unlimited(bean, type);
+        if (!unlimited.isEmpty()) {
+            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
+                    + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
+                    + ". It was made before Spring's proxies, or registered as an instance, or wrapped by a processor or"
+                    + " by hand in a proxy that Spring does not limit, or is itself part of the aspects, or"
+                    + " spring.aop.auto is false: let a bean that is made later have the methods, or weave"
+                    + " (rate-limit.aspect.mode: woven).");
+        }
+    }
+
+    /** Has each bean with limits checked that is made from here on. */
     void checkWith(Check started) {
         check = started;
         early.removeAll(types.keySet());
     }
 
-    /** The classes of the beans made so far. */
+    /** The classes of the beans that were looked at, by the name of the bean. */
     Map<String, Class<?>> types() {
         return types;
     }

@@ -11,7 +11,7 @@ import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.util.ClassUtils;
 
-/** Explains why a final class with limited methods gets no proxy: a Kotlin class is final unless it says otherwise. */
+/** Explains why a final class with limited methods gets no proxy. A Kotlin class is final unless it is declared open. */
 final class FinalClassFailureAnalyzer extends AbstractFailureAnalyzer<AopConfigException> {
 
     private static final Pattern CLASS = Pattern.compile("CGLIB subclass of class ([^\\s:]+)");

@@ -7,7 +7,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 
-/** Warns of keys that callers invent where no other limit of the same call bounds them. Thread-safe. */
+/** Warns of keys that callers can invent, unless another limit of the same call bounds these callers. Thread-safe. */
 public final class InventedKeys {
 
     private static final Log LOG = LogFactory.getLog(InventedKeys.class);
@@ -15,14 +15,14 @@ public final class InventedKeys {
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
 
     /**
-     * Looks at the limits of a call.
+     * Warns if callers can invent a key of these limits.
      *
      * @param place where the limits are declared
-     * @param beside limits that every such call passes, too
+     * @param ofEveryRequest limits that each such call passes too
      */
-    public void warnOf(String place, List<LimitUse> limits, List<LimitUse> beside) {
+    public void warnOf(String place, List<LimitUse> limits, List<LimitUse> ofEveryRequest) {
         if (limits.stream().anyMatch(LimitUse::boundsEveryCaller)
-                || beside.stream().anyMatch(LimitUse::boundsEveryCaller)) {
+                || ofEveryRequest.stream().anyMatch(LimitUse::boundsEveryCaller)) {
             return;
         }
         for (LimitUse limit : limits) {

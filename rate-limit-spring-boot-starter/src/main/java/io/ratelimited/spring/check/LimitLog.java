@@ -6,7 +6,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.PropertyText;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.util.List;
 import java.util.Locale;
@@ -106,9 +106,8 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     }
 
     private static String describe(NamedLimit limit) {
-        StringBuilder text = new StringBuilder(limit.limit().toString())
-                .append(", policy ")
-                .append(LimitSettings.kebab(limit.policy()));
+        StringBuilder text =
+                new StringBuilder(limit.limit().toString()).append(", policy ").append(PropertyText.of(limit.policy()));
         if (limit.policy() == Policy.WAIT) {
             text.append(" up to ").append(limit.maxWaitNanos() / 1_000_000).append("ms");
         }
@@ -120,7 +119,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
             text.append(", on ").append(properties.backend());
         }
         if (properties.onFailure() != null) {
-            text.append(", on-failure ").append(LimitSettings.kebab(properties.onFailure()));
+            text.append(", on-failure ").append(PropertyText.of(properties.onFailure()));
         }
         if (properties.maxOvershoot() != null) {
             text.append(", max-overshoot ").append(properties.maxOvershoot());

@@ -21,7 +21,7 @@ import org.springframework.aop.support.AopUtils;
 import org.springframework.context.annotation.Bean;
 import org.springframework.core.annotation.AnnotatedElementUtils;
 
-/** Finds the calls of a class with limited methods that Spring's proxies do not see: they would go without a limit. */
+/** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
 final class ProxyCheck {
 
     private static final Log LOG = LogFactory.getLog(ProxyCheck.class);
@@ -35,9 +35,9 @@ final class ProxyCheck {
     }
 
     /**
-     * Checks that proxies can see every call of the limited methods.
+     * Requires that proxies can see every call of the limited methods.
      *
-     * @param bean null if it is not made yet
+     * @param bean the bean; null if it is not made yet
      * @throws InvalidRateLimitException when no proxy can see a limited method
      */
     void check(@Nullable Object bean) {
@@ -47,20 +47,7 @@ final class ProxyCheck {
         limited.forEach(this::requireUnlimitedFallback);
     }
 
-    /** Warns of a bean with methods that no limit sees. */
-    static void warnIfUnlimited(String name, Object bean) {
-        List<Method> unlimited = BeanProxies.unlimited(bean);
-        if (!unlimited.isEmpty()) {
-            LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
-                    + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
-                    + ". It was made before Spring's proxies, or registered as an instance, or is a proxy that was made"
-                    + " by hand around an object that is no bean, or is itself part of the aspects, or spring.aop.auto"
-                    + " is false: let a bean that is made later have the methods, or weave"
-                    + " (rate-limit.aspect.mode: woven).");
-        }
-    }
-
-    /** A fallback is called on the object itself, behind the proxy: limits of its own would not be asked. */
+    /** A fallback is called on the object behind the proxy, so that its own limits would not be asked. */
     private void requireUnlimitedFallback(Method method, LimitedMethod found) {
         Method fallback = found.fallback();
         List<Declaration> own = fallback == null ? List.of() : Declaration.of(fallback, type);
@@ -90,7 +77,7 @@ final class ProxyCheck {
             return;
         }
         Declaration declaration = Declaration.of(method, type).get(0);
-        String limit = limited(method).limits().get(0).limit().name();
+        String limit = limitedMethod(method).limits().get(0).limit().name();
         if (flaw != null) {
             throw new InvalidRateLimitException(
                     limit,
@@ -110,7 +97,7 @@ final class ProxyCheck {
         }
     }
 
-    private LimitedMethod limited(Method method) {
+    private LimitedMethod limitedMethod(Method method) {
         LimitedMethod found = limited.get(method);
         if (found == null) {
             throw new IllegalStateException(method.toString());
@@ -118,7 +105,7 @@ final class ProxyCheck {
         return found;
     }
 
-    /** Warns of methods that an annotation on their class does not reach. */
+    /** Warns of methods that the annotation on their class does not limit. */
     void warnOfHiddenMethods() {
         Set<Method> fallbacks = limited.values().stream()
                 .flatMap(method -> Stream.ofNullable(method.fallback()))
@@ -128,7 +115,7 @@ final class ProxyCheck {
                 .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
                 .filter(method -> (method.getModifiers() & (Modifier.PRIVATE | Modifier.STATIC)) == 0)
                 .filter(method ->
-                        controller ? !Controllers.isCalledAlong(method) : !Modifier.isPublic(method.getModifiers()))
+                        controller ? !Controllers.assistsHandler(method) : !Modifier.isPublic(method.getModifiers()))
                 .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
                 .map(Method::getName)
                 .distinct()
@@ -143,14 +130,14 @@ final class ProxyCheck {
         }
     }
 
-    /** Warns of calls within one object. */
+    /** Warns of limited methods that the object calls on itself. */
     void warnOfSelfCalls() {
         SelfCalls.of(type, limited.keySet()).forEach((caller, callees) -> {
-            Set<String> before = limits(caller);
+            Set<String> ofCaller = limitNames(caller);
             Map<String, Set<String>> unseen = new TreeMap<>();
             callees.forEach(callee -> {
-                Set<String> limits = limits(callee);
-                limits.removeAll(before);
+                Set<String> limits = limitNames(callee);
+                limits.removeAll(ofCaller);
                 if (!limits.isEmpty()) {
                     unseen.computeIfAbsent(callee.getName(), name -> new TreeSet<>())
                             .addAll(limits);
@@ -164,7 +151,7 @@ final class ProxyCheck {
         });
     }
 
-    private Set<String> limits(Method method) {
+    private Set<String> limitNames(Method method) {
         LimitedMethod found = limited.get(method);
         Set<String> names = new TreeSet<>();
         if (found != null) {

@@ -24,7 +24,7 @@ import org.springframework.util.ClassUtils;
 
 /**
  * Finds the methods of a class that call certain other methods of their own object, by reading class files. A method
- * that gets hold of another object of its class, such as a proxy injected into it, is given the benefit of the doubt.
+ * that handles another object of its class, such as a proxy injected into it, may call that one and is not reported.
  */
 final class SelfCalls {
 
@@ -32,12 +32,12 @@ final class SelfCalls {
 
     private SelfCalls() {}
 
-    /** The wanted methods that each method of the class, or of those it extends, calls of its own object. */
+    /** The wanted methods that each method of the class or of a superclass calls on its own object. */
     static Map<Method, Set<Method>> of(Class<?> type, Collection<Method> wanted) {
         Map<String, Method> wantedBySignature = new HashMap<>();
         wanted.forEach(method -> wantedBySignature.put(signature(method), method));
         Map<Method, Set<Method>> calls = new LinkedHashMap<>();
-        for (Class<?> c = type; isWithBodies(c); c = c.getSuperclass()) {
+        for (Class<?> c = type; hasBodies(c); c = c.getSuperclass()) {
             Reader reader = read(c, wantedBySignature.keySet());
             for (Method method : c.getDeclaredMethods()) {
                 if (method.isSynthetic()) {
@@ -55,7 +55,7 @@ final class SelfCalls {
         return calls;
     }
 
-    private static boolean isWithBodies(@Nullable Class<?> type) {
+    private static boolean hasBodies(@Nullable Class<?> type) {
         return type != null && type != Object.class && !type.isInterface();
     }
 
@@ -71,10 +71,10 @@ final class SelfCalls {
         return reader;
     }
 
-    /** The names that a class and those it extends have in class files. */
+    /** The names of a class and its superclasses in class files. */
     private static Set<String> types(Class<?> type) {
         Set<String> names = new HashSet<>();
-        for (Class<?> c = type; isWithBodies(c); c = c.getSuperclass()) {
+        for (Class<?> c = type; hasBodies(c); c = c.getSuperclass()) {
             names.add(Type.getInternalName(c));
         }
         return names;
@@ -84,21 +84,21 @@ final class SelfCalls {
         return method.getName() + Type.getMethodDescriptor(method);
     }
 
-    /** Reads one class. Lambdas count to the method that makes them. */
+    /** Reads one class. What a lambda calls counts as called by the method that makes the lambda. */
     private static final class Reader extends ClassVisitor {
 
         private final Set<String> own;
         private final Set<String> wanted;
         private final Map<String, Set<String>> calls = new HashMap<>();
 
-        /** @param own the class and those it extends */
+        /** @param own the class and its superclasses */
         Reader(Set<String> own, Set<String> wanted) {
             super(SpringAsmInfo.ASM_VERSION);
             this.own = own;
             this.wanted = wanted;
         }
 
-        /** What a method calls, itself and through lambdas. */
+        /** The wanted methods that a method calls, itself and through lambdas. */
         Set<String> calleesOf(String method) {
             Set<String> reached = new LinkedHashSet<>();
             collect(method, reached);
@@ -129,34 +129,34 @@ final class SelfCalls {
 
             private final String method;
             private final Set<String> called = new LinkedHashSet<>();
-            /** Whether another object of the class may be at hand. */
-            private boolean others;
+            /** Whether the method handles a value of the class, which may be another object. */
+            private boolean handlesOthers;
 
             Body(String method) {
                 super(SpringAsmInfo.ASM_VERSION);
                 this.method = method;
                 for (Type parameter : Type.getArgumentTypes(method.substring(method.indexOf('(')))) {
-                    meet(parameter);
+                    noteValue(parameter);
                 }
             }
 
-            private void meet(Type type) {
-                others |= type.getSort() == Type.OBJECT && own.contains(type.getInternalName());
+            private void noteValue(Type type) {
+                handlesOthers |= type.getSort() == Type.OBJECT && own.contains(type.getInternalName());
             }
 
             @Override
             public void visitFieldInsn(int opcode, String fieldOwner, String name, String descriptor) {
-                meet(Type.getType(descriptor));
+                noteValue(Type.getType(descriptor));
             }
 
             @Override
             public void visitTypeInsn(int opcode, String type) {
-                meet(Type.getObjectType(type));
+                noteValue(Type.getObjectType(type));
             }
 
             @Override
             public void visitMethodInsn(int opcode, String callOwner, String name, String descriptor, boolean itf) {
-                meet(Type.getReturnType(descriptor));
+                noteValue(Type.getReturnType(descriptor));
                 if (opcode == Opcodes.INVOKEVIRTUAL && own.contains(callOwner)) {
                     called.add(name + descriptor);
                 }
@@ -173,7 +173,7 @@ final class SelfCalls {
 
             @Override
             public void visitEnd() {
-                if (others) {
+                if (handlesOthers) {
                     called.removeIf(callee -> !callee.startsWith("lambda$"));
                 }
                 calls.put(method, called);

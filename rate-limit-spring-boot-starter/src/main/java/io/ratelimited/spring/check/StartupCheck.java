@@ -19,34 +19,34 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 
 /**
- * Makes every limit of the application while it starts, so that an invalid limit stops the start instead of failing
- * a call, and warns of calls that no limit will see.
+ * Makes every limit while the application starts, so that an invalid limit stops the start instead of failing a call.
+ * Warns of calls that no limit sees.
  */
 public final class StartupCheck implements SmartInitializingSingleton {
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
     private final LimitRegistry registry;
-    private final @Nullable BeanInspector made;
+    private final @Nullable BeanInspector inspector;
     private final Supplier<List<LimitUse>> ofEveryRequest;
     private final InventedKeys inventedKeys = new InventedKeys();
-    /** The classes that were looked at. What they limit is not kept, since {@link LimitedMethods} knows it. */
-    private final Set<Class<?>> known = ConcurrentHashMap.newKeySet();
+    /** The classes whose methods were warned of. */
+    private final Set<Class<?>> warnedOf = ConcurrentHashMap.newKeySet();
 
     /**
-     * @param made the beans that Spring's proxies limit; null where classes are woven
+     * @param inspector looks at the beans that Spring's proxies limit; null where classes are woven
      * @param ofEveryRequest the limits of routes that every request passes
      */
     public StartupCheck(
             ConfigurableListableBeanFactory beans,
             LimitedMethods methods,
             LimitRegistry registry,
-            @Nullable BeanInspector made,
+            @Nullable BeanInspector inspector,
             Supplier<List<LimitUse>> ofEveryRequest) {
         this.beans = beans;
         this.methods = methods;
         this.registry = registry;
-        this.made = made;
+        this.inspector = inspector;
         this.ofEveryRequest = ofEveryRequest;
     }
 
@@ -54,19 +54,19 @@ public final class StartupCheck implements SmartInitializingSingleton {
     public void afterSingletonsInstantiated() {
         methods.declareAll();
         Map<String, Class<?>> types = BeanTypes.of(beans);
-        if (made != null) {
-            made.checkWith(this::check);
-            made.types().forEach((name, type) -> {
+        if (inspector != null) {
+            inspector.checkWith(this::check);
+            inspector.types().forEach((name, type) -> {
                 if (LimitedTypes.contains(type)) {
                     types.put(name, type);
                 }
             });
         }
         types.forEach((name, type) -> {
-            Object bean = object(name);
+            Object bean = madeBean(name);
             check(type, bean);
-            if (made != null && bean != null && !made.types().containsKey(name)) {
-                ProxyCheck.warnIfUnlimited(name, bean);
+            if (inspector != null && bean != null && !inspector.types().containsKey(name)) {
+                inspector.warnIfUnlimited(name, bean);
             }
         });
         registry.registerConfigured();
@@ -77,23 +77,23 @@ public final class StartupCheck implements SmartInitializingSingleton {
         limited.values()
                 .forEach(method ->
                         inventedKeys.warnOf(method.method().toString(), method.limits(), ofEveryRequest.get()));
-        if (made != null && !limited.isEmpty()) {
-            ProxyCheck gaps = new ProxyCheck(type, limited);
-            if (known.add(type)) {
-                gaps.warnOfHiddenMethods();
-                gaps.warnOfSelfCalls();
+        if (inspector != null && !limited.isEmpty()) {
+            ProxyCheck calls = new ProxyCheck(type, limited);
+            if (warnedOf.add(type)) {
+                calls.warnOfHiddenMethods();
+                calls.warnOfSelfCalls();
             }
-            gaps.check(bean);
+            calls.check(bean);
         }
     }
 
-    /** The bean of a name; null if it is not made yet, or if a factory bean makes it and it was looked at then. */
-    private @Nullable Object object(String name) {
+    /** The bean of a name; null if it is not made yet, or if a factory bean has made it and it was looked at then. */
+    private @Nullable Object madeBean(String name) {
         Object bean = beans.containsSingleton(name) ? beans.getSingleton(name) : null;
         if (!(bean instanceof FactoryBean)) {
             return bean;
         }
-        return made != null && made.isEarly(name) && beans.isSingleton(name) ? beans.getBean(name) : null;
+        return inspector != null && inspector.isEarly(name) && beans.isSingleton(name) ? beans.getBean(name) : null;
     }
 
     private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.PropertyText;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.source.ConfigurationProperty;
@@ -32,7 +32,7 @@ final class UnknownConstantFailureAnalyzer extends AbstractFailureAnalyzer<BindE
         if (type.isEnum() && property != null) {
             String origin = property.getOrigin() == null ? "" : " (" + property.getOrigin() + ")";
             return new FailureAnalysis(
-                    "Property " + name + " must be one of " + LimitSettings.values(type) + ": " + property.getValue()
+                    "Property " + name + " must be one of " + PropertyText.values(type) + ": " + property.getValue()
                             + origin,
                     "Correct it, or remove it to have the default.",
                     cause);

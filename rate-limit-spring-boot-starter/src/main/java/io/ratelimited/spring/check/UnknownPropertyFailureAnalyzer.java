@@ -69,9 +69,9 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         return properties;
     }
 
-    /** What a map or a list holds. */
+    /** The type of the values of a map or of the elements of a list; null for other types. */
     private static @Nullable Type elementOf(Type type) {
-        Type[] arguments = type instanceof ParameterizedType several ? several.getActualTypeArguments() : new Type[0];
+        Type[] arguments = type instanceof ParameterizedType generic ? generic.getActualTypeArguments() : new Type[0];
         return arguments.length == 0 ? null : arguments[arguments.length - 1];
     }
 }

@@ -16,8 +16,8 @@ import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
- * Limits woven classes by this application context as long as it lives, and refuses beans that should be woven and are
- * not: nothing would limit them.
+ * Configures the woven aspects with the limits of this application context until it closes. Refuses beans that should be
+ * woven and are not, because nothing would limit them.
  */
 public final class WovenCheck implements BeanPostProcessor, DisposableBean {
 
@@ -46,7 +46,7 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
     private static void check(Method method, Class<?> type) {
         if (Modifier.isAbstract(method.getModifiers())
                 || !RateLimitAdvisor.isSeenByAspect(method, type)
-                || !LimitedMethods.isLimited(method, type)) {
+                || !RateLimitAdvisor.isLimited(method, type)) {
             return;
         }
         String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + method.getName();
@@ -70,7 +70,7 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
         }
     }
 
-    /** AspectJ moves the body of a method that it has advised into another. */
+    /** AspectJ moves the body of an advised method into a method of another name. */
     private static boolean isWoven(Method method) {
         return Stream.of(method.getDeclaringClass().getDeclaredMethods())
                 .anyMatch(body -> body.getName().startsWith(method.getName() + "_aroundBody"));

@@ -2,7 +2,6 @@ package io.ratelimited.spring.limit;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitProperties;
-import java.util.List;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.context.properties.bind.BindException;
@@ -50,11 +49,8 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
     @Override
     public void onApplicationEvent(ApplicationEvent event) {
         try {
-            List<String> changed = registry.refresh(
+            registry.refresh(
                     Binder.get(environment).bindOrCreate("rate-limit", Bindable.of(RateLimitProperties.class), STRICT));
-            if (!changed.isEmpty()) {
-                LOG.info("The configuration of rate limits " + changed + " has changed and is in force");
-            }
         } catch (InvalidRateLimitException ex) {
             LOG.error("Rate limits stay as they are. " + ex.getMessage() + ". " + ex.remedy());
         } catch (BindException ex) {

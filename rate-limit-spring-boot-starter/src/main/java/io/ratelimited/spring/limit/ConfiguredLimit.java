@@ -6,9 +6,16 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.time.Duration;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
@@ -29,9 +36,17 @@ public final class ConfiguredLimit implements NamedLimit {
     private final String place;
     private final RateLimiter limiter;
     private final LimitProperties definition;
+    private final Layer fixed;
     private final Map<String, RateLimiter> tiers;
     private final boolean countsInFlight;
-    private volatile LimitProperties properties;
+    private final LimiterFactory backend;
+    private volatile Settings settings;
+    private volatile Shared shared = Shared.NONE;
+    /** Null while no caller has a budget of its own. */
+    private volatile @Nullable CallerBudgets budgets;
+    /** Of budgets that are no tier's, by their texts. Guarded by the registry. */
+    private final Map<String, RateLimiter> ownLimiters = new HashMap<>();
+
     private volatile Enforcement enforcement;
     private volatile boolean warnedOfTier;
     private volatile boolean keyed;
@@ -40,21 +55,33 @@ public final class ConfiguredLimit implements NamedLimit {
     /** The largest fixed number of permits that a call asks for: a change has to leave room for it. */
     private volatile Weight heaviest = LIGHTEST;
 
+    /**
+     * @param definition what the first annotation that names the limit states, without the properties of its use
+     * @param configuration the layers that the limit comes from
+     * @param resolved what they come to
+     * @param backend where the limiters come from
+     */
     ConfiguredLimit(
-            String name,
-            String place,
             LimitProperties definition,
-            LimitProperties properties,
+            List<Layer> configuration,
+            ResolvedLimit resolved,
+            LimiterFactory backend,
             RateLimiter limiter,
             Map<String, RateLimiter> tiers) {
-        this.name = name;
-        this.place = place;
+        this.backend = backend;
+        this.name = resolved.name();
+        this.place = resolved.place();
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
-        this.properties = properties;
         this.countsInFlight = limit().algorithm().countsCallsInFlight();
-        this.enforcement = enforcement(properties);
+        Map<LimitProperty, @Nullable Object> atStart = new EnumMap<>(LimitProperty.class);
+        Stream.of(LimitProperty.values())
+                .filter(property -> !property.isChangeable())
+                .forEach(property -> atStart.put(property, resolved.values().get(property)));
+        this.fixed = new Layer(Layer.Strength.KEPT, place, "Correct the configuration and restart.", atStart);
+        this.settings = new Settings(configuration, Map.of(), resolved);
+        this.enforcement = enforcement(resolved);
     }
 
     @Override
@@ -72,7 +99,7 @@ public final class ConfiguredLimit implements NamedLimit {
         return limiter;
     }
 
-    /** The definition of the limit where it is declared first, without its properties. */
+    /** The definition of the limit where it is declared first, without the properties of its use. */
     LimitProperties definition() {
         return definition;
     }
@@ -85,6 +112,11 @@ public final class ConfiguredLimit implements NamedLimit {
     /** Some calls have a key. */
     public void usedWithKeys() {
         keyed = true;
+    }
+
+    /** Whether some calls have a key: an annotation, a route or a property names one. */
+    public boolean isKeyed() {
+        return keyed || properties().key() != null;
     }
 
     /** Some calls wait, where the policy lets them, in their thread, or without one. */
@@ -104,7 +136,7 @@ public final class ConfiguredLimit implements NamedLimit {
     /** How many callers may wait at once, of the limit and of its tiers. */
     public long maxWaiting() {
         return Stream.concat(Stream.of(limiter), tiers.values().stream())
-                .mapToLong(of -> of.limit().maxWaiting())
+                .mapToLong(own -> own.limit().maxWaiting())
                 .sum();
     }
 
@@ -122,7 +154,7 @@ public final class ConfiguredLimit implements NamedLimit {
         } else if (expression != null && tiers.isEmpty()) {
             LOG.warn("Rate limit '" + name + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers: the limit itself applies to every caller. Define "
-                    + LimitSettings.property(name) + ".tiers.");
+                    + PropertyText.limit(name) + ".tiers.");
         }
     }
 
@@ -157,7 +189,16 @@ public final class ConfiguredLimit implements NamedLimit {
 
     @Override
     public LimitProperties properties() {
-        return properties;
+        return settings.resolved.properties();
+    }
+
+    /** The layer of the properties that are read only once, when the limit is made or first used. */
+    Layer fixed() {
+        return fixed;
+    }
+
+    Settings settings() {
+        return settings;
     }
 
     /** Whether permits are stated as a number, perhaps an invalid one, and not as an expression. */
@@ -183,8 +224,8 @@ public final class ConfiguredLimit implements NamedLimit {
         }
         Weight weight = new Weight(number, where);
         requireRoom(weight, limit(), "", where, "Ask for fewer permits, or raise the limit.");
-        tiers.forEach((tier, of) -> requireRoom(
-                weight, of.limit(), " of tier '" + tier + "'", where, "Ask for fewer permits, or raise the limit."));
+        tiers.forEach((tier, own) -> requireRoom(
+                weight, own.limit(), " of tier '" + tier + "'", where, "Ask for fewer permits, or raise the limit."));
         if (number > heaviest.permits) {
             heaviest = weight;
         }
@@ -212,9 +253,9 @@ public final class ConfiguredLimit implements NamedLimit {
         }
     }
 
-    void properties(LimitProperties changed) {
-        properties = changed;
-        enforcement = enforcement(changed);
+    void settings(Settings changed) {
+        settings = changed;
+        enforcement = enforcement(changed.resolved);
     }
 
     @Override
@@ -225,6 +266,83 @@ public final class ConfiguredLimit implements NamedLimit {
     @Override
     public long maxWaitNanos() {
         return enforcement.maxWaitNanos;
+    }
+
+    @Override
+    public Scope scope() {
+        return sharedChanges() == null ? Scope.INSTANCE : Scope.FLEET;
+    }
+
+    /** The changes that all instances share; null if a change is the instance's own. */
+    @Nullable
+    SharedChanges sharedChanges() {
+        return backend.sharedChanges();
+    }
+
+    /**
+     * The limiter of a caller.
+     *
+     * @param key null for a call without a key
+     * @param limiter that of the limit or of the caller's tier, which applies unless the caller has a budget of its own
+     */
+    public RateLimiter limiterOf(@Nullable Object key, RateLimiter limiter) {
+        CallerBudgets own = budgets;
+        return own == null || key == null ? limiter : own.limiter(key, limiter);
+    }
+
+    /** How many callers have a budget of their own. */
+    public int ownBudgets() {
+        CallerBudgets own = budgets;
+        return own == null ? 0 : own.size();
+    }
+
+    /** The budget of a caller, as {@link CallerBudgets#describe} shows it; empty if it has none of its own. */
+    public Map<String, Object> ownBudget(Object key) {
+        CallerBudgets own = budgets;
+        return own == null ? Map.of() : own.describe(key);
+    }
+
+    @Nullable
+    CallerBudgets budgets() {
+        return budgets;
+    }
+
+    void budgets(@Nullable CallerBudgets changed) {
+        budgets = changed;
+    }
+
+    Map<String, RateLimiter> ownLimiters() {
+        return ownLimiters;
+    }
+
+    LimiterFactory backend() {
+        return backend;
+    }
+
+    /** The change that all instances share, as this one has seen it last. */
+    Shared shared() {
+        return shared;
+    }
+
+    void shared(Shared seen) {
+        shared = seen;
+    }
+
+    /** Why this instance cannot apply the change that all instances share; null if it does. */
+    public @Nullable String notApplied() {
+        return shared.problem;
+    }
+
+    /**
+     * A change that all instances share.
+     *
+     * @param version 0 if there is none
+     * @param text as of {@link LimitChange#text}, if it is applied
+     * @param problem why it is not applied; null if it is
+     */
+    record Shared(long version, String text, @Nullable String problem) {
+
+        static final Shared NONE = new Shared(0, "", null);
     }
 
     /** Permits that calls ask for, and the place that sets them. */
@@ -241,13 +359,24 @@ public final class ConfiguredLimit implements NamedLimit {
      */
     public record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey, boolean mayTry) {}
 
-    private Enforcement enforcement(LimitProperties of) {
-        Policy policy = of.policy() == null ? limit().algorithm().defaultPolicy() : of.policy();
-        Duration maxWait = of.maxWait() == null ? DEFAULT_MAX_WAIT : of.maxWait();
+    private Enforcement enforcement(ResolvedLimit resolved) {
+        Policy policy = resolved.policy();
+        Duration maxWait = resolved.maxWait();
         return new Enforcement(
                 policy,
-                policy == Policy.WAIT ? maxWait.toNanos() : 0,
-                of.missingKey() == null ? MissingKey.SHARED : of.missingKey(),
+                policy == Policy.WAIT ? (maxWait == null ? DEFAULT_MAX_WAIT : maxWait).toNanos() : 0,
+                resolved.values().get(LimitProperty.MISSING_KEY) instanceof MissingKey stated
+                        ? stated
+                        : MissingKey.SHARED,
                 policy == Policy.REJECT && !countsInFlight && limiter.source() != null);
     }
+
+    /**
+     * What a limit is made of.
+     *
+     * @param configuration the layers of its configuration
+     * @param changes what was changed at run time
+     * @param resolved what they come to
+     */
+    record Settings(List<Layer> configuration, Map<LimitProperty, @Nullable Object> changes, ResolvedLimit resolved) {}
 }

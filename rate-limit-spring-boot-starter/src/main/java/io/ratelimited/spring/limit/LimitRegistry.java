@@ -1,35 +1,54 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.convert.ConversionException;
 
 /** The limits of the application by name: makes each when it is first asked for, and changes them. Thread-safe. */
 public final class LimitRegistry {
 
     private static final Log LOG = LogFactory.getLog(LimitRegistry.class);
 
+    /** How often a change is tried while others change the same limit. */
+    private static final int ATTEMPTS = 10;
+
+    private static final Duration LONGEST = Duration.ofDays(3_650);
+
     private volatile RateLimitProperties properties;
-    private final NamedLimitFactory factory;
+    private final Backends backends;
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
     private final CurrentRequest.@Nullable Source requests;
     private final RequestThreads threads;
+    private final ChangeReports reports;
+    private final BudgetRegistry budgets;
+    /** What all instances share that this one follows. */
+    private final Set<SharedChanges> followed = ConcurrentHashMap.newKeySet();
 
     /**
      * A registry without limits.
@@ -37,66 +56,265 @@ public final class LimitRegistry {
      * @param backends the backends that limits can name; the first of a name wins
      * @param requests is prepared for each limit; null outside web applications
      * @param threads where calls that wait may sleep
+     * @param reports say what was changed
+     * @param ticker the time until budgets of callers end
      * @throws InvalidRateLimitException when a property that belongs to no single limit is invalid
      */
     public LimitRegistry(
             RateLimitProperties properties,
             List<LimiterFactory> backends,
             CurrentRequest.@Nullable Source requests,
-            RequestThreads threads) {
+            RequestThreads threads,
+            ChangeReports reports,
+            Ticker ticker) {
         this.threads = threads;
-        this.properties = threads.withDefaults(properties);
+        this.reports = reports;
+        this.budgets = new BudgetRegistry(ticker);
+        this.properties = properties;
         this.requests = requests;
-        this.factory = new NamedLimitFactory(backends);
+        this.backends = new Backends(backends);
         PropertyRanges.check(properties);
         if (properties.enabled()) {
-            factory.requireBackend(properties.backend());
+            this.backends.requireBackend(properties.backend());
         }
     }
 
     /** Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, UnaryOperator)} describes. */
-    public synchronized Limit update(String name, UnaryOperator<Limit.Builder> change) {
-        ConfiguredLimit limit = get(name);
-        LimitUpdate.to(limit, change.apply(limit.limit().toBuilder()).build()).apply();
-        return limit.limit();
+    public Limit update(String name, UnaryOperator<Limit.Builder> change) {
+        return change(
+                get(name),
+                limit -> LimitChange.to(
+                        limit, change.apply(limit.limit().toBuilder()).build()));
     }
 
     /** Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, LimitProperties)} describes. */
-    public synchronized Limit update(String name, LimitProperties changes) {
+    public Limit update(String name, LimitProperties changes) {
+        return change(get(name), limit -> LimitChange.of(limit, changes));
+    }
+
+    /** Takes back what was changed, as {@link io.ratelimited.spring.RateLimits#revert} describes. */
+    public Limit revert(String name) {
+        return change(get(name), LimitChange::reverted);
+    }
+
+    private Limit change(ConfiguredLimit limit, Function<ConfiguredLimit, LimitChange> requested) {
+        SharedChanges changes = limit.sharedChanges();
+        if (changes == null) {
+            Runnable report;
+            Limit changed;
+            synchronized (this) {
+                report = apply(requested.apply(limit));
+                changed = limit.limit();
+            }
+            report.run();
+            return changed;
+        }
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            follow(limit, changes);
+            ConfiguredLimit.Shared seen;
+            String text;
+            synchronized (this) {
+                seen = limit.shared();
+                text = requested.apply(limit).text();
+            }
+            if (seen.problem() != null && !text.isEmpty()) {
+                throw new InvalidRateLimitException(
+                        limit.name(),
+                        limit.place(),
+                        "this instance does not apply what was changed for all instances: " + seen.problem(),
+                        "Nothing was changed; change it on an instance that does, or take the change back.");
+            }
+            // Without the lock, which the thread that reads the answer may want.
+            LimiterFactory.SharedChanges.Outcome outcome =
+                    changes.write(limit.name(), null, seen.version(), text, null, 0);
+            follow(limit, changes);
+            if (outcome == LimiterFactory.SharedChanges.Outcome.WRITTEN) {
+                return limit.limit();
+            }
+        }
+        throw new IllegalStateException("limit '" + limit.name()
+                + "' was changed on other instances at the same time; nothing was changed here, try again");
+    }
+
+    /**
+     * Applies a change, whoever makes it; with the lock of this registry.
+     *
+     * @return reports the change; to be run without the lock, since a listener may wait for another change
+     */
+    private Runnable apply(LimitChange change) {
+        ConfiguredLimit limit = change.limit();
+        Map<String, Object> before = ChangeReports.members(limit);
+        change.apply();
+        budgets.limitChanged(limit);
+        Map<String, Object> after = ChangeReports.members(limit);
+        return () -> reports.report(limit.name(), null, before, after, limit.scope());
+    }
+
+    /** Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes. */
+    public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
         ConfiguredLimit limit = get(name);
-        LimitUpdate.of(limit, changes).apply();
-        return limit.limit();
+        if (lasting != null && (lasting.isNegative() || lasting.isZero() || lasting.compareTo(LONGEST) > 0)) {
+            throw new InvalidRateLimitException(
+                    name,
+                    "budget of a caller, of " + limit.place(),
+                    "a budget lasts from 1 ms to 3650d: " + PropertyText.of(lasting),
+                    "Nothing was changed; correct the duration, or leave it out for ever.");
+        }
+        String text;
+        synchronized (this) {
+            text = budgets.text(limit, budget);
+        }
+        writeBudget(limit, key, text, lasting);
+    }
+
+    /** Ends the budget of a caller, as {@link io.ratelimited.spring.RateLimits#revoke} describes. */
+    public void revoke(String name, Object key) {
+        writeBudget(get(name), key, "", null);
+    }
+
+    private void writeBudget(ConfiguredLimit limit, Object key, String text, @Nullable Duration lasting) {
+        Map<String, Object> before = limit.ownBudget(key);
+        tryWriteBudget(limit, key, text, lasting);
+        reports.report(limit.name(), key, before, limit.ownBudget(key), limit.scope());
+    }
+
+    private void tryWriteBudget(ConfiguredLimit limit, Object key, String text, @Nullable Duration lasting) {
+        SharedChanges changes = limit.sharedChanges();
+        String caller = CallerBudgets.caller(key, changes != null);
+        if (changes == null) {
+            synchronized (this) {
+                if (text.isEmpty()) {
+                    budgets.remove(limit, caller);
+                } else {
+                    Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
+                    budgets.assign(limit, caller, text, endsAt);
+                }
+            }
+            return;
+        }
+        for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+            SharedChanges.Change change = changes.find(limit.name(), caller);
+            LimiterFactory.SharedChanges.Outcome outcome = changes.write(
+                    limit.name(), caller, change == null ? 0 : change.version(), text, lasting, BudgetRegistry.MAXIMUM);
+            synchronized (this) {
+                budgets.follow(limit, changes, caller);
+            }
+            if (outcome == LimiterFactory.SharedChanges.Outcome.WRITTEN) {
+                return;
+            }
+            if (outcome == LimiterFactory.SharedChanges.Outcome.FULL) {
+                throw BudgetRegistry.full(limit);
+            }
+        }
+        throw new IllegalStateException("the budget of a caller of limit '" + limit.name()
+                + "' was changed on other instances at the same time; nothing was changed here, try again");
+    }
+
+    /** Applies what all instances share of a limit, if it is another change than the last that was seen. */
+    private void follow(ConfiguredLimit limit, SharedChanges changes) {
+        Runnable report = () -> {};
+        synchronized (this) {
+            SharedChanges.Change change = changes.find(limit.name(), null);
+            long version = change == null ? 0 : change.version();
+            if (version == limit.shared().version()) {
+                return;
+            }
+            String text = change == null ? "" : change.text();
+            try {
+                report = apply(LimitChange.shared(limit, limit.settings().configuration(), text));
+                limit.shared(new ConfiguredLimit.Shared(version, text, null));
+            } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
+                String problem = String.valueOf(ex.getMessage());
+                LOG.warn("Rate limit '" + limit.name() + "' stays as it is on this instance, which cannot apply the"
+                        + " change that all instances share (" + LogText.escaped(text) + "): " + problem);
+                limit.shared(new ConfiguredLimit.Shared(version, limit.shared().text(), problem));
+            }
+        }
+        report.run();
+    }
+
+    /** Follows what all instances share, from now on. */
+    private void follow(ConfiguredLimit limit) {
+        SharedChanges changes = limit.sharedChanges();
+        if (changes == null) {
+            return;
+        }
+        if (followed.add(changes)) {
+            changes.onChange((name, caller) -> changed(changes, name, caller));
+        }
+        follow(limit, changes);
+        synchronized (this) {
+            changes.callers(limit.name()).forEach(caller -> budgets.follow(limit, changes, caller));
+        }
+    }
+
+    private void changed(SharedChanges changes, String name, @Nullable String caller) {
+        ConfiguredLimit limit = limits.get(name);
+        if (limit == null || limit.sharedChanges() != changes) {
+            return;
+        }
+        if (caller == null) {
+            follow(limit, changes);
+        } else {
+            synchronized (this) {
+                budgets.follow(limit, changes, caller);
+            }
+        }
     }
 
     /**
      * Changes the limits in use where the properties differ from those before. A change that {@link #update} made stays
      * unless the properties change the same value.
      *
-     * @return the names of the limits that were changed
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
-    synchronized List<String> refresh(RateLimitProperties refreshed) {
-        RateLimitProperties changed = threads.withDefaults(refreshed);
-        List<LimitUpdate> updates = new ArrayList<>();
-        for (ConfiguredLimit limit : all()) {
-            LimitProperties old = LimitMerge.merged(properties, limit.name(), limit.definition());
-            LimitProperties next = LimitMerge.merged(changed, limit.name(), limit.definition());
-            if (!next.equals(old)) {
-                updates.add(LimitUpdate.between(limit, old, next));
+    void refresh(RateLimitProperties refreshed) {
+        List<Runnable> reported;
+        synchronized (this) {
+            List<LimitChange> changes = new ArrayList<>();
+            for (ConfiguredLimit limit : all()) {
+                LimitChange change = LimitChange.between(
+                        limit,
+                        layers(
+                                refreshed,
+                                limit.name(),
+                                limit.settings().configuration().get(Layer.ANNOTATION)));
+                if (change != null) {
+                    changes.add(change);
+                }
             }
+            reported = changes.stream().map(this::apply).toList();
+            properties = refreshed;
         }
-        updates.forEach(LimitUpdate::apply);
-        properties = changed;
-        return updates.stream().map(LimitUpdate::name).toList();
+        reported.forEach(Runnable::run);
+        // The new configuration may suit a change that the old one did not.
+        limits.values().stream().filter(limit -> limit.notApplied() != null).forEach(limit -> {
+            limit.shared(new ConfiguredLimit.Shared(-1, limit.shared().text(), null));
+            follow(limit);
+        });
     }
 
-    /**
-     * Gives a limit back the properties that it had; for tests, which see to its limiters themselves.
-     *
-     * @param earlier what {@link ConfiguredLimit#properties()} returned for this limit
-     */
-    public synchronized void restore(String name, LimitProperties earlier) {
-        get(name).properties(earlier);
+    private List<Layer> layers(RateLimitProperties of, String name, Layer annotation) {
+        return Layer.ofConfiguration(of, threads.maxWaiting(), name, annotation);
+    }
+
+    /** Undoes what was changed since a limit was as it is now; for tests, which see to its limiters themselves. */
+    public Runnable memento(String name) {
+        ConfiguredLimit limit = get(name);
+        ConfiguredLimit.Settings settings = limit.settings();
+        return () -> limit.settings(settings);
+    }
+
+    /** Why this instance does not apply what was changed for all instances, by the names of the limits. */
+    public Map<String, String> notApplied() {
+        Map<String, String> problems = new TreeMap<>();
+        limits.forEach((name, limit) -> {
+            String problem = limit.notApplied();
+            if (problem != null) {
+                problems.put(name, problem);
+            }
+        });
+        return problems;
     }
 
     /** All limits, by name. */
@@ -115,26 +333,20 @@ public final class LimitRegistry {
             return limit;
         }
         if (properties.limits() != null && properties.limits().containsKey(name)) {
-            return register(name, LimitSettings.property(name), LimitProperties.NONE);
+            return register(name, PropertyText.limit(name), LimitProperties.NONE);
         }
         throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
                 + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
     }
 
-    /** The properties of a use of a limit, from properties, declaration and defaults. */
-    public LimitProperties ofUse(String name, LimitProperties declared) {
-        return LimitMerge.ofUse(properties, name, declared);
-    }
-
     /**
-     * The place that sets an attribute of a use of a limit, for messages.
+     * The properties of a use of a limit, from properties, declaration and defaults.
      *
-     * @param declared what the annotation states
      * @param place where the annotation stands
-     * @param attribute as the annotation names it
+     * @param declared what the annotation states
      */
-    public String place(String name, LimitProperties declared, String place, String attribute) {
-        return LimitMerge.place(properties, name, declared, place, attribute);
+    public ResolvedLimit ofUse(String name, String place, LimitProperties declared) {
+        return ResolvedLimit.ofUse(properties, name, place, declared);
     }
 
     /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
@@ -150,19 +362,65 @@ public final class LimitRegistry {
      * @throws InvalidRateLimitException when it is invalid, or is declared differently elsewhere
      */
     public ConfiguredLimit register(String name, String place, LimitProperties declared) {
-        LimitProperties definition = LimitMerge.definition(declared);
-        ConfiguredLimit limit = limits.computeIfAbsent(
-                name, n -> factory.create(n, place, declared, definition, properties, limits.keySet()));
+        LimitProperties definition = LimitProperty.definition(declared);
+        ConfiguredLimit known = limits.get(name);
+        ConfiguredLimit limit =
+                known != null ? known : limits.computeIfAbsent(name, n -> create(n, place, declared, definition));
+        if (known == null) {
+            follow(limit);
+        }
         prepare(word -> false);
         if (!definition.equals(limit.definition()) && !definition.equals(LimitProperties.NONE)) {
             throw new InvalidRateLimitException(
                     name,
                     place,
                     "it is defined differently at " + limit.place(),
-                    "Give one of the two another name, or define the limit once, under " + LimitSettings.property(name)
+                    "Give one of the two another name, or define the limit once, under " + PropertyText.limit(name)
                             + ".");
         }
         return limit;
+    }
+
+    private ConfiguredLimit create(
+            String name, String declaredAt, LimitProperties declared, LimitProperties definition) {
+        String property = PropertyText.limit(name);
+        String place = properties.limit(name).equals(LimitProperties.NONE) || declaredAt.equals(property)
+                ? declaredAt
+                : declaredAt + " with " + property;
+        List<Layer> layers = layers(properties, name, Layer.ofAnnotation(name, place, declared));
+        ResolvedLimit merged = ResolvedLimit.resolve(name, place, layers);
+        requireDefined(merged);
+        LimiterFactory backend = backends.of(merged);
+        ResolvedLimit resolved = merged.on(backend);
+        RateLimiter limiter = Backends.limiter(backend, resolved, "");
+        Map<String, RateLimiter> tiers = new HashMap<>();
+        resolved.tiers().forEach((tier, ofTier) -> tiers.put(tier, Backends.limiter(backend, ofTier, tier)));
+        if (resolved.ignoresAnnotation()) {
+            LOG.info("Rate limit '" + name + "': what " + declaredAt + " sets for "
+                    + Objects.requireNonNullElse(declared.algorithm(), Algorithm.TOKEN_BUCKET)
+                    + " alone is ignored, since the properties make it " + resolved.algorithm());
+        }
+        return new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers);
+    }
+
+    private void requireDefined(ResolvedLimit limit) {
+        if (limit.values().containsKey(LimitProperty.RATE)
+                || limit.values().containsKey(LimitProperty.MAX_CONCURRENT)) {
+            return;
+        }
+        Set<String> known = new TreeSet<>(limits.keySet());
+        if (properties.limits() != null) {
+            known.addAll(properties.limits().keySet());
+        }
+        LimitProperty missing =
+                limit.algorithm().countsCallsInFlight() ? LimitProperty.MAX_CONCURRENT : LimitProperty.RATE;
+        throw new InvalidRateLimitException(
+                limit.name(),
+                limit.place(),
+                "no limit of this name is defined: neither an annotation nor a property sets its " + missing.label()
+                        + SimilarName.hint(limit.name(), known),
+                "Set it in the annotation or as " + PropertyText.limit(limit.name()) + "." + missing.kebab()
+                        + ", or correct the name.");
     }
 
     /**

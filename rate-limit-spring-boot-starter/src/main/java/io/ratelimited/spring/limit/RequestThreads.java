@@ -1,10 +1,8 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimitProperties;
-import java.util.Map;
 import java.util.OptionalInt;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.springframework.boot.thread.Threading;
 import org.springframework.core.env.Environment;
 
@@ -40,22 +38,9 @@ public record RequestThreads(int number) {
         return number == 0 ? Integer.MAX_VALUE : Math.max(1, number / 2);
     }
 
-    /** The properties of the application, with a default of {@code max-waiting} that leaves half of the threads. */
-    RateLimitProperties withDefaults(RateLimitProperties properties) {
-        Map<String, Object> defaults = properties.orDefaults().values();
-        if (half() >= DEFAULT_MAX_WAITING || defaults.putIfAbsent("maxWaiting", half()) != null) {
-            return properties;
-        }
-        return new RateLimitProperties(
-                properties.enabled(),
-                properties.backend(),
-                LimitProperties.of(defaults),
-                properties.limits(),
-                properties.memory(),
-                properties.http(),
-                properties.routes(),
-                properties.redis(),
-                properties.aspect(),
-                properties.actuator());
+    /** The default of {@code max-waiting} that leaves half of the threads; null if that of the core does. */
+    @Nullable
+    Integer maxWaiting() {
+        return half() < DEFAULT_MAX_WAITING ? half() : null;
     }
 }

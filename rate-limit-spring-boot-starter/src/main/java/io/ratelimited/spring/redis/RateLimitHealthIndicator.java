@@ -5,13 +5,15 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Supplier;
 import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. Never DOWN:
+ * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. DEGRADED is
+ * also an instance that cannot apply what was changed for all. Never DOWN:
  * what calls are let in without Redis was chosen for each limit, and an instance taken out of service for it would
  * serve none. Asks nobody; thread-safe.
  */
@@ -21,15 +23,20 @@ final class RateLimitHealthIndicator implements HealthIndicator {
     static final Status DEGRADED = new Status("DEGRADED");
 
     private final Supplier<RedisBackend> backend;
+    private final Supplier<Map<String, String>> notApplied;
 
-    RateLimitHealthIndicator(Supplier<RedisBackend> backend) {
+    /** @param notApplied why this instance does not apply what was changed for all, by limit */
+    RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Map<String, String>> notApplied) {
         this.backend = backend;
+        this.notApplied = notApplied;
     }
 
     @Override
     public Health health() {
         RedisHealth redis = backend.get().health();
-        Health.Builder health = Health.status(redis.state() == RedisHealth.State.UP ? Status.UP : DEGRADED)
+        Map<String, String> differs = notApplied.get();
+        boolean up = redis.state() == RedisHealth.State.UP && differs.isEmpty();
+        Health.Builder health = Health.status(up ? Status.UP : DEGRADED)
                 .withDetail("redis", redis.state().name())
                 .withDetail("since", redis.since().toString())
                 .withDetail("source", sources(redis.state()))
@@ -37,6 +44,9 @@ final class RateLimitHealthIndicator implements HealthIndicator {
                 .withDetail("calls", redis.calls())
                 .withDetail("timeouts", redis.timeouts())
                 .withDetail("errors", redis.errors());
+        if (!differs.isEmpty()) {
+            health.withDetail("changesNotApplied", differs);
+        }
         if (redis.lastError() != null) {
             health.withDetail("lastError", redis.lastError());
         }

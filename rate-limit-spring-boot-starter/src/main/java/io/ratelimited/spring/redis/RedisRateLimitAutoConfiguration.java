@@ -55,7 +55,10 @@ public final class RedisRateLimitAutoConfiguration {
 
     @Bean
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
-        return new RedisLimiterFactory(backend, properties.memory().maximumKeys());
+        return new RedisLimiterFactory(
+                backend,
+                properties.memory().maximumKeys(),
+                properties.redis().shareChanges() ? new RedisSharedChanges(backend::getObject) : null);
     }
 
     @Bean
@@ -159,8 +162,10 @@ public final class RedisRateLimitAutoConfiguration {
         }
     }
 
-    private record RedisLimiterFactory(ObjectProvider<RedisBackend> backends, long maximumKeys)
-            implements LimiterFactory {
+    private record RedisLimiterFactory(
+            ObjectProvider<RedisBackend> backends,
+            long maximumKeys,
+            @Override @Nullable SharedChanges sharedChanges) implements LimiterFactory {
 
         @Override
         public String backend() {

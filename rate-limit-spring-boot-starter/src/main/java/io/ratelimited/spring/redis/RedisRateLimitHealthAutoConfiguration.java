@@ -1,6 +1,8 @@
 package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -19,7 +21,13 @@ public final class RedisRateLimitHealthAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean(name = "rateLimitHealthIndicator")
-    HealthIndicator rateLimitHealthIndicator(ObjectProvider<RedisBackend> backend) {
-        return new RateLimitHealthIndicator(backend::getObject);
+    HealthIndicator rateLimitHealthIndicator(
+            ObjectProvider<RedisBackend> backend, ObjectProvider<LimitRegistry> registry) {
+        return new RateLimitHealthIndicator(
+                backend::getObject,
+                () -> registry.stream()
+                        .findFirst()
+                        .map(LimitRegistry::notApplied)
+                        .orElse(Map.of()));
     }
 }

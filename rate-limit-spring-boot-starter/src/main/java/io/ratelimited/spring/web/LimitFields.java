@@ -2,6 +2,7 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -63,12 +64,12 @@ public final class LimitFields {
      *
      * @param setter takes name and value, and replaces what the field held
      */
-    public synchronized void write(Headers style, BiConsumer<String, String> setter) {
+    public synchronized void write(Style style, BiConsumer<String, String> setter) {
         if (entries.isEmpty()) {
             return;
         }
-        switch (style) {
-            case STANDARD -> writeStandard(setter);
+        switch (style.headers) {
+            case STANDARD -> writeStandard(style.ticker, setter);
             case LEGACY -> writeLegacy(setter);
             case NONE -> {}
         }
@@ -88,11 +89,11 @@ public final class LimitFields {
         };
     }
 
-    private void writeStandard(BiConsumer<String, String> setter) {
+    private void writeStandard(Ticker ticker, BiConsumer<String, String> setter) {
         String policies = null;
         String states = null;
         for (Entry entry : entries) {
-            policies = append(policies, entry.policy.text());
+            policies = append(policies, entry.policy.text(ticker));
             if (entry.decision != null) {
                 states = append(states, state(entry, entry.decision));
             }
@@ -153,6 +154,19 @@ public final class LimitFields {
         long whole = QuotaPolicy.seconds(decision.reset());
         Long refused = retryAfter(decision);
         return refused == null ? whole : Math.min(whole, refused);
+    }
+
+    /**
+     * How the fields are written.
+     *
+     * @param headers which fields
+     * @param ticker the time, by which a month has its length
+     */
+    public record Style(Headers headers, Ticker ticker) {
+
+        public boolean isNone() {
+            return headers == Headers.NONE;
+        }
     }
 
     /** A limit and its last decision; null if it has not decided. */

@@ -1,12 +1,16 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.Algorithm.Attribute;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.calendar.CalendarWindows;
 import java.math.BigInteger;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.Locale;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The part of the rate limit fields that does not depend on a decision. Computed once, because every response repeats it.
@@ -15,9 +19,15 @@ import java.util.Locale;
  * @param name its name as a String of RFC 9651
  * @param quota the burst of a bucket or queue and the permits of a window; of SMOOTH_BURSTY the permits it stores, at least
  *     1; of WARM_UP the permits of the rate
- * @param text its item of {@code RateLimit-Policy}
+ * @param text its item of {@code RateLimit-Policy}; without {@code w} where that depends on the time
+ * @param calendar the windows of a rate of the calendar, whose length depends on the time
  */
-record QuotaPolicy(Limit limit, String name, long quota, String text) {
+record QuotaPolicy(
+        Limit limit,
+        String name,
+        long quota,
+        String text,
+        @Nullable CalendarWindows calendar) {
 
     /** The largest Integer of RFC 9651. */
     private static final long MOST = 999_999_999_999_999L;
@@ -44,10 +54,17 @@ record QuotaPolicy(Limit limit, String name, long quota, String text) {
         String text = name + ";q=" + quota;
         if (limit.algorithm().countsCallsInFlight()) {
             text += ";qu=\"concurrent-requests\"";
-        } else if (quota > 0) {
+        } else if (quota > 0 && limit.calendar() == null) {
             text += ";w=" + window(limit, quota);
         }
-        return new QuotaPolicy(limit, name, quota, text);
+        return new QuotaPolicy(limit, name, quota, text, quota > 0 ? limit.calendar() : null);
+    }
+
+    /** The item of {@code RateLimit-Policy} at the present time. */
+    String text(Ticker ticker) {
+        return calendar == null
+                ? text
+                : text + ";w=" + seconds(calendar.length(Instant.EPOCH.plusNanos(ticker.epochNanos())));
     }
 
     private static long quota(Limit limit) {

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.NamedLimit;
@@ -106,14 +107,15 @@ public final class RouteLimits {
      * @throws RateLimitExceededException when the request is refused
      */
     public Admission enter(List<Route> matching, CurrentRequest request) {
-        return enforcer.enter(limitRequests(matching, request), request);
+        return enforcer.reserve(limitRequests(matching, request), request);
     }
 
     /**
-     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back.
+     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back. What is
+     * attached to it must not block.
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
-        return enforcer.enterAsync(limitRequests(matching, request), request);
+        return enforcer.reserveAsync(limitRequests(matching, request), request, Callbacks.NEVER_BLOCK);
     }
 
     private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {

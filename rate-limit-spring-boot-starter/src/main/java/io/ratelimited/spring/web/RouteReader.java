@@ -7,7 +7,7 @@ import io.ratelimited.spring.call.CallExpression;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LimitSettings;
+import io.ratelimited.spring.limit.PropertyText;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -60,7 +60,9 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
         Map<String, String> keys = new LinkedHashMap<>();
         for (String name : names) {
             String key = route.key() == null
-                    ? registry.ofUse(name, LimitProperties.NONE).key()
+                    ? registry.ofUse(name, place, LimitProperties.NONE)
+                            .properties()
+                            .key()
                     : route.key();
             if (key != null && !key.isBlank()) {
                 keys.put(name, key);
@@ -93,11 +95,12 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
     }
 
     private LimitUse limit(String route, String place, String name, @Nullable String key) {
-        String property = LimitSettings.property(name);
+        String property = PropertyText.limit(name);
         ConfiguredLimit limit = named(name, place, property);
         // A servlet filter sleeps; WebFlux has no threads of requests to run out of.
         limit.usedBy(true);
-        LimitProperties use = registry.ofUse(name, LimitProperties.NONE);
+        LimitProperties use =
+                registry.ofUse(name, property, LimitProperties.NONE).properties();
         return LimitUse.of(
                 limit,
                 expression("key", key == null ? use.key() : key, limit, key == null ? property : route + ".key"),

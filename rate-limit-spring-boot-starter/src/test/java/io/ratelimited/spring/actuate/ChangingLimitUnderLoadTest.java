@@ -56,22 +56,7 @@ class ChangingLimitUnderLoadTest {
         ENDPOINT {
             @Override
             void change(ConfigurableApplicationContext context, Map<String, Object> configuration, int rate) {
-                context.getBean(RateLimitsEndpoint.class)
-                        .update(
-                                "search",
-                                null,
-                                rate + "/s",
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null,
-                                null);
+                context.getBean(RateLimitsEndpoint.class).update("search", "rate=" + rate + "/s");
             }
         },
         RATE_LIMITS {

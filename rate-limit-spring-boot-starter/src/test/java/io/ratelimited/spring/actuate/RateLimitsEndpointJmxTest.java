@@ -7,8 +7,12 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import javax.management.MBeanException;
@@ -26,6 +30,7 @@ import org.springframework.boot.autoconfigure.jmx.JmxAutoConfiguration;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.ApplicationListener;
 
 class RateLimitsEndpointJmxTest {
 
@@ -64,10 +69,32 @@ class RateLimitsEndpointJmxTest {
         run((bean, limits) -> {
             limits.tryAcquire("search", null, 60);
 
-            Map<String, Object> changed = bean.invoke("update", Map.of("name", "search", "rate", "200/s"));
+            Map<String, Object> changed =
+                    bean.invoke("update", Map.of("name", "search", "changes", "rate=200/s, burst=150"));
 
-            assertThat(changed).containsEntry("rate", "200/s").containsEntry("remaining", 40L);
+            assertThat(changed)
+                    .containsEntry("rate", "200/s")
+                    .containsEntry("burst", 150L)
+                    .containsEntry("remaining", 40L);
         });
+    }
+
+    @Test
+    void aChangeIsReportedWithoutAPrincipal() {
+        List<RateLimitChangedEvent> changes = new ArrayList<>();
+        run(
+                runner.withInitializer(context -> context.addApplicationListener(
+                        ApplicationListener.forPayload((RateLimitChangedEvent change) -> changes.add(change)))),
+                (bean, limits) -> bean.invoke("update", Map.of("name", "search", "changes", "rate=200/s, burst=150")));
+
+        assertThat(changes)
+                .containsExactly(new RateLimitChangedEvent(
+                        "search",
+                        null,
+                        Map.of("rate", "100/s", "burst", 100L),
+                        Map.of("rate", "200/s", "burst", 150L),
+                        Scope.INSTANCE,
+                        null));
     }
 
     @Test
@@ -85,7 +112,13 @@ class RateLimitsEndpointJmxTest {
     void mistakesAreSaid() {
         run((bean, limits) -> {
             assertFailure(() -> bean.invoke("limit", Map.of("name", "serch")), "there is no rate limit named 'serch'");
-            assertFailure(() -> bean.invoke("update", Map.of("name", "search", "rate", "fast")), "\"fast\"");
+            assertFailure(() -> bean.invoke("update", Map.of("name", "search", "changes", "rate=fast")), "\"fast\"");
+            assertFailure(
+                    () -> bean.invoke("update", Map.of("name", "search", "changes", "rate=5/s, bust=9")),
+                    "a limit has no [bust] (did you mean 'burst'?)");
+            assertFailure(
+                    () -> bean.invoke("update", Map.of("name", "search", "changes", "200/s")),
+                    "\"200/s\" is no change; write changes as in rate=200/s, burst=400");
             assertThat(limits.get("search").limit().rate()).hasToString("100/s");
         });
     }
@@ -129,6 +162,10 @@ class RateLimitsEndpointJmxTest {
     }
 
     private void run(BiConsumer<Bean, RateLimits> test) {
+        run(runner, test);
+    }
+
+    private static void run(ApplicationContextRunner runner, BiConsumer<Bean, RateLimits> test) {
         runner.run(context -> {
             RateLimits limits = context.getBean(RateLimits.class);
             limits.get("search");

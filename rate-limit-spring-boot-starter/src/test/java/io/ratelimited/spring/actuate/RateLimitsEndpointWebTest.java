@@ -93,7 +93,53 @@ class RateLimitsEndpointWebTest {
                 .containsEntry("declaredBy", "rate-limit.limits.mail")
                 .containsEntry("keys", 0)
                 .containsEntry("waiting", 0)
-                .doesNotContainKeys("warmup", "zone", "slots", "maxConcurrent", "lease");
+                .doesNotContainKeys("warmup", "zone", "startsOn", "slots", "maxConcurrent", "lease");
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            value = WebApplicationType.class,
+            names = {"SERVLET", "REACTIVE"})
+    void whoMayOnlyReadChangesNothing(WebApplicationType type) throws Exception {
+        start(type, Map.of("management.endpoint.ratelimits.access", "read-only"));
+        limits.tryAcquire("search", "ann", 3);
+
+        for (String path : List.of("/search", "/search/ann")) {
+            assertThat(post(path, "{\"rate\": \"1/s\"}").statusCode()).as(path).isEqualTo(405);
+            assertThat(post(path, "{\"revert\": true}").statusCode()).as(path).isEqualTo(405);
+            assertThat(delete(path).statusCode()).as(path).isEqualTo(405);
+        }
+
+        assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        assertThat(JsonPath.<Map<String, Object>>read(get("/search/ann").body(), "$"))
+                .containsEntry("remaining", 197)
+                .doesNotContainKey("budget");
+    }
+
+    @Test
+    void aQuotaOfTheCalendarIsShownAndChanged() throws Exception {
+        start(
+                WebApplicationType.SERVLET,
+                Map.of(
+                        "rate-limit.limits.quota.algorithm", "fixed-window",
+                        "rate-limit.limits.quota.rate", "1000000/month"));
+        assertThat(JsonPath.<Map<String, Object>>read(get("/quota").body(), "$"))
+                .containsEntry("rate", "1000000/month")
+                .containsEntry("startsOn", "1")
+                .containsEntry("remaining", 1_000_000);
+        limits.tryAcquire("quota", null, 3);
+
+        assertThat(post("/quota", "{\"rate\": \"2000000/month\"}").statusCode()).isEqualTo(200);
+        assertThat(JsonPath.<Integer>read(get("/quota").body(), "$.remaining")).isEqualTo(1_999_997);
+        assertThat(post("/quota", "{\"startsOn\": \"MONDAY\"}").body())
+                .contains("startsOn must be a day from 1 to 31 for a rate per month: MONDAY");
+        assertThat(post("/quota", "{\"rate\": \"5/week\", \"startsOn\": \"SUNDAY\"}")
+                        .statusCode())
+                .isEqualTo(200);
+        assertThat(JsonPath.<Map<String, Object>>read(get("/quota").body(), "$"))
+                .containsEntry("rate", "5/week")
+                .containsEntry("startsOn", "SUNDAY")
+                .containsEntry("remaining", 5);
     }
 
     @ParameterizedTest
@@ -283,16 +329,20 @@ class RateLimitsEndpointWebTest {
                 .contains("policy", "\"block\"", "[reject, wait, shadow]");
         assertThat(error("{\"rate\": \"200/s\", \"policy\": \"default\"}"))
                 .contains("'search': policy must be one of [REJECT, WAIT, SHADOW]", "DEFAULT; nothing was changed");
-        assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}")).contains("maxWait", "REJECT", "set policy");
+        assertThat(error("{\"rate\": \"200/s\", \"maxWait\": \"1s\"}"))
+                .contains("maxWait", "REJECT", "Set the policy to WAIT");
         assertThat(error("{\"rate\": \"200/s\", \"slots\": 5}")).contains("slots has no meaning for TOKEN_BUCKET: 5");
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");
         assertThat(error("{\"burst\": \"\"}")).contains("nothing to change", "maxWaiting");
-        assertThat(error("{\"tier\": \"a]b\", \"rate\": \"1/s\"}")).contains("nothing to change");
+        assertThat(error("{\"tier\": \"a]b\", \"rate\": \"1/s\"}")).contains("no tier 'a]b'", "[gold]");
+        assertThat(error("{\"tier\": \"gold\"}")).contains("nothing to change");
+        assertThat(error("{\"algorithm\": \"gcra\"}")).contains("a limit has no [algorithm]");
         assertThat(error("{\"speed\": \"200/s\"}")).contains("a limit has no [speed]", "maxWaiting");
         assertThat(error("{\"rate\": \"200/s\", \"burts\": 400}"))
                 .contains("a limit has no [burts]", "use some of [burst, ", "nothing was changed");
+        assertThat(error("{\"bust\": 400}")).contains("a limit has no [bust] (did you mean 'burst'?); use some of");
         assertThat(error("{\"burst\": -5}")).contains("burst must be at least 1: -5");
         assertThat(error("{\"policy\": \"wait\", \"maxWait\": \"-1s\"}")).contains("maxWait must be from 0s to 365d");
 
@@ -316,12 +366,11 @@ class RateLimitsEndpointWebTest {
         assertThat(limits.get("mail").limit().rate()).hasToString("10/s");
         assertThat(limits.get("search").limit().rate()).hasToString("100/s");
 
-        assertThat(get("/search?name=mail").body()).contains("\"name\":\"search\"");
-        assertThat(delete("/search/alice?name=mail&key=bob").statusCode()).isEqualTo(204);
+        assertThat(delete("/search/alice?key=bob").statusCode()).isEqualTo(204);
         assertThat(limits.peek("search", "alice").remaining()).isEqualTo(200);
         assertThat(limits.peek("search", "bob").remaining()).isZero();
 
-        for (String other : List.of("nameInPath", "keyInPath", "path")) {
+        for (String other : List.of("name", "nameInPath", "keyInPath", "path")) {
             requireNothingElse(get("/search?" + other + "=mail"), other);
             requireNothingElse(get("/search/alice?" + other + "=bob&" + other + "=mail"), other);
             requireNothingElse(delete("/mail?" + other + "=search"), other);

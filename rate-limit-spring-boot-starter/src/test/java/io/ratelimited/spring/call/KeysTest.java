@@ -306,6 +306,31 @@ class KeysTest {
         assertThat(made).hasValue(1_001);
     }
 
+    /** A path that starts from a bean is compiled after some calls, others are not. */
+    @Test
+    void aBeanAtTheStartIsTheSameAsABeanElsewhere() throws Exception {
+        DefaultListableBeanFactory beans = new DefaultListableBeanFactory();
+        AtomicInteger made = new AtomicInteger();
+        for (String scope : List.of("singleton", "prototype")) {
+            RootBeanDefinition bean =
+                    new RootBeanDefinition(Numbered.class, () -> new Numbered(made.getAndIncrement()));
+            bean.setScope(scope);
+            beans.registerBeanDefinition(scope, bean);
+        }
+        Method method = Keyed.class.getMethod("plain", Object.class);
+        Map<String, Integer> names = Map.of("key", 0);
+        CallExpression singleton = new CallExpression("key", "search", "@singleton.plus(#key)", method, names, beans);
+        CallExpression prototype = new CallExpression("key", "search", "@'prototype'.plus(#key)", method, names, beans);
+        CallExpression both =
+                new CallExpression("key", "search", "@singleton.plus(@prototype.plus(#key))", method, names, beans);
+        for (int i = 0; i < 500; i++) {
+            assertThat(singleton.value(null, new Object[] {1000}, null)).isEqualTo(1000);
+            assertThat(prototype.value(null, new Object[] {1000}, null)).isEqualTo(1000 + 2 * i + 1);
+            assertThat(both.value(null, new Object[] {1000}, null)).isEqualTo(1000 + 2 * i + 2);
+        }
+        assertThat(made).hasValue(1_001);
+    }
+
     @Test
     void aFactoryOfABeanIsNamedWithAnAmpersand() throws Exception {
         DefaultListableBeanFactory beans = new DefaultListableBeanFactory();

@@ -88,6 +88,23 @@ class StartupRefusalTest {
                 Mistake.of("a rate of a tier")
                         .with("rate-limit.limits.good.rate=5/s", "rate-limit.limits.good.tiers.gold.rate=x")
                         .tells("'good' (rate-limit.limits.good.tiers.gold.rate): rate must be", "\"x\""),
+                Mistake.of("a rate of the calendar for another algorithm")
+                        .with("rate-limit.limits.good.rate=5/month")
+                        .tells(
+                                "'good' (rate-limit.limits.good.rate): rate cannot be per month for TOKEN_BUCKET",
+                                "(use FIXED_WINDOW, or a fixed duration such as 30d): 5/month"),
+                Mistake.of("a first day of a period of fixed length")
+                        .with(
+                                "rate-limit.limits.good.algorithm=fixed-window",
+                                "rate-limit.limits.good.rate=5/d",
+                                "rate-limit.limits.good.starts-on=15")
+                        .tells(
+                                "'good' (rate-limit.limits.good.starts-on): startsOn has no meaning for a rate of 5/d: 15",
+                                "remove it, or use a rate per week, month or year"),
+                Mistake.of("a first day that a year does not have", Yearly.class)
+                        .tells(
+                                "'Yearly.call' (@RateLimited on " + here + "$Yearly.call()): startsOn must be",
+                                "a month and day such as 04-01 for a rate per year: 15"),
                 // Names
                 Mistake.of("a misspelt name", Misspelt.class)
                         .with("rate-limit.limits.search.rate=5/s")
@@ -188,11 +205,11 @@ class StartupRefusalTest {
                                 "rate-limit.limits.tiered.tiers.gold.algorithm=default")
                         .tells("Property rate-limit.limits.tiered.tiers.gold.algorithm must be one of [TOKEN_BUCKET, "),
                 Mistake.of("maxWait without WAIT", WaitWithoutPolicy.class)
-                        .tells("'WaitWithoutPolicy.call'", "maxWait has no meaning under policy REJECT: PT2S")
+                        .tells("'WaitWithoutPolicy.call'", "maxWait has no meaning for policy REJECT: PT2S")
                         .and("Set the policy to WAIT"),
                 Mistake.of("max-wait without wait in the properties", Good.class)
                         .with("rate-limit.limits[Good.call].max-wait=2s")
-                        .tells("rate-limit.limits[Good.call]", "maxWait has no meaning under policy REJECT"),
+                        .tells("rate-limit.limits[Good.call]", "maxWait has no meaning for policy REJECT"),
                 Mistake.of("an overshoot that is no percentage", Good.class)
                         .with("rate-limit.limits[Good.call].max-overshoot=lots")
                         .tells("maxOvershoot must be from 0% to 100%", "\"lots\""),
@@ -454,6 +471,11 @@ class StartupRefusalTest {
 
     static class Partly {
         @RateLimited(rate = "5/s")
+        public void call() {}
+    }
+
+    static class Yearly {
+        @RateLimited(algorithm = FIXED_WINDOW, rate = "5/year", startsOn = "15")
         public void call() {}
     }
 

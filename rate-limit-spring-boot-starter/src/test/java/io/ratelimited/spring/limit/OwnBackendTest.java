@@ -92,8 +92,8 @@ class OwnBackendTest {
 
     @Test
     void theGuideShowsTheBackendOfThisTest() throws IOException {
-        Matcher snippet =
-                Pattern.compile("(?s)```java\n(.*?)```").matcher(Files.readString(Path.of("../docs/own-backend.md")));
+        Matcher snippet = Pattern.compile("(?s)```java\n(.*?)```")
+                .matcher(Files.readString(Path.of("../docs/engineering/own-backend.md")));
         assertThat(snippet.find()).isTrue();
         assertThat(Files.readString(Path.of("src/test/java/io/ratelimited/spring/limit/SharedMemoryBackend.java")))
                 .contains(snippet.group(1));

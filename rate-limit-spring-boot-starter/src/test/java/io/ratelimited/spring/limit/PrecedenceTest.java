@@ -49,6 +49,7 @@ class PrecedenceTest {
             return switch (property) {
                 case "rate" -> new String[] {prefix + "policy=reject"};
                 case "warmup" -> new String[] {prefix + "algorithm=warm-up", prefix + "rate=5/s"};
+                case "starts-on" -> new String[] {prefix + "algorithm=fixed-window", prefix + "rate=5/month"};
                 case "max-concurrent" -> new String[] {prefix + "algorithm=concurrency"};
                 case "max-wait" -> new String[] {prefix + "rate=5/s", prefix + "policy=wait"};
                 default -> new String[] {prefix + "rate=5/s"};
@@ -73,6 +74,7 @@ class PrecedenceTest {
                 new Case("bucket", "when", "false", "true", "false"),
                 new Case("bucket", "fallback", "other", "instead", "other"),
                 new Case("warm", "warmup", "9s", "PT10S", "PT9S"),
+                new Case("quota", "starts-on", "31", "15", "31"),
                 new Case("flights", "max-concurrent", "9", 3, 9));
     }
 
@@ -105,6 +107,7 @@ class PrecedenceTest {
             case "burst" -> limit.limit().burst();
             case "warmup" -> limit.limit().warmup().toString();
             case "max-concurrent" -> limit.limit().maxConcurrent();
+            case "starts-on" -> String.valueOf(limit.limit().startsOn());
             case "policy" -> limit.policy();
             case "max-wait" -> limit.maxWaitNanos();
             case "key" -> String.valueOf(use.key());
@@ -155,6 +158,44 @@ class PrecedenceTest {
                     assertThat(limits.get("bucket").policy()).isEqualTo(WAIT);
                     assertThat(limits.get("warm").limit().burst()).isEqualTo(50);
                 });
+    }
+
+    @Test
+    void theFirstDayOfAMonthIsThatOfOtherMonthsOnly() {
+        Contexts.with(runner, Said.class, OpenQuota.class)
+                .withPropertyValues(
+                        "rate-limit.defaults.starts-on=04-01",
+                        "rate-limit.limits.quota.rate=7/month",
+                        "rate-limit.limits.quota.tiers.more.rate=70/month",
+                        "rate-limit.limits.quota.tiers.yearly.rate=70/year",
+                        "rate-limit.limits.quota.tiers.daily.rate=1/d",
+                        "rate-limit.limits.quota.tiers.internal.rate=unlimited",
+                        "rate-limit.limits.open.rate=7/month",
+                        "rate-limit.limits.other.algorithm=fixed-window",
+                        "rate-limit.limits.other.rate=5/d")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThat(limits.get("open").limit().startsOn()).isEqualTo("20");
+                    NamedLimit quota = limits.get("quota");
+                    assertThat(quota.limit().startsOn()).isEqualTo("15");
+                    assertThat(quota.tiers().get("more").limit().startsOn()).isEqualTo("15");
+                    assertThat(quota.tiers().get("yearly").limit().startsOn()).isEqualTo("01-01");
+                    assertThat(quota.tiers().get("daily").limit().startsOn()).isNull();
+                    assertThat(quota.tiers().get("internal").limit().isUnlimited())
+                            .isTrue();
+                    assertThat(limits.get("other").limit().startsOn()).isNull();
+                    limits.update("quota", limit -> limit.rate("7/d").startsOn(null));
+                    assertThat(quota.limit().rate()).hasToString("7/d");
+                    limits.update("quota", limit -> limit.rate("7/month").startsOn("3"));
+                    assertThat(quota.limit().startsOn()).isEqualTo("3");
+                });
+        Contexts.with(runner, Said.class)
+                .withPropertyValues("rate-limit.limits.quota.rate=7/week")
+                .run(context -> assertThat(context.getBean(RateLimits.class)
+                                .get("quota")
+                                .limit()
+                                .startsOn())
+                        .isEqualTo("MONDAY"));
     }
 
     @Test
@@ -334,8 +375,16 @@ class PrecedenceTest {
         @RateLimited(name = "warm", algorithm = WARM_UP, rate = "50/s", warmup = "10s")
         public void warm(String user) {}
 
+        @RateLimited(name = "quota", algorithm = FIXED_WINDOW, rate = "5/month", startsOn = "15")
+        public void quota(String user) {}
+
         @RateLimited(name = "flights", algorithm = CONCURRENCY, maxConcurrent = 3)
         public void flights(String user) {}
+    }
+
+    static class OpenQuota {
+        @RateLimited(name = "open", algorithm = FIXED_WINDOW, startsOn = "20")
+        public void call() {}
     }
 
     static class Usual {

@@ -2,10 +2,12 @@ package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.tuple;
 import static org.awaitility.Awaitility.await;
 
 import com.jayway.jsonpath.JsonPath;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.ratelimited.core.Decision;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
@@ -188,6 +190,27 @@ class RedisAwayTest {
         assertThat(limits().tryAcquire("welcome", "alice")).isTrue();
         assertThat(limits().tryAcquire("welcome", "alice")).isFalse();
         assertThat(limits().tryAcquire("welcome", "bob")).isTrue();
+    }
+
+    @Test
+    void aQuotaSaysWhatIsLeftWithoutRedis() {
+        context.close();
+        server.kill();
+        start(
+                "rate-limit.limits.search.key='all'",
+                "rate-limit.limits.login.key='all'",
+                "rate-limit.limits.news.key='all'");
+
+        assertThat(limits().quota("ann"))
+                .extracting(Decision::limit, Decision::admitted, Decision::remaining, Decision::source)
+                .containsExactly(
+                        tuple("login", false, 0L, Decision.Source.FALLBACK),
+                        tuple("news", true, 1L, Decision.Source.FALLBACK),
+                        tuple("search", true, 5L, Decision.Source.FALLBACK));
+
+        context.close();
+        start("rate-limit.limits.audit.key='all'");
+        assertThatThrownBy(() -> limits().quota("ann")).isInstanceOf(RedisUnavailableException.class);
     }
 
     @Test

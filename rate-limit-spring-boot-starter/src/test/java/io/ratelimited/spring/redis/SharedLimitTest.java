@@ -1,6 +1,7 @@
 package io.ratelimited.spring.redis;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.tuple;
 import static org.awaitility.Awaitility.await;
 
 import io.ratelimited.core.Decision;
@@ -136,6 +137,20 @@ class SharedLimitTest {
 
         assertThat(limits(context).get("search").limit().burst()).isEqualTo(50);
         assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(2);
+    }
+
+    @Test
+    void aQuotaIsThatOfAllApplicationsAndLeavesNothingBehind() {
+        assertThat(limits(pair.get(0)).tryAcquire("search", "fay", 2)).isTrue();
+        long keys = server.<Long>ask(commands -> commands.dbsize());
+
+        assertThat(limits(pair.get(1)).quota("fay"))
+                .extracting(Decision::limit, Decision::remaining, Decision::source)
+                .containsExactly(tuple("search", 3L, Decision.Source.REDIS));
+        assertThat(limits(pair.get(1)).quota("gus"))
+                .extracting(Decision::remaining)
+                .containsExactly(5L);
+        assertThat(server.<Long>ask(commands -> commands.dbsize())).isEqualTo(keys);
     }
 
     @Test

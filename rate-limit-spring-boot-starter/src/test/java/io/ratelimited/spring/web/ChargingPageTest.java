@@ -11,9 +11,11 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -26,6 +28,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -34,21 +37,38 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.ai.chat.model.ChatModel;
 import org.springframework.ai.chat.model.ChatResponse;
+import org.springframework.ai.chat.prompt.Prompt;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.io.ClassPathResource;
+import org.springframework.core.io.buffer.DataBuffer;
+import org.springframework.core.io.buffer.DataBufferUtils;
+import org.springframework.core.io.buffer.DefaultDataBufferFactory;
 import org.springframework.test.util.ReflectionTestUtils;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.servlet.mvc.method.annotation.SseEmitter;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
-/** The page on charging: its snippets, in applications that run. */
+/** The pages on charging, and the login without Spring Security: their snippets, in applications that run. */
 class ChargingPageTest {
 
     private static final String PAGE = "charging.md";
-    private static final String TOKENS = "Recipe: tokens of a language model";
-    private static final String LOGINS = "Recipe: failed logins";
-    private static final String DOWNLOADS = "Recipe: bytes of downloads";
+    private static final String RECIPES = "charging-recipes.md";
+    private static final String ATTRIBUTE = "The attribute";
+    private static final String BY_HAND = "By hand";
+    private static final String TOKENS = "Tokens of a language model";
+    private static final String DOWNLOADS = "Bytes of downloads";
+    private static final String LOGINS = "Without Spring Security";
+
+    private static final Map<String, String> PAGES = Map.of(
+            ATTRIBUTE, PAGE, BY_HAND, PAGE, TOKENS, RECIPES, DOWNLOADS, RECIPES, LOGINS, "stop-guessing-passwords.md");
 
     /** Each section is compiled once. */
     private static final Map<String, Map<String, Class<?>>> COMPILED = new HashMap<>();
@@ -67,15 +87,20 @@ class ChargingPageTest {
 
     @Test
     void everySectionWithCodeIsRunHere() throws Exception {
-        assertThat(DocPage.sections(PAGE).entrySet().stream()
-                        .filter(section -> !section.getValue().blocks("java").isEmpty())
-                        .map(Map.Entry::getKey))
-                .containsExactlyInAnyOrder("The attribute", "By hand", TOKENS, LOGINS, DOWNLOADS);
+        assertThat(sectionsWithCode(PAGE)).containsExactlyInAnyOrder(ATTRIBUTE, BY_HAND);
+        assertThat(sectionsWithCode(RECIPES)).containsExactlyInAnyOrder(TOKENS, DOWNLOADS);
+    }
+
+    private static List<String> sectionsWithCode(String page) throws Exception {
+        return DocPage.sections(page).entrySet().stream()
+                .filter(section -> !section.getValue().blocks("java").isEmpty())
+                .map(Map.Entry::getKey)
+                .toList();
     }
 
     @Test
     void whatAQueryDidNotUseComesBackAndWhatItUsedBeyondIsTaken() throws Exception {
-        Running running = start("The attribute", Kind.TOMCAT, "Queries");
+        Running running = start(ATTRIBUTE, Kind.TOMCAT, "Queries");
         running.call("Queries", "run", "acme", "x".repeat(3_000));
         assertThat(running.left("rows", "acme")).isEqualTo(997_000);
         running.call("Queries", "run", "acme", "x".repeat(50_000));
@@ -84,7 +109,7 @@ class ChargingPageTest {
 
     @Test
     void anImportIsChargedByHand() throws Exception {
-        Running running = start("By hand", Kind.TOMCAT, "Imports", "ReactiveImports");
+        Running running = start(BY_HAND, Kind.TOMCAT, "Imports", "ReactiveImports");
         running.call("Imports", "load", "acme", new String[] {"one", "two", "three"});
         assertThat(running.left("imports", "acme")).isEqualTo(997);
         Mono<?> loading = (Mono<?>) running.call("ReactiveImports", "load", "acme", Mono.just(297));
@@ -98,7 +123,7 @@ class ChargingPageTest {
 
     @Test
     void anAnswerCostsTheTokensThatTheModelReports() throws Exception {
-        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant");
         running.call("Assistant", "ask", "acme", "uses 1234", 5_000);
         assertThat(running.left("tokens", "acme")).isEqualTo(98_766);
         List<?> elements = ((Flux<?>) running.call("Assistant", "stream", "acme", "uses 766", 5_000))
@@ -110,7 +135,7 @@ class ChargingPageTest {
 
     @Test
     void anAnswerWithoutUsageCostsWhatItReserved() throws Exception {
-        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant");
         running.call("Assistant", "ask", "acme", "tells nothing", 1_000);
         assertThat(running.left("tokens", "acme")).isEqualTo(99_000);
         assertThatThrownBy(() -> running.call("Assistant", "ask", "acme", "breaks", 1_000))
@@ -123,7 +148,7 @@ class ChargingPageTest {
 
     @Test
     void aTenantInDebtWaitsUntilItIsPaid() throws Exception {
-        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant");
         running.call("Assistant", "ask", "acme", "uses 130000", 10_000);
         assertThat(running.left("tokens", "acme")).isZero();
         assertThatExceptionOfType(RateLimitExceededException.class)
@@ -137,7 +162,7 @@ class ChargingPageTest {
 
     @Test
     void aChatIsChargedByItsLastEvent() throws Exception {
-        Running running = start(TOKENS, Kind.TOMCAT, "Assistant", "Chat");
+        Running running = start(TOKENS, Kind.TOMCAT, "Assistant");
         assertThat(running.server.get("/chat?tenant=acme&question=uses%20777").body())
                 .contains("data:Good", "data:bye");
         assertThat(running.left("tokens", "acme")).isEqualTo(99_223);
@@ -170,8 +195,7 @@ class ChargingPageTest {
     void aDownloadCostsTheBytesThatWereSent(Kind kind) throws Exception {
         report(1, 3_000);
         report(2, 2_500_000);
-        String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
-        Running running = start(DOWNLOADS, kind, controller);
+        Running running = downloads(kind);
         assertThat(running.server.get("/reports/1?customer=acme").body()).hasSize(3_000);
         assertThat(running.settled()).isEqualTo(3_000);
         assertThat(running.server.get("/reports/2?customer=acme").body()).hasSize(2_500_000);
@@ -184,8 +208,7 @@ class ChargingPageTest {
     void aDownloadThatItsClientLeavesCostsWhatWasSent(Kind kind) throws Exception {
         int size = 60_000_000;
         report(3, size);
-        String controller = kind == Kind.TOMCAT ? "Downloads" : "ReactiveDownloads";
-        Running running = start(DOWNLOADS, kind, controller);
+        Running running = downloads(kind);
         try {
             try (Socket client = running.server.connect()) {
                 client.setSoLinger(true, 0);
@@ -199,6 +222,11 @@ class ChargingPageTest {
         } finally {
             Files.delete(path(3));
         }
+    }
+
+    /** The servlet controller of the page, and the reactive one that the page describes. */
+    private static Running downloads(Kind kind) throws Exception {
+        return kind == Kind.TOMCAT ? start(DOWNLOADS, kind, "Downloads") : start(DOWNLOADS, kind);
     }
 
     private static void report(long id, int size) throws Exception {
@@ -226,13 +254,18 @@ class ChargingPageTest {
     }
 
     private static Running startAnew(String title, Kind kind, String... components) throws Exception {
-        DocPage section = DocPage.section(PAGE, title);
+        DocPage section = DocPage.section(PAGES.get(title), title);
         if (!COMPILED.containsKey(title)) {
             COMPILED.put(title, section.classes(Files.createTempDirectory(directory, "section")));
         }
         Map<String, Class<?>> classes = COMPILED.get(title);
         List<Class<?>> sources = new ArrayList<>();
         Stream.of(components).map(classes::get).forEach(sources::add);
+        if (title.equals(TOKENS)) {
+            sources.add(Chat.class);
+        } else if (title.equals(DOWNLOADS) && kind == Kind.REACTOR_NETTY) {
+            sources.add(ReactiveDownloads.class);
+        }
         sources.add(Application.class);
         return new Running(kind.start(sources, section.properties()), classes);
     }
@@ -277,6 +310,88 @@ class ChargingPageTest {
         @Override
         public void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long permits) {
             charged.add(permits);
+        }
+    }
+
+    /** What the page says of events: the answer is charged by hand as they are sent. */
+    @RestController
+    static class Chat {
+
+        private final RateLimits limits;
+        private final ChatModel model;
+
+        Chat(RateLimits limits, ChatModel model) {
+            this.limits = limits;
+            this.model = model;
+        }
+
+        @GetMapping("/chat")
+        SseEmitter chat(@RequestParam String tenant, @RequestParam String question) {
+            ReservedPermits tokens = limits.reserve("tokens", tenant, 1_000);
+            SseEmitter events = new SseEmitter();
+            events.onCompletion(tokens::close);
+            model.stream(new Prompt(question))
+                    .doOnNext(answer -> charge(answer, tokens))
+                    .subscribe(answer -> send(answer, events), events::completeWithError, events::complete);
+            return events;
+        }
+
+        private static void charge(ChatResponse answer, ReservedPermits tokens) {
+            int used = answer.getMetadata().getUsage().getTotalTokens();
+            if (used > 0) {
+                tokens.settle(used);
+            }
+        }
+
+        private static void send(ChatResponse answer, SseEmitter events) {
+            try {
+                if (answer.getResult() != null) {
+                    events.send(answer.getResult().getOutput().getText());
+                }
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
+        }
+    }
+
+    /** What the page says of WebFlux: the bytes are counted as they pass, and settled however the response ends. */
+    @RestController
+    static class ReactiveDownloads {
+
+        private final RateLimits limits;
+
+        ReactiveDownloads(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @GetMapping("/reports/{id}")
+        Flux<DataBuffer> report(@PathVariable long id, @RequestParam String customer) {
+            return Flux.usingWhen(
+                    Mono.fromFuture(() -> limits.reserveAsync("download-bytes", customer, 100_000))
+                            .map(Sent::new),
+                    sent -> DataBufferUtils.read(
+                                    new ClassPathResource("/reports/" + id, ReactiveDownloads.class),
+                                    DefaultDataBufferFactory.sharedInstance,
+                                    8192)
+                            .doOnNext(buffer -> sent.bytes.addAndGet(buffer.readableByteCount())),
+                    Sent::settle);
+        }
+
+        private static final class Sent {
+
+            private final ReservedPermits reserved;
+            private final AtomicLong bytes = new AtomicLong();
+
+            private Sent(ReservedPermits reserved) {
+                this.reserved = reserved;
+            }
+
+            private Mono<Void> settle() {
+                return Mono.fromRunnable(() -> {
+                    reserved.settle(bytes.get());
+                    reserved.close();
+                });
+            }
         }
     }
 

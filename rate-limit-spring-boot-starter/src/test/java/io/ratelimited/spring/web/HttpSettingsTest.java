@@ -151,9 +151,13 @@ class HttpSettingsTest {
     @Test
     void aPlainValueOnWebFluxKnowsItsRequestWhereContextIsPropagated() {
         try (RunningServer server = start(Kind.REACTOR_NETTY, "spring.reactor.context-propagation=auto")) {
-            assertThat(server.get("/plain", "User", "ann").statusCode()).isEqualTo(200);
-            assertThat(states(server.get("/plain", "User", "ann"))).containsOnlyKeys("plain");
-            assertThat(server.get("/plain", "User", "bob").statusCode()).isEqualTo(200);
+            for (String path : List.of("plain", "elastic")) {
+                assertThat(server.get("/" + path, "User", "ann").statusCode()).isEqualTo(200);
+                HttpResponse<String> refused = server.get("/" + path, "User", "ann");
+                assertThat(refused.statusCode()).isEqualTo(429);
+                assertThat(states(refused)).containsOnlyKeys(path);
+                assertThat(server.get("/" + path, "User", "bob").statusCode()).isEqualTo(200);
+            }
         }
     }
 

@@ -11,6 +11,8 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.ZoneId;
 import java.util.Map;
 import java.util.TreeMap;
 import org.junit.jupiter.api.Test;
@@ -22,6 +24,7 @@ class LimitFieldsTest {
     private static final long BYTES = 320;
 
     private final LimitFields fields = new LimitFields();
+    private final ManualTicker ticker = new ManualTicker();
 
     @ParameterizedTest
     @CsvSource(
@@ -46,6 +49,39 @@ class LimitFieldsTest {
         fields.applies((burst == null ? limit : limit.burst(burst)).build());
 
         assertThat(policies().get("x")).isEqualTo(Map.of("q", quota, "w", window));
+    }
+
+    /** In Berlin, whose clocks are moved in March and October. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "10/month | 2026-01-31T22:59:59.999999999Z | 2678400 | 1",
+                "10/month | 2026-01-31T23:00:00Z | 2419200 | 2419200", // of February
+                "10/month | 2026-02-28T22:59:58.5Z | 2419200 | 2",
+                "10/month | 2026-03-15T00:00:00Z | 2674800 | 1461600", // an hour less
+                "10/month | 2026-10-15T00:00:00Z | 2682000 | 1465200", // an hour more
+                "10/year  | 2028-01-01T00:00:00Z | 31622400 | 31618800",
+                "10/week  | 2026-06-01T00:00:00Z | 604800 | 597600"
+            })
+    void windowOfTheCalendarIsAsLongAsThePresentOne(String rate, Instant now, long window, long left) {
+        Limit limit = Limit.of("x", Algorithm.FIXED_WINDOW)
+                .rate(rate)
+                .zone(ZoneId.of("Europe/Berlin"))
+                .build();
+        ticker.setWallClock(now);
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        fields.decided(limit, limiter.reserve(null, 1, 0).decision());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 10L, "w", window));
+        assertThat(states().get("x")).isEqualTo(Map.of("r", 9L, "t", left));
+    }
+
+    @Test
+    void aClosedQuotaOfTheCalendarHasNoWindow() {
+        fields.applies(Limit.of("x", Algorithm.FIXED_WINDOW).rate("0/month").build());
+
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 0L));
     }
 
     @Test
@@ -201,13 +237,14 @@ class LimitFieldsTest {
         Limit limit = bucket("search");
         Decision decision = admitted("search", 4, Duration.ofSeconds(3));
         ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        LimitFields.Style standard = new LimitFields.Style(Headers.STANDARD, ticker);
         long fewest = Long.MAX_VALUE;
         for (int round = 0; round < 10; round++) {
             long before = threads.getCurrentThreadAllocatedBytes();
             for (int i = 0; i < 1_000; i++) {
                 LimitFields response = new LimitFields();
                 response.decided(limit, decision);
-                response.write(Headers.STANDARD, (name, value) -> {});
+                response.write(standard, (name, value) -> {});
             }
             fewest = Math.min(fewest, (threads.getCurrentThreadAllocatedBytes() - before) / 1_000);
         }
@@ -232,7 +269,7 @@ class LimitFieldsTest {
 
     private Map<String, String> written(Headers style) {
         Map<String, String> written = new TreeMap<>();
-        fields.write(style, written::put);
+        fields.write(new LimitFields.Style(style, ticker), written::put);
         return written;
     }
 

@@ -29,6 +29,8 @@ import org.junit.jupiter.params.provider.EnumSource;
         names = {"TOMCAT", "REACTOR_NETTY"})
 class PasswordGuessingTest {
 
+    private static final String PAGE = "stop-guessing-passwords.md";
+
     @TempDir
     static Path directory;
 
@@ -37,11 +39,11 @@ class PasswordGuessingTest {
     @BeforeParameterizedClassInvocation
     static void start(Kind kind) throws Exception {
         boolean reactive = kind == Kind.REACTOR_NETTY;
-        DocPage section = DocPage.section(
-                "stop-guessing-passwords.md", reactive ? "A WebFlux application" : "A servlet application");
+        DocPage servlet = DocPage.section(PAGE, "A servlet application");
+        DocPage section = reactive ? DocPage.section(PAGE, "A WebFlux application") : servlet;
         List<Class<?>> sources = new ArrayList<>(section.classes(directory).values());
         sources.add(Logins.application(kind));
-        server = kind.startSecured(sources, section.properties());
+        server = kind.startSecured(sources, servlet.properties());
     }
 
     @AfterParameterizedClassInvocation

@@ -12,11 +12,15 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.Socket;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.security.Principal;
 import java.time.Duration;
 import java.util.List;
+import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
@@ -34,7 +38,9 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.core.annotation.Order;
+import org.springframework.core.io.buffer.DataBuffer;
 import org.springframework.core.task.SimpleAsyncTaskExecutor;
+import org.springframework.http.ResponseEntity;
 import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.security.authentication.TestingAuthenticationToken;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
@@ -52,6 +58,7 @@ import org.springframework.web.reactive.function.server.RouterFunctions;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebSession;
+import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Schedulers;
 import reactor.netty.resources.LoopResources;
@@ -72,6 +79,11 @@ class PlainReactiveCallsTest {
                 "rate-limit.routes[0].path=/routed",
                 "rate-limit.routes[0].limits=routed",
                 "rate-limit.routes[0].key=principal",
+                "rate-limit.limits.routed-waiting.rate=1/m",
+                "rate-limit.limits.routed-waiting.policy=wait",
+                "rate-limit.limits.routed-waiting.max-wait=5m",
+                "rate-limit.routes[1].path=/after/wait/routed",
+                "rate-limit.routes[1].limits=routed-waiting",
                 "rate-limit.limits.by-hand-waiting.rate=1/m",
                 "rate-limit.limits.by-hand-waiting.policy=wait",
                 "rate-limit.limits.by-hand-waiting.max-wait=5m");
@@ -106,7 +118,6 @@ class PlainReactiveCallsTest {
         "GET, /future, future",
         "GET, /blocking, blocking",
         "GET, /assembled, service",
-        "GET, /elastic, service",
         "GET, /function, service",
         "GET, /session, session-user",
         "GET, /execute, by-hand",
@@ -125,6 +136,66 @@ class PlainReactiveCallsTest {
         assertThat(refused.statusCode()).isEqualTo(429);
         assertThat(refused.headers().firstValue("Retry-After")).contains("60");
         assertThat(other.statusCode()).isEqualTo(200);
+    }
+
+    @Test
+    void aPlainCallOnAnotherThreadThatReadsItsRequestFailsAndTheLogSaysWhatToSet(CapturedOutput output) {
+        assertThat(server.get("/elastic", "User", "ann").statusCode()).isEqualTo(500);
+        assertThat(output).contains("set spring.reactor.context-propagation=auto");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/after/wait", "/after/wait/subscribed", "/after/wait/routed"})
+    void aPlainCallBehindAWaitKnowsItsRequest(String path) {
+        assertThat(server.get(path, "User", "ann").statusCode()).isEqualTo(200);
+        CompletableFuture<HttpResponse<String>> waiting =
+                CompletableFuture.supplyAsync(() -> server.get(path, "User", "bob"));
+        awaitSleeping(1);
+        server.ticker().advance(Duration.ofMinutes(1));
+
+        assertThat(waiting.join().statusCode()).isEqualTo(200);
+        assertThat(states(waiting.join())).containsKey("service");
+        assertThat(server.get("/assembled", "User", "bob").statusCode()).isEqualTo(429);
+    }
+
+    @Test
+    void aClientThatLeavesWakesUpTheThreadThatSleepsForIt() throws IOException {
+        assertThat(server.send("POST", "/waits/body").statusCode()).isEqualTo(200);
+        try (HalfRequest left = new HalfRequest("/waits/body", "ann")) {
+            left.send("lf");
+            awaitSleeping(1);
+        }
+        awaitSleeping(0);
+
+        // Its permit comes back: nobody else has to wait for longer than the first minute.
+        server.ticker().advance(Duration.ofMinutes(1));
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        while (limits.peek("waits-body", null).remaining() != 1) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static void awaitSleeping(int calls) {
+        while (server.ticker().sleeping() != calls) {
+            Thread.onSpinWait();
+        }
+    }
+
+    @Test
+    void aBodyOfManyBuffersArrivesWhole() throws IOException, InterruptedException {
+        byte[] body = new byte[1 << 20];
+        new Random(1).nextBytes(body);
+        int port = server.context.getEnvironment().getRequiredProperty("local.server.port", Integer.class);
+        for (String path : List.of("/body/echo", "/body/echo/waits")) {
+            HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + path))
+                    .header("Content-Type", "application/octet-stream")
+                    .POST(HttpRequest.BodyPublishers.ofByteArray(body))
+                    .build();
+            assertThat(HttpClient.newHttpClient()
+                            .send(request, HttpResponse.BodyHandlers.ofByteArray())
+                            .body())
+                    .isEqualTo(body);
+        }
     }
 
     @ParameterizedTest
@@ -167,9 +238,7 @@ class PlainReactiveCallsTest {
         assertThat(server.send(method, path).statusCode()).isEqualTo(200);
         CompletableFuture<HttpResponse<String>> waiting =
                 CompletableFuture.supplyAsync(() -> server.send(method, path));
-        while (server.ticker().sleeping() == 0) {
-            Thread.onSpinWait();
-        }
+        awaitSleeping(1);
 
         assertThat(server.get("/open").statusCode()).isEqualTo(200);
         assertThat(waiting).isNotDone();
@@ -393,6 +462,35 @@ class PlainReactiveCallsTest {
         @PostMapping("/body/assembled")
         Mono<String> assembledOfBody(@RequestBody(required = false) String body) {
             return Mono.just(plain.service());
+        }
+
+        @GetMapping("/after/wait")
+        @RateLimited(name = "after-wait", rate = "1/m", policy = Policy.WAIT, maxWait = "5m")
+        Mono<String> afterWait() {
+            return Mono.just(plain.service());
+        }
+
+        @GetMapping("/after/wait/subscribed")
+        @RateLimited(name = "after-wait-subscribed", rate = "1/m", policy = Policy.WAIT, maxWait = "5m")
+        Mono<String> subscribedAfterWait() {
+            return Mono.fromCallable(plain::service);
+        }
+
+        @GetMapping("/after/wait/routed")
+        Mono<String> routedAfterWait() {
+            return Mono.just(plain.service());
+        }
+
+        @PostMapping("/body/echo")
+        @RateLimited(name = "echo", rate = "1/m")
+        Flux<DataBuffer> echo(@RequestBody Flux<DataBuffer> body) {
+            return body;
+        }
+
+        @PostMapping("/body/echo/waits")
+        @RateLimited(name = "echo-waits", rate = "1/m", policy = Policy.WAIT, maxWait = "5m")
+        ResponseEntity<Flux<DataBuffer>> echoWaits(@RequestBody Flux<DataBuffer> body) {
+            return ResponseEntity.ok(body);
         }
 
         @GetMapping("/elastic")

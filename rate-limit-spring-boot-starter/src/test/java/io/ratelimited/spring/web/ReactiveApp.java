@@ -25,6 +25,7 @@ import org.springframework.web.server.WebFilter;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** What {@link HttpFacts} are about, on the reactive stack. */
 @Configuration(proxyBeanMethods = false)
@@ -99,6 +100,11 @@ class ReactiveApp {
         @RateLimited(name = "later", rate = "1/m")
         CompletableFuture<String> later() {
             return CompletableFuture.completedFuture("placed");
+        }
+
+        @RateLimited(name = "elastic", rate = "1/m", key = "header('User')")
+        String plain() {
+            return "placed";
         }
     }
 
@@ -199,6 +205,11 @@ class ReactiveApp {
         @GetMapping("/deferred")
         Mono<String> deferred() {
             return Mono.fromFuture(orders.later());
+        }
+
+        @GetMapping("/elastic")
+        Mono<String> elastic() {
+            return Mono.fromCallable(orders::plain).subscribeOn(Schedulers.boundedElastic());
         }
 
         @GetMapping("/stream")

@@ -11,7 +11,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -27,17 +27,15 @@ import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestBody;
 import org.springframework.web.bind.annotation.RestController;
+import reactor.core.Scannable;
 import reactor.core.scheduler.Schedulers;
 
 /** WebFlux methods that return plain values under WAIT: a call that waits for a thread waits. */
 class WaitForThreadTest {
 
-    private static final String HOOK = WaitForThreadTest.class.getName();
-
     private static RunningServer server;
 
     private final CountDownLatch gate = new CountDownLatch(1);
-    private final AtomicInteger scheduled = new AtomicInteger();
 
     @BeforeAll
     static void start() {
@@ -64,10 +62,6 @@ class WaitForThreadTest {
             });
         }
         taken.await();
-        Schedulers.onScheduleHook(HOOK, task -> {
-            scheduled.incrementAndGet();
-            return task;
-        });
     }
 
     private void awaitGate() {
@@ -81,17 +75,23 @@ class WaitForThreadTest {
     @AfterEach
     void freeThreads() {
         gate.countDown();
-        Schedulers.resetOnScheduleHook(HOOK);
         server.ticker().advance(Duration.ofHours(1));
     }
 
     private CompletableFuture<HttpResponse<String>> sendAndWaitForThread(String method, String path) {
-        int before = scheduled.get();
         CompletableFuture<HttpResponse<String>> answer = CompletableFuture.supplyAsync(() -> server.send(method, path));
-        while (scheduled.get() == before) {
+        while (waitingTasks() == 0) {
             Thread.onSpinWait();
         }
         return answer;
+    }
+
+    /** Tasks in the queues of all threads of the scheduler. */
+    private static int waitingTasks() {
+        return Scannable.from(((Supplier<?>) Schedulers.boundedElastic()).get())
+                .inners()
+                .mapToInt(thread -> thread.scanOrDefault(Scannable.Attr.BUFFERED, 0))
+                .sum();
     }
 
     private long remaining(String limit) {

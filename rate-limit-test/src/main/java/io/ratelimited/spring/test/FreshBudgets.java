@@ -4,7 +4,6 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
@@ -28,8 +27,8 @@ final class FreshBudgets {
     private final long maximumKeys;
     private final Supplier<LimitRegistry> limits;
     private final List<Renewable> limiters = new CopyOnWriteArrayList<>();
-    /** The properties of limits, which may change, as the first test found them. */
-    private final Map<String, LimitProperties> properties = new ConcurrentHashMap<>();
+    /** Makes limits, which may change, as the first test found them. */
+    private final Map<String, Runnable> mementos = new ConcurrentHashMap<>();
     /** Held by the test that runs, which need not begin and end in one thread. */
     private final Semaphore turn = new Semaphore(1);
 
@@ -54,10 +53,7 @@ final class FreshBudgets {
         ticker.autoAdvance();
         limiters.forEach(Renewable::renew);
         registry.all().forEach(limit -> {
-            LimitProperties first = properties.putIfAbsent(limit.name(), limit.properties());
-            if (first != null) {
-                registry.restore(limit.name(), first);
-            }
+            mementos.computeIfAbsent(limit.name(), registry::memento).run();
         });
     }
 

@@ -131,6 +131,21 @@ class DemoTest {
     }
 
     @Test
+    void aCallerSeesWhatIsLeftOfEachLimitOfTheDemoAndAskingTakesNothing() {
+        http.get("/demo/token-bucket?user=gina");
+        http.get("/demo/gcra?user=gina");
+        String first = http.get("/quota?user=gina").body();
+        assertThat(first)
+                .contains("{\"limit\":\"demo-token-bucket\",\"remaining\":4,\"reset\":3")
+                .contains("{\"limit\":\"demo-gcra\",\"remaining\":1,")
+                .contains("{\"limit\":\"demo-concurrency\",\"remaining\":2,\"reset\":0}")
+                .doesNotContain("search", "orders", "login");
+        assertThat(first.split("\"limit\"", -1)).hasSize(11);
+        assertThat(http.get("/quota?user=gina").body()).contains("\"demo-token-bucket\",\"remaining\":4,");
+        assertThat(http.get("/quota?user=hans").body()).contains("\"demo-token-bucket\",\"remaining\":5,");
+    }
+
+    @Test
     void anotherHostOfThisMachineMayCallAndReadTheHeaders() {
         HttpResponse<String> answer = http.get("/demo/gcra?user=dave", "Origin", "http://localhost:8080");
         assertThat(answer.headers().firstValue("Access-Control-Allow-Origin")).hasValue("http://localhost:8080");

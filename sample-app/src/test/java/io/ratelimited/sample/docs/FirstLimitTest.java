@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.sample.Http;
 import io.ratelimited.sample.SnippetCompiler;
+import java.io.IOException;
 import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -73,7 +74,7 @@ class FirstLimitTest {
     }
 
     /** The first block of a kind in the README. */
-    private static String first(String kind) throws Exception {
+    static String first(String kind) throws IOException {
         Matcher block = Pattern.compile("(?ms)^```" + kind + "\\n(.*?)^```$")
                 .matcher(Files.readString(Pages.ROOT.resolve("README.md")));
         assertThat(block.find()).isTrue();

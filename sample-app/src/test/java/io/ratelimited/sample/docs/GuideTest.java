@@ -33,34 +33,30 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
 
 /**
  * The snippets of a section of the guide are one application: it is compiled and started, and the tests in it are run.
- * Blocks marked {@code theirs} show other libraries and are left out.
  */
 class GuideTest {
 
     private static final Path ROOT = Pages.ROOT;
     /**
-     * The first two need Reactor, which the sample does not use: DocSnippetsTest and ChargingPageTest of the starter. The
-     * third needs a Redis, and the fourth Spring Security: PasswordGuessingTest of the starter.
+     * The first three need Reactor, which the sample does not use: DocSnippetsTest and ChargingPageTest of the starter. The
+     * fourth needs a Redis, and the fifth Spring Security: PasswordGuessingTest of the starter.
      */
-    private static final Set<String> ELSEWHERE =
-            Set.of("docs/annotation.md", "docs/charging.md", "docs/cluster.md", "docs/stop-guessing-passwords.md");
+    private static final Set<String> ELSEWHERE = Set.of(
+            "docs/annotation.md",
+            "docs/charging.md",
+            "docs/charging-recipes.md",
+            "docs/cluster.md",
+            "docs/stop-guessing-passwords.md");
     /**
-     * What a test knows how to check. DocSnippetsTest of the starter compares "kotlin" with what the build compiles; "theirs"
-     * is code of other libraries; http, json and plain text show output.
+     * What a test knows how to check. DocSnippetsTest of the starter compares "kotlin" with what the build compiles; http, json and
+     * plain text show output.
      */
-    private static final Set<String> KINDS = Set.of(
-            "java",
-            "kotlin",
-            "yaml",
-            "properties",
-            "xml",
-            "console",
-            "shell",
-            "http",
-            "json",
-            "java theirs",
-            "yaml theirs",
-            "");
+    private static final Set<String> KINDS =
+            Set.of("java", "kotlin", "yaml", "properties", "xml", "console", "shell", "http", "json", "");
+
+    /** The application that a reader of the page on tests has. */
+    private static final String APPLICATION =
+            "@org.springframework.boot.autoconfigure.SpringBootApplication class Shop {}\n";
 
     private static final Pattern PROPERTIES = Pattern.compile("(?ms)^```properties\\n(.*?)^```$");
 
@@ -244,11 +240,17 @@ class GuideTest {
     /** A section of a page. */
     record Section(String title, List<String> java, List<String> yaml) {
 
-        private static Section of(String title, String text) {
+        private static Section of(String title, String text) throws IOException {
             Section section = new Section(title, new ArrayList<>(), new ArrayList<>());
             Matcher matcher = SNIPPET.matcher(text);
             while (matcher.find()) {
                 (matcher.group(1).equals("java") ? section.java : section.yaml).add(matcher.group(2));
+            }
+            if (text.contains("@AutoConfigureRateLimits\n")) {
+                section.java.add(APPLICATION);
+            }
+            if (text.contains("@WebMvcTest(QuoteController.class)")) {
+                section.java.add(FirstLimitTest.first("java"));
             }
             return section;
         }

@@ -104,6 +104,7 @@ class LivePageTest extends LivePage {
                 .contains("\"remaining\":" + left + ",");
         assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
                 .isEqualTo("Tokens in the bucket: " + left);
+        assertThat(browser.texts("#left > div")).hasSize(10).contains("demo-token-bucket" + left);
         assertThat(browser.texts(".share li span:last-child"))
                 .containsExactly(browser.count(0, "admitted") + " in, 0 refused");
     }

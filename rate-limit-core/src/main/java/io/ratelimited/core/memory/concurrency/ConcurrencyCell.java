@@ -23,7 +23,7 @@ final class ConcurrencyCell {
 
     private static final AtomicLongFieldUpdater<ConcurrencyCell> IN_USE =
             AtomicLongFieldUpdater.newUpdater(ConcurrencyCell.class, "inUse");
-    /** Value of {@link #inUse}: the key has no call any more, and its next call gets another cell. */
+    /** Value of {@link #inUse}: the key has no call, and its next call gets another cell. */
     private static final long RETIRED = Long.MIN_VALUE;
     /** Result of {@link #take}: this cell is retired. */
     private static final int GONE = -1;
@@ -81,7 +81,7 @@ final class ConcurrencyCell {
 
     /** What {@link #reserve} would return. */
     int peek(long permits, long maxWaitNanos) {
-        if (permits > most()) {
+        if (permits > maxConcurrent()) {
             return NEVER;
         }
         boolean fits = permits <= remaining() && waiting == 0;
@@ -91,25 +91,25 @@ final class ConcurrencyCell {
     /** Free places. */
     long remaining() {
         endLeases();
-        return Math.max(0, most() - Math.max(0, inUse));
+        return Math.max(0, maxConcurrent() - Math.max(0, inUse));
     }
 
-    private long most() {
-        return limiter.parameters().most();
+    private long maxConcurrent() {
+        return limiter.parameters().maxConcurrent();
     }
 
     private int refusal(long permits) {
         if (inUse == RETIRED) {
             return GONE;
         }
-        return permits > most() ? NEVER : FULL;
+        return permits > maxConcurrent() ? NEVER : FULL;
     }
 
     private int take(long permits) {
         while (true) {
             long used = inUse;
             int refusal = refusal(permits);
-            if (refusal != FULL || used + permits > most()) {
+            if (refusal != FULL || used + permits > maxConcurrent()) {
                 return refusal;
             }
             if (IN_USE.compareAndSet(this, used, used + permits)) {

@@ -27,10 +27,10 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     /**
      * The numbers that cells compare with.
      *
-     * @param most permits in use at once
+     * @param maxConcurrent permits in use at once
      * @param lease nanoseconds after which a call no longer counts; {@link Long#MAX_VALUE} for never
      */
-    record Parameters(Limit limit, long most, long lease) {
+    record Parameters(Limit limit, long maxConcurrent, long lease) {
 
         static Parameters of(Limit limit) {
             Duration lease = limit.lease();
@@ -79,7 +79,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
-    public Reservation take(Reservation asked, long maxWaitNanos) {
+    public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         ConcurrencyReservation call = (ConcurrencyReservation) asked;
         return reserve(call.cell().key(), call.permits(), maxWaitNanos);
     }
@@ -149,7 +149,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         return ticker;
     }
 
-    /** Removes the cell of a key when it has no call any more. */
+    /** Removes the cell of a key when it has no call. */
     void removeIfIdle(@Nullable Object key) {
         if (key != null) {
             cells.computeIfPresent(key, (k, cell) -> cell.retireIfIdle() ? null : cell);

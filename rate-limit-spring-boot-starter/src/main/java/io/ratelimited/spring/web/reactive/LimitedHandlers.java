@@ -1,21 +1,22 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.call.EventLoops;
+import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
-import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.HandlerAdapter;
 import org.springframework.web.reactive.HandlerResult;
 import org.springframework.web.server.ServerWebExchange;
+import reactor.core.Disposable;
+import reactor.core.Disposables;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
@@ -31,8 +32,7 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
     private final ReactiveRefusals refusals;
     private final ApplicationContext application;
     private final Ticker ticker;
-    private final Supplier<List<HandlerAdapter>> adapters;
-    private final Map<ApplicationContext, List<HandlerAdapter>> adaptersOfOthers = new ConcurrentHashMap<>();
+    private final Map<ApplicationContext, List<HandlerAdapter>> adapters = new ConcurrentHashMap<>();
 
     LimitedHandlers(
             ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext application, Ticker ticker) {
@@ -40,7 +40,6 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
         this.refusals = refusals;
         this.application = application;
         this.ticker = ticker;
-        this.adapters = SingletonSupplier.of(() -> adaptersOf(application));
     }
 
     /** All others of a context, as its dispatcher finds them. */
@@ -60,46 +59,56 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
 
     @Override
     public boolean supports(Object handler) {
-        return requests.areNeeded() && adapter(adapters.get(), handler) != null;
+        return requests.areNeeded();
     }
 
     @Override
     public Mono<HandlerResult> handle(ServerWebExchange exchange, Object handler) {
         ApplicationContext context = exchange.getApplicationContext();
-        HandlerAdapter adapter = adapter(
-                context == null || context == application
-                        ? adapters.get()
-                        : adaptersOfOthers.computeIfAbsent(context, this::adaptersOf),
-                handler);
-        if (adapter == null) {
-            return Mono.error(new IllegalStateException("no adapter for " + handler));
-        }
-        return requests.of(exchange).flatMap(request -> {
-            if (!(handler instanceof HandlerMethod method)) {
-                return ReactiveRequests.scoped(Mono.defer(() -> adapter.handle(exchange, handler)), request);
-            }
-            Scheduler elsewhere =
-                    maySleep(method) ? new HandlerScheduler(Schedulers.boundedElastic(), request, ticker) : null;
-            ServerWebExchange scoped = new ScopedExchange(exchange, request, elsewhere);
-            Mono<HandlerResult> called = ReactiveRequests.scoped(
-                            Mono.defer(() -> adapter.handle(scoped, handler)), request)
-                    .map(result -> refusals.withhold(result, method));
-            return elsewhere == null ? called : called.subscribeOn(elsewhere);
-        });
-    }
-
-    private static @Nullable HandlerAdapter adapter(List<HandlerAdapter> adapters, Object handler) {
-        for (HandlerAdapter adapter : adapters) {
+        for (HandlerAdapter adapter :
+                adapters.computeIfAbsent(context == null ? application : context, this::adaptersOf)) {
             if (adapter.supports(handler)) {
-                return adapter;
+                return requests.of(exchange)
+                        .flatMap(request -> handler instanceof HandlerMethod method
+                                ? call(adapter, method, exchange, request)
+                                : Mono.defer(() -> adapter.handle(exchange, handler))
+                                        .subscribeOn(request.here()));
             }
         }
-        return null;
+        return Mono.error(new IllegalStateException("no HandlerAdapter for " + handler));
     }
 
-    /** A handler method under WAIT that returns a plain value would hold up its event loop. */
-    private boolean maySleep(HandlerMethod method) {
-        return requests.maySleep(
-                AopUtils.getMostSpecificMethod(method.getMethod(), AopUtils.getTargetClass(method.getBean())));
+    private Mono<HandlerResult> call(
+            HandlerAdapter adapter, HandlerMethod method, ServerWebExchange exchange, ReactiveCurrentRequest request) {
+        Disposable.Swap task = Disposables.swap();
+        Scheduler scheduler = maySleep(method) ? onAnotherThread(request, task) : request.here();
+        return Mono.defer(() -> adapter.handle(new ScopedExchange(exchange, scheduler), method))
+                .subscribeOn(scheduler)
+                .map(result -> refusals.withhold(result, method))
+                .doOnCancel(task::dispose);
+    }
+
+    /**
+     * A handler method under WAIT that returns a plain value would hold up its event loop; any limited one that of a Redis
+     * client, to which the decision of a filter may have brought it.
+     */
+    private boolean maySleep(HandlerMethod handler) {
+        Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
+        return requests.maySleep(method) || (requests.isBlocking(method) && EventLoops.isOfClient());
+    }
+
+    /**
+     * Runs tasks where they may sleep, and tells the request how long they wait for a thread.
+     *
+     * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
+     */
+    private Scheduler onAnotherThread(ReactiveCurrentRequest request, Disposable.Swap latest) {
+        return Schedulers.fromExecutor(task -> {
+            long scheduledAt = ticker.nanos();
+            latest.replace(Schedulers.boundedElastic().schedule(() -> {
+                request.waitedForThread(scheduledAt, ticker.nanos());
+                request.run(task);
+            }));
+        });
     }
 }

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RouteLimits.Route;
@@ -56,7 +57,8 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
         return requests.areNeeded()
                 ? requests.of(exchange)
-                        .flatMap(call -> ReactiveRequests.scoped(enter(exchange, chain, call), call)
+                        .flatMap(call -> enter(exchange, chain, call)
+                                .subscribeOn(call.here())
                                 .contextWrite(context -> context.put(ReactiveRequests.KEY, call)))
                 : chain.filter(exchange);
     }
@@ -78,8 +80,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         CompletableFuture<Admission> entered = limits.enterAsync(matching, call);
         Mono<Admission> turn = Mono.fromFuture(entered);
         if (!entered.isDone()) {
-            // The thread that ends a wait is not there to serve requests.
-            turn = turn.publishOn(Schedulers.parallel());
+            turn = turn.publishOn(Schedulers.fromExecutor(EventLoops::goOn)).publishOn(call.here());
         }
         return turn.map(admission -> chain.filter(exchange))
                 .onErrorResume(

@@ -7,7 +7,6 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
@@ -22,6 +21,8 @@ import org.springframework.util.ClassUtils;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Scheduler;
+import reactor.core.scheduler.Schedulers;
 
 /**
  * A WebFlux request. The principal and the session, which WebFlux finds asynchronously, have been found before where a
@@ -29,16 +30,20 @@ import reactor.core.publisher.Mono;
  */
 final class ReactiveCurrentRequest implements CurrentRequest {
 
+    /** The request whose code the thread runs. */
+    static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
+
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.ReactiveSecurityContextHolder",
             ReactiveCurrentRequest.class.getClassLoader());
 
+    private final Scheduler here = Schedulers.fromExecutor(this::run);
     private final ReactiveClients clients;
     /** Null when no proxy is trusted, or when the request did not come by the handler of the application. */
     private final @Nullable ServerHttpRequest raw;
 
-    private final Headers style;
+    private final LimitFields.Style style;
     private final LimitFields fields = new LimitFields();
     /** As the last filter or handler has seen it: filters may replace its principal, for one. */
     private volatile ServerWebExchange exchange;
@@ -59,7 +64,10 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     /** The fields of the response are set in the end. */
     ReactiveCurrentRequest(
-            ServerWebExchange exchange, @Nullable ServerHttpRequest raw, ReactiveClients clients, Headers style) {
+            ServerWebExchange exchange,
+            @Nullable ServerHttpRequest raw,
+            ReactiveClients clients,
+            LimitFields.Style style) {
         this.exchange = exchange;
         this.raw = raw;
         this.clients = clients;
@@ -105,6 +113,35 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return exchange.getAttribute(ATTRIBUTE);
     }
 
+    /**
+     * Runs tasks at once, on the thread that schedules them, with the request on it: {@code publishOn} and {@code
+     * subscribeOn} put the request on the thread for what comes behind them.
+     */
+    Scheduler here() {
+        return here;
+    }
+
+    @Override
+    public void run(Runnable task) {
+        CurrentRequest before = ON_THREAD.get();
+        ON_THREAD.set(this);
+        try {
+            task.run();
+        } finally {
+            if (before == null) {
+                ON_THREAD.remove();
+            } else {
+                ON_THREAD.set(before);
+            }
+        }
+    }
+
+    /** A task to be run on another thread, with the request of this one, if any. */
+    static Runnable carrying(Runnable task) {
+        CurrentRequest request = ON_THREAD.get();
+        return request == null ? task : () -> request.run(task);
+    }
+
     @Override
     public @Nullable String clientIp() {
         return clients.of(exchange.getRequest(), raw);
@@ -147,7 +184,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         if (outcome == Outcome.REJECTED) {
             refused = decision.get();
         }
-        if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
+        if (!style.isNone() && limit.policy() != Policy.SHADOW) {
             decided(applied, decision.get());
         }
     }
@@ -192,7 +229,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
                 });
         if (ReactiveCors.isAllowed(exchange)) {
             String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
-            headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style));
+            headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style.headers()));
         }
     }
 

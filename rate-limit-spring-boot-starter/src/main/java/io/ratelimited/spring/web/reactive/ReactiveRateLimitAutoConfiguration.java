@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.micrometer.context.ContextRegistry;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -35,6 +36,7 @@ import org.springframework.core.env.Environment;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.config.WebFluxConfigurer;
 
 /** Wires keys, headers, refusals and routes of WebFlux applications. */
 @AutoConfiguration(
@@ -46,8 +48,8 @@ import org.springframework.web.reactive.DispatcherHandler;
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
-    ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties) {
-        return new ReactiveRequests(properties.http());
+    ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties, Ticker ticker) {
+        return new ReactiveRequests(properties.http(), ticker);
     }
 
     @Bean
@@ -99,6 +101,11 @@ public final class ReactiveRateLimitAutoConfiguration {
     LimitedHandlers rateLimitedHandlers(
             ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
         return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
+    }
+
+    @Bean
+    BlockingExecution rateLimitBlockingExecution(ObjectProvider<WebFluxConfigurer> configurers) {
+        return new BlockingExecution(configurers);
     }
 
     @Bean

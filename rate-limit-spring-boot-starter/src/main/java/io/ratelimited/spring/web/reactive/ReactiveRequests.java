@@ -4,6 +4,7 @@ import io.micrometer.context.ThreadLocalAccessor;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
@@ -20,34 +21,25 @@ import java.util.function.Predicate;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.DisposableBean;
 import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
-import reactor.core.CoreSubscriber;
-import reactor.core.Scannable;
 import reactor.core.publisher.Mono;
-import reactor.core.scheduler.Schedulers;
 
 /**
  * Finds the WebFlux request of a call: of a reactive call in the Reactor context, of one that returns a plain value on
- * the thread. It is put there when a handler is called, and when a task of the request's reactive chain goes on in a
- * {@link reactor.core.scheduler.Scheduler}; it is removed when the handler, or the task, returns.
+ * the thread, where {@link ReactiveCurrentRequest#run} puts it.
  *
  * <p>Does nothing before the first limit.
  */
-final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
+final class ReactiveRequests implements CurrentRequest.Source {
 
     /** Key of the request in the Reactor context. */
     static final String KEY = CurrentRequest.class.getName();
 
     private static final Log LOG = LogFactory.getLog(ReactiveRequests.class);
-    private static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
-    private final Http http;
+    private final LimitFields.Style style;
     private final ReactiveClients clients;
-    /** Contexts in one process do not remove each other's hook. */
-    private final String hook = KEY + "@" + System.identityHashCode(this);
-
     private final AtomicBoolean warned = new AtomicBoolean();
     private final Map<Method, List<NamedLimit>> blocking = new ConcurrentHashMap<>();
     private volatile boolean needed;
@@ -55,15 +47,15 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
     private volatile boolean readsSession;
     private volatile boolean readsClientIp;
 
-    ReactiveRequests(Http http) {
-        this.http = http;
+    ReactiveRequests(Http http, Ticker ticker) {
+        this.style = new LimitFields.Style(http.headers(), ticker);
         this.clients = new ReactiveClients(
                 new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
     }
 
     @Override
     public @Nullable CurrentRequest current() {
-        return ON_THREAD.get();
+        return ReactiveCurrentRequest.ON_THREAD.get();
     }
 
     @Override
@@ -83,20 +75,12 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         if (reads.test("clientIp")) {
             readsClientIp = true;
         }
-        if (!needed) {
-            Schedulers.onScheduleHook(hook, ReactiveRequests::withRequest);
-            needed = true;
-        }
+        needed = true;
     }
 
     @Override
     public void prepareBlocking(Method method, List<NamedLimit> limits) {
         blocking.put(method, limits);
-    }
-
-    @Override
-    public void destroy() {
-        Schedulers.resetOnScheduleHook(hook);
     }
 
     /** Whether there is any limit. */
@@ -128,6 +112,11 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         return false;
     }
 
+    /** Whether a call of a method asks its limits in its own thread. */
+    boolean isBlocking(Method method) {
+        return blocking.containsKey(method);
+    }
+
     /** The request of an exchange, as a filter or handler sees it now. */
     Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);
@@ -135,10 +124,10 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
             return seen(known, exchange);
         }
         if (clients.proxies() == null) {
-            return seen(new ReactiveCurrentRequest(exchange, null, clients, http.headers()), exchange);
+            return seen(new ReactiveCurrentRequest(exchange, null, clients, style), exchange);
         }
-        return Mono.deferContextual(context -> seen(
-                new ReactiveCurrentRequest(exchange, ReactiveClients.raw(context), clients, http.headers()), exchange));
+        return Mono.deferContextual(context ->
+                seen(new ReactiveCurrentRequest(exchange, ReactiveClients.raw(context), clients, style), exchange));
     }
 
     private Mono<ReactiveCurrentRequest> seen(ReactiveCurrentRequest request, ServerWebExchange exchange) {
@@ -154,48 +143,11 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
         }
     }
 
-    /** Subscribes with the request on the thread. */
-    static <T> Mono<T> scoped(Mono<T> source, CurrentRequest request) {
-        return new Mono<>() {
-            @Override
-            public void subscribe(CoreSubscriber<? super T> actual) {
-                run(request, () -> source.subscribe(actual));
-            }
-        };
-    }
-
-    /** A task of a reactive chain, with the request of that chain on the thread; any other task as it is. */
-    private static Runnable withRequest(Runnable task) {
-        return task instanceof Scannable operator
-                        && operator.scanUnsafe(Scannable.Attr.ACTUAL) instanceof CoreSubscriber<?> actual
-                        && actual.currentContext().getOrDefault(KEY, null) instanceof CurrentRequest request
-                ? () -> run(request, task)
-                : task;
-    }
-
-    static void run(CurrentRequest request, Runnable task) {
-        CurrentRequest before = ON_THREAD.get();
-        ON_THREAD.set(request);
-        try {
-            task.run();
-        } finally {
-            restore(before);
-        }
-    }
-
-    private static void restore(@Nullable CurrentRequest before) {
-        if (before == null) {
-            ON_THREAD.remove();
-        } else {
-            ON_THREAD.set(before);
-        }
-    }
-
     /** Writes the fields of a refusal to a response whose exchange has no request from the filter. */
     void write(Limit limit, Decision refusal, ServerHttpResponse response) {
         LimitFields fields = new LimitFields();
         fields.decided(limit, refusal);
-        fields.write(http.headers(), response.getHeaders()::set);
+        fields.write(style, response.getHeaders()::set);
     }
 
     /** Puts the request on the thread wherever Reactor restores thread locals. */
@@ -208,17 +160,17 @@ final class ReactiveRequests implements CurrentRequest.Source, DisposableBean {
 
         @Override
         public @Nullable CurrentRequest getValue() {
-            return ON_THREAD.get();
+            return ReactiveCurrentRequest.ON_THREAD.get();
         }
 
         @Override
         public void setValue(CurrentRequest request) {
-            ON_THREAD.set(request);
+            ReactiveCurrentRequest.ON_THREAD.set(request);
         }
 
         @Override
         public void setValue() {
-            ON_THREAD.remove();
+            ReactiveCurrentRequest.ON_THREAD.remove();
         }
     }
 }

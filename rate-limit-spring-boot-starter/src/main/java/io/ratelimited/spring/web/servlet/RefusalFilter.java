@@ -52,7 +52,7 @@ final class RefusalFilter implements Filter {
         }
     }
 
-    /** A response that is under way, here or on another thread, is left alone. */
+    /** A response that is pending, here or on another thread, is left alone. */
     private boolean tryAnswer(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
         Refusal refusal = refusals.in(failure);
         if (refusal == null

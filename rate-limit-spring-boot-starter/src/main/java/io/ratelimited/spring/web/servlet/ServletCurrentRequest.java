@@ -6,7 +6,6 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
@@ -38,12 +37,15 @@ final class ServletCurrentRequest implements CurrentRequest {
     private final HttpServletRequest request;
     private final @Nullable HttpServletResponse response;
     private final ServletClients clients;
-    private final Headers style;
+    private final LimitFields.Style style;
     private final RequestState state;
 
     /** @param response null if nobody knows it, so that no fields can be set */
     ServletCurrentRequest(
-            HttpServletRequest request, @Nullable HttpServletResponse response, ServletClients clients, Headers style) {
+            HttpServletRequest request,
+            @Nullable HttpServletResponse response,
+            ServletClients clients,
+            LimitFields.Style style) {
         this.request = request;
         this.response = response;
         this.clients = clients;
@@ -82,7 +84,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        if (style != Headers.NONE && limit.policy() != Policy.SHADOW) {
+        if (!style.isNone() && limit.policy() != Policy.SHADOW) {
             state.fields.decided(applied, decision.get());
             write();
         }

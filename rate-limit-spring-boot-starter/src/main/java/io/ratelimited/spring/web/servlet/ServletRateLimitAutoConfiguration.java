@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web.servlet;
 
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -47,8 +48,8 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 public final class ServletRateLimitAutoConfiguration {
 
     @Bean
-    ServletRequests rateLimitServletRequests(RateLimitProperties properties) {
-        return new ServletRequests(properties.http());
+    ServletRequests rateLimitServletRequests(RateLimitProperties properties, Ticker ticker) {
+        return new ServletRequests(properties.http(), ticker);
     }
 
     @Bean

@@ -1,9 +1,10 @@
 package io.ratelimited.spring.web.servlet;
 
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
-import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.RateLimitProperties.Http;
 import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.TrustedProxies;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -16,13 +17,13 @@ import org.springframework.web.context.request.ServletRequestAttributes;
 final class ServletRequests implements CurrentRequest.Source {
 
     private final ServletClients clients;
-    private final Headers style;
+    private final LimitFields.Style style;
     private volatile boolean readsClientIp;
 
-    ServletRequests(Http http) {
+    ServletRequests(Http http, Ticker ticker) {
         this.clients = new ServletClients(
                 new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
-        this.style = http.headers();
+        this.style = new LimitFields.Style(http.headers(), ticker);
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.reactive;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.Contexts;
 import java.security.Principal;
 import org.junit.jupiter.api.Test;
@@ -15,7 +16,7 @@ import reactor.core.publisher.Mono;
 final class ReactiveRequestsTest {
 
     private final ReactiveRequests requests =
-            new ReactiveRequests(Contexts.properties().http());
+            new ReactiveRequests(Contexts.properties().http(), Ticker.system());
 
     @Test
     void limitThatReadsThePrincipalIsNotForgottenByOneThatIsPreparedMeanwhile() {

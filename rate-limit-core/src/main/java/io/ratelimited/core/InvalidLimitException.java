@@ -1,0 +1,27 @@
+package io.ratelimited.core;
+
+import java.io.Serial;
+import org.jspecify.annotations.Nullable;
+
+/** An attribute of a limit is invalid. The message begins with its name, and says its value and what it can be. */
+public final class InvalidLimitException extends IllegalArgumentException {
+
+    @Serial
+    private static final long serialVersionUID = 1L;
+
+    private final String attribute;
+
+    InvalidLimitException(String attribute, String problem) {
+        this(attribute, problem, null);
+    }
+
+    InvalidLimitException(String attribute, String problem, @Nullable Throwable cause) {
+        super(attribute + " " + problem, cause);
+        this.attribute = attribute;
+    }
+
+    /** The attribute at fault, named as in the annotation, such as {@code maxConcurrent}. */
+    public String attribute() {
+        return attribute;
+    }
+}

@@ -1,0 +1,137 @@
+package io.ratelimited.core.calendar;
+
+import java.time.DateTimeException;
+import java.time.DayOfWeek;
+import java.time.Duration;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.Month;
+import java.time.YearMonth;
+import java.time.ZoneId;
+import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Weeks, months or years, each from midnight of its first day in a zone to the next one. Where the clocks skip that midnight,
+ * a window begins when they are moved; where they show it twice, at the first. Immutable.
+ *
+ * @param period what a window is
+ * @param month in which a year begins, from 1 to 12; 1 for other periods
+ * @param day on which a window begins: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a month that has
+ *     fewer days, on its last
+ * @param zone whose midnight it is
+ */
+public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId zone) {
+
+    private static final YearMonth FIRST_MONTH = YearMonth.of(1970, 1);
+    /** The day of the week of 1970-01-01, a Thursday. */
+    private static final int FIRST_WEEKDAY = 4;
+
+    private static final int DAYS = 7;
+    private static final Pattern DAY_OF_MONTH = Pattern.compile("\\d{1,2}");
+    private static final Pattern DAY_OF_YEAR = Pattern.compile("(\\d{2})-(\\d{2})");
+
+    /** @throws DateTimeException when the period cannot begin on such a day */
+    public CalendarWindows {
+        if (period != CalendarPeriod.YEAR && month != 1) {
+            throw new DateTimeException("only a year begins in a month: " + month);
+        }
+        int last = period == CalendarPeriod.WEEK
+                ? DAYS
+                : period == CalendarPeriod.MONTH ? 31 : Month.of(month).maxLength();
+        if (day < 1 || day > last) {
+            throw new DateTimeException("a " + period + " has no such day: " + day);
+        }
+        zone = zone.normalized();
+    }
+
+    /**
+     * The windows of a period that begin on a day.
+     *
+     * @param startsOn a day of the week ({@code MONDAY}, the default), of the month ({@code 15}; default 1) or of the year
+     *     ({@code 04-01}; default 01-01); null for the default
+     * @throws IllegalArgumentException when the period has no such day; the message begins with "must be", shows what it can
+     *     be, and ends with the value
+     */
+    public static CalendarWindows of(CalendarPeriod period, @Nullable String startsOn, ZoneId zone) {
+        String text = startsOn == null ? period.firstDay() : startsOn.strip();
+        try {
+            switch (period) {
+                case WEEK -> {
+                    int day = DayOfWeek.valueOf(text.toUpperCase(Locale.ROOT)).getValue();
+                    return new CalendarWindows(period, 1, day, zone);
+                }
+                case MONTH -> {
+                    if (DAY_OF_MONTH.matcher(text).matches()) {
+                        return new CalendarWindows(period, 1, Integer.parseInt(text), zone);
+                    }
+                }
+                case YEAR -> {
+                    Matcher date = DAY_OF_YEAR.matcher(text);
+                    if (date.matches()) {
+                        return new CalendarWindows(
+                                period, Integer.parseInt(date.group(1)), Integer.parseInt(date.group(2)), zone);
+                    }
+                }
+            }
+        } catch (IllegalArgumentException | DateTimeException ex) {
+            throw noDay(period, text, ex);
+        }
+        throw noDay(period, text, null);
+    }
+
+    private static IllegalArgumentException noDay(CalendarPeriod period, String text, @Nullable Exception cause) {
+        String days = switch (period) {
+            case WEEK -> "a day of the week, from MONDAY to SUNDAY,";
+            case MONTH -> "a day from 1 to 31";
+            case YEAR -> "a month and day such as 04-01";
+        };
+        return new IllegalArgumentException("must be " + days + " for a rate per " + period + ": " + text, cause);
+    }
+
+    /** The day on which windows begin, as it is written: {@code MONDAY}, {@code 15}, {@code 04-01}. */
+    public String startsOn() {
+        return switch (period) {
+            case WEEK -> DayOfWeek.of(day).name();
+            case MONTH -> Integer.toString(day);
+            case YEAR -> String.format(Locale.ROOT, "%02d-%02d", month, day);
+        };
+    }
+
+    /** Which window it is, counted from about 1970. */
+    public long index(Instant instant) {
+        long index = index(LocalDate.ofInstant(instant, zone));
+        // Clocks that are set back over midnight show the day before once more.
+        return instant.isBefore(start(index + 1)) ? index : index + 1;
+    }
+
+    private long index(LocalDate date) {
+        if (period == CalendarPeriod.WEEK) {
+            return Math.floorDiv(date.toEpochDay() - day + FIRST_WEEKDAY, DAYS);
+        }
+        boolean begun = date.getDayOfMonth() >= Math.min(day, date.lengthOfMonth());
+        long months = (date.getYear() - FIRST_MONTH.getYear()) * 12L + date.getMonthValue() - month - (begun ? 0 : 1);
+        return Math.floorDiv(months, period.months());
+    }
+
+    /** The first instant of a window. */
+    public Instant start(long index) {
+        return firstDay(index).atStartOfDay(zone).toInstant();
+    }
+
+    private LocalDate firstDay(long index) {
+        if (period == CalendarPeriod.WEEK) {
+            return LocalDate.ofEpochDay(index * DAYS + day - FIRST_WEEKDAY);
+        }
+        YearMonth first = FIRST_MONTH.plusMonths(index * period.months() + month - 1);
+        return first.atDay(Math.min(day, first.lengthOfMonth()));
+    }
+
+    /** How long the window lasts that an instant is in. */
+    public Duration length(Instant instant) {
+        long index = index(instant);
+        return Duration.between(start(index), start(index + 1));
+    }
+}

@@ -1,0 +1,342 @@
+package io.ratelimited.redis.script;
+
+import io.ratelimited.core.Algorithm.Family;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Rate;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.calendar.CalendarWindows;
+import io.ratelimited.redis.connection.ScriptArguments;
+import java.math.BigInteger;
+import java.time.Duration;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.LongSupplier;
+
+/** How a family of algorithms is asked for decisions, and how its replies are read. The Lua file of the family says more. */
+public interface ScriptFamily {
+
+    /** As in {@code Script.java}. */
+    char letter();
+
+    /** Appends the arguments of the limit. */
+    void appendTo(ScriptArguments args);
+
+    /** What counts in another way has another key: the period, slots and zone of a window. */
+    default String keyEnd() {
+        return "";
+    }
+
+    /** Permits that are stored at the most; 0 for families that store none. */
+    default long stored() {
+        return 0;
+    }
+
+    /**
+     * What was decided about one of equal calls; times in microseconds.
+     *
+     * @param outcome the wait, or minus the retry-after
+     * @param mark its text is what the script needs to give the permits back
+     */
+    record Decided(long outcome, long remaining, long reset, Object mark) {}
+
+    /**
+     * Reads what was decided about equal calls, in their order.
+     *
+     * @param reply of the script, for these calls alone
+     * @param permits of each call
+     */
+    default List<Decided> read(List<Object> reply, long permits, int calls) {
+        List<Decided> all = new ArrayList<>(calls);
+        for (int i = 0; i < calls; i++) {
+            // Calls behind a refused one are refused like it.
+            int at = Math.min(4 * i, reply.size() - 4);
+            all.add(new Decided(
+                    (Long) reply.get(at), (Long) reply.get(at + 1), (Long) reply.get(at + 2), reply.get(at + 3)));
+        }
+        return all;
+    }
+
+    static ScriptFamily of(Limit limit, PermitCost cost, Ticker ticker, LongSupplier origin) {
+        return switch (limit.algorithm()) {
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> VirtualTime.of(limit, cost, origin);
+            case WARM_UP -> WarmUp.of(limit);
+            case FIXED_WINDOW -> FixedWindow.of(limit, ticker);
+            case SLIDING_WINDOW -> new SlidingWindow(limit, (micros(limit.rate().period()) - 1) / limit.slots() + 1);
+            case SLIDING_LOG -> new SlidingLog(limit);
+            case CONCURRENCY -> new Concurrency(limit);
+            case DEFAULT -> throw new IllegalArgumentException("no algorithm: " + limit);
+        };
+    }
+
+    /**
+     * {@code virtual_time.lua}.
+     *
+     * @param meta what the state depends on, stored with it
+     * @param stored whole permits that a bucket holds
+     * @param depth what it holds, as a time
+     * @param whole the time of the whole permits that it holds
+     */
+    record VirtualTime(
+            Limit limit,
+            PermitCost cost,
+            String meta,
+            long stored,
+            PermitCost.Time depth,
+            PermitCost.Time whole,
+            LongSupplier origin)
+            implements ScriptFamily {
+
+        private static final long SECOND = 1_000_000;
+
+        private static VirtualTime of(Limit limit, PermitCost cost, LongSupplier origin) {
+            boolean oneSecond = limit.storesOneSecond();
+            long stored =
+                    oneSecond ? permitsInASecond(limit) : limit.algorithm().queues() ? 0 : limit.burst();
+            boolean fraction = oneSecond && micros(limit.rate().period()) != SECOND;
+            String burst =
+                    fraction ? "/s" : oneSecond || limit.burst() == limit.rate().permits() ? "" : "/" + limit.burst();
+            PermitCost.Time depth = oneSecond ? new PermitCost.Time(SECOND, 0) : cost.of(stored);
+            return new VirtualTime(
+                    limit, cost, rate(limit) + burst + " ", stored, depth, fraction ? cost.of(stored) : depth, origin);
+        }
+
+        private static long permitsInASecond(Limit limit) {
+            return BigInteger.valueOf(limit.rate().permits())
+                    .multiply(BigInteger.valueOf(1_000_000_000))
+                    .divide(BigInteger.valueOf(limit.rate().period().toNanos()))
+                    .longValueExact();
+        }
+
+        private boolean paysForItself() {
+            return limit.algorithm().family() == Family.BUCKET;
+        }
+
+        @Override
+        public char letter() {
+            return 'v';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            boolean queues = limit.algorithm().queues();
+            PermitCost.Time queue = queues ? cost.of(limit.burst()) : new PermitCost.Time(0, 0);
+            args.addPacked(
+                    meta,
+                    paysForItself() ? 0 : queues ? 2 : 1,
+                    cost.one(),
+                    depth.micros(),
+                    depth.parts(),
+                    cost.step(),
+                    queue.micros(),
+                    queue.parts(),
+                    limit.algorithm().startsEmpty() ? Math.max(0, origin.getAsLong()) : 0);
+        }
+
+        /** What the script gives back a grant by; few are ever asked for theirs. */
+        private record Mark(long w, long part, long epoch, PermitCost.Time cost, long instant) {
+
+            @Override
+            public String toString() {
+                return w + "+" + part + '@' + epoch + '/' + cost.micros() + '+' + cost.parts() + '@' + instant;
+            }
+        }
+
+        /** The script says how many calls it has admitted; what each of them found and left follows from V. */
+        @Override
+        public List<Decided> read(List<Object> reply, long permits, int calls) {
+            long now = (Long) reply.get(0);
+            long v = (Long) reply.get(1);
+            long part = (Long) reply.get(2);
+            long epoch = (Long) reply.get(3);
+            long admitted = (Long) reply.get(4);
+            long returned = reply.size() > 6 ? (Long) reply.get(6) : 0;
+            long returnedPart = reply.size() > 6 ? (Long) reply.get(7) : 0;
+            long one = cost.one();
+            PermitCost.Time each = cost.of(permits);
+            List<Decided> all = new ArrayList<>(calls);
+            for (int i = 0; i < calls; i++) {
+                long outcome;
+                Object mark = "0";
+                if (i < admitted) {
+                    long found = until(v, part, now);
+                    long carry = (part + each.parts()) / one;
+                    v += each.micros() + carry;
+                    part += each.parts() - carry * one;
+                    long left = until(v, part, now);
+                    outcome = Math.max(0, paysForItself() ? left : found);
+                    carry = (part + returnedPart) / one;
+                    mark = new Mark(
+                            v + returned + carry, part + returnedPart - carry * one, epoch, each, left > 0 ? 0 : now);
+                } else {
+                    outcome = (Long) reply.get(5);
+                }
+                long over = part + whole.parts();
+                long reset = v + whole.micros() - now + (over > one ? 2 : over > 0 ? 1 : 0);
+                all.add(new Decided(outcome, remaining(v, part, now), Math.max(0, reset), mark));
+            }
+            return all;
+        }
+
+        /** Microseconds until V, rounded up. */
+        private static long until(long v, long part, long now) {
+            return v - now + (part > 0 ? 1 : 0);
+        }
+
+        private long remaining(long v, long part, long now) {
+            if (until(v, part, now) > 0) {
+                return 0;
+            }
+            // Where the next caller pays, one call goes on credit beside what is stored.
+            return Math.min(stored, cost.permits(now - v, part)) + (paysForItself() ? 0 : 1);
+        }
+    }
+
+    /** {@code warm_up.lua}; nanoseconds as doubles, which both sides calculate in the same order. */
+    record WarmUp(String meta, double interval, double threshold, double most, double slope, double refill)
+            implements ScriptFamily {
+
+        private static WarmUp of(Limit limit) {
+            double warmup = limit.warmup().toNanos();
+            double interval =
+                    (double) limit.rate().period().toNanos() / limit.rate().permits();
+            double cold = interval * limit.coldFactor();
+            double threshold = 0.5 * warmup / interval;
+            double most = threshold + 2.0 * warmup / (interval + cold);
+            return new WarmUp(
+                    rate(limit) + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor(),
+                    interval,
+                    threshold,
+                    most,
+                    most > threshold ? (cold - interval) / (most - threshold) : 0,
+                    most > 0 ? warmup / most : 0);
+        }
+
+        @Override
+        public char letter() {
+            return 'w';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            args.add(meta).add(interval).add(threshold).add(most).add(slope).add(refill);
+        }
+    }
+
+    /**
+     * {@code fixed_window.lua}.
+     *
+     * @param windows what they are, as the script reads it
+     */
+    record FixedWindow(Limit limit, String windows, ZoneOffsets offsets) implements ScriptFamily {
+
+        private static FixedWindow of(Limit limit, Ticker ticker) {
+            CalendarWindows calendar = limit.calendar();
+            String windows = calendar == null
+                    ? Long.toString(micros(limit.rate().period()))
+                    : calendar.period().months() + "/" + calendar.month() + "/" + calendar.day();
+            return new FixedWindow(limit, windows, new ZoneOffsets(limit, ticker));
+        }
+
+        @Override
+        public char letter() {
+            return 'f';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            args.add(limit.rate().permits()).add(windows);
+            offsets.arguments().forEach(args::add);
+        }
+
+        @Override
+        public String keyEnd() {
+            ZoneId zone = limit.zone().normalized();
+            Rate rate = limit.rate();
+            String begins =
+                    rate.calendar() == null ? brief(micros(rate.period())) : rate.calendar() + "@" + limit.startsOn();
+            return begins + (zone.equals(ZoneOffset.UTC) ? "" : "/" + zone);
+        }
+    }
+
+    /**
+     * {@code sliding_window.lua}.
+     *
+     * @param slot microseconds
+     */
+    record SlidingWindow(Limit limit, long slot) implements ScriptFamily {
+
+        @Override
+        public char letter() {
+            return 'r';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            args.add(limit.rate().permits()).add(slot).add(limit.slots() + 1);
+        }
+
+        @Override
+        public String keyEnd() {
+            return brief(slot) + "/" + limit.slots();
+        }
+    }
+
+    /** {@code sliding_log.lua}. */
+    record SlidingLog(Limit limit) implements ScriptFamily {
+
+        @Override
+        public char letter() {
+            return 'q';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            args.add(limit.rate().permits()).add(micros(limit.rate().period()));
+        }
+
+        @Override
+        public String keyEnd() {
+            return brief(micros(limit.rate().period()));
+        }
+    }
+
+    /** {@code concurrency.lua}. */
+    record Concurrency(Limit limit) implements ScriptFamily {
+
+        /** A call without a lease of its own counts so long after its node was last heard of. */
+        public static final Duration NODE_LEASE = Duration.ofSeconds(30);
+
+        @Override
+        public char letter() {
+            return 'c';
+        }
+
+        @Override
+        public void appendTo(ScriptArguments args) {
+            Duration lease = limit.lease() == null ? NODE_LEASE : limit.lease();
+            args.add(limit.maxConcurrent()).add(Math.min(PermitCost.FAR, micros(lease)));
+        }
+    }
+
+    private static String rate(Limit limit) {
+        return limit.rate().permits() + "/" + brief(limit.rate().period().toNanos());
+    }
+
+    /** A span of time in microseconds, rounded up. */
+    static long micros(Duration duration) {
+        return (duration.toNanos() - 1) / 1000 + 1;
+    }
+
+    /** In few characters, that Lua reads as a number. */
+    private static String brief(long number) {
+        String digits = Long.toString(number);
+        int end = digits.length();
+        while (end > 1 && digits.charAt(end - 1) == '0') {
+            end--;
+        }
+        int zeros = digits.length() - end;
+        return zeros > 2 ? digits.substring(0, end) + "e" + zeros : digits;
+    }
+}

@@ -1,0 +1,127 @@
+-- What the nodes of a cluster share besides budgets: the changes of limits, and the budgets that callers are assigned.
+--
+-- KEYS   HASH field -> entry: its version, when it ends (microseconds since 1970; 0 for never), its text (empty if it was
+--             removed). A field is "l<limit>" or "c<caller>:<limit>". Besides: "version", the position of the last write;
+--             "floor", up to which removed entries may be forgotten; "n<limit>", the number of its callers
+--        ZSET field -> position of its last write, which grows with each write
+--        ZSET field -> when it is forgotten
+-- ARGV   1  the time
+--        2  read | write | merge
+-- read   3  position up to which the node has all; 4  most entries
+--        reply: the time, the last position, the floor; for each later entry: position, field, entry
+-- write  3  field; 4  version that the field must have; 5  microseconds until it ends, 0 for never; 6  most callers of a
+--        limit; 7  text
+--        reply: the version, 0 if the field has another, -1 if there are too many callers; the time; when it ends
+-- merge  3  floor; for each entry that the node has: field, version, end, text
+--        reply: how many of them were missing or older here
+
+local entries, positions, ends = KEYS[1], KEYS[2], KEYS[3]
+-- For how long removed records of callers are remembered, in microseconds.
+local REMEMBERED = 3600000000
+
+local function whole(number)
+  return string.format('%.0f', number)
+end
+
+local function get(field)
+  return tonumber(redis.call('HGET', entries, field) or 0)
+end
+
+local position, floor = get('version'), get('floor')
+
+-- Version, end and text; nothing for a field without an entry.
+local function read(field)
+  local entry = redis.call('HGET', entries, field)
+  if entry then
+    local version, ending, text = string.match(entry, '^(%d+) (%d+) (.*)$')
+    return tonumber(version), tonumber(ending), text
+  end
+end
+
+local function count(field, text)
+  local limit = string.match(field, '^c[^:]*:(.*)$')
+  local _, _, before = read(field)
+  local change = (text == '' and 0 or 1) - ((before or '') == '' and 0 or 1)
+  if limit and change ~= 0 then
+    redis.call('HSET', entries, 'n' .. limit, whole(get('n' .. limit) + change))
+  end
+end
+
+local function put(field, version, ending, text)
+  position = math.max(position + 1, now, version or 0)
+  count(field, text)
+  redis.call('HSET', entries, field, whole(version or position) .. ' ' .. whole(ending) .. ' ' .. text)
+  redis.call('HSET', entries, 'version', whole(position))
+  redis.call('ZADD', positions, whole(position), field)
+  if ending > 0 then
+    redis.call('ZADD', ends, whole(ending), field)
+  else
+    redis.call('ZREM', ends, field)
+  end
+end
+
+local function raise_floor(to)
+  if to > floor then
+    floor = to
+    redis.call('HSET', entries, 'floor', whole(floor))
+  end
+end
+
+-- What has ended is remembered as removed for a while, so that no node brings back what it replaced.
+local function forget_ended()
+  for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', whole(now), 'LIMIT', 0, 500)) do
+    local version, _, text = read(field)
+    count(field, '')
+    if (text or '') ~= '' then
+      redis.call('HSET', entries, field, whole(version) .. ' ' .. whole(now + REMEMBERED) .. ' ')
+      redis.call('ZADD', ends, whole(now + REMEMBERED), field)
+    else
+      raise_floor(tonumber(redis.call('ZSCORE', positions, field) or 0))
+      redis.call('HDEL', entries, field)
+      redis.call('ZREM', positions, field)
+      redis.call('ZREM', ends, field)
+    end
+  end
+end
+
+if ARGV[2] == 'read' then
+  local reply = { now, position, floor }
+  local page = redis.call(
+    'ZRANGEBYSCORE', positions, whole(tonumber(ARGV[3]) + 1), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
+  for i = 1, #page, 2 do
+    local n = #reply
+    reply[n + 1] = tonumber(page[i + 1])
+    reply[n + 2] = page[i]
+    reply[n + 3] = redis.call('HGET', entries, page[i])
+  end
+  return reply
+end
+
+if ARGV[2] == 'write' then
+  forget_ended()
+  local field, text = ARGV[3], ARGV[7]
+  local version, _, before = read(field)
+  if (version or 0) ~= tonumber(ARGV[4]) then
+    return { 0, now }
+  end
+  local limit = string.match(field, '^c[^:]*:(.*)$')
+  if limit and text ~= '' and (before or '') == '' and get('n' .. limit) >= tonumber(ARGV[6]) then
+    return { -1, now }
+  end
+  local lasts = limit and text == '' and REMEMBERED or tonumber(ARGV[5])
+  local ending = lasts > 0 and now + lasts or 0
+  put(field, nil, ending, text)
+  return { position, now, ending }
+end
+
+local merged = 0
+raise_floor(tonumber(ARGV[3]))
+for i = 4, #ARGV, 4 do
+  local version, ending, text = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
+  if (read(ARGV[i]) or 0) < version then
+    local over = ending > 0 and ending <= now
+    put(ARGV[i], version, over and now + REMEMBERED or ending, over and '' or text)
+    merged = merged + 1
+  end
+end
+return { merged }

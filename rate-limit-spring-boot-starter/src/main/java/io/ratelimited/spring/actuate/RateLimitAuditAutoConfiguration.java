@@ -1,0 +1,25 @@
+package io.ratelimited.spring.actuate;
+
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import org.springframework.boot.actuate.audit.listener.AuditApplicationEvent;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+
+/** Wires the audit events of changes, where Spring Boot has such events. */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@ConditionalOnClass(AuditApplicationEvent.class)
+@Conditional(OnEnabledCondition.class)
+@ConditionalOnBean(RateLimits.class)
+public final class RateLimitAuditAutoConfiguration {
+
+    @Bean
+    RateLimitAudit rateLimitAudit(ApplicationEventPublisher events) {
+        return new RateLimitAudit(events);
+    }
+}

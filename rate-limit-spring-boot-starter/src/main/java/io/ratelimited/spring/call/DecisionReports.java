@@ -1,0 +1,158 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.Outcome;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Supplier;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
+
+/**
+ * Reports what limits decide and charge: to the observers, to Java's flight recorder and to the web request of the call. A
+ * report that fails is logged; it does not fail the call, which would leave a request without an answer. Thread-safe.
+ */
+final class DecisionReports {
+
+    private static final Log LOG = LogFactory.getLog(DecisionReports.class);
+    private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
+
+    /** A runtime image may leave the module jdk.jfr out. */
+    private static final boolean FLIGHT_RECORDER = ClassUtils.isPresent("jdk.jfr.Event", null);
+
+    private final List<DecisionObserver> observers;
+    private final Ticker ticker;
+    /** When a failed charge was logged last, by limit: {@link Ticker#nanos}. */
+    private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
+
+    DecisionReports(List<DecisionObserver> observers, Ticker ticker) {
+        this.observers = List.copyOf(observers);
+        this.ticker = ticker;
+    }
+
+    /** Whether there are no observers, so that no decision has to be described to them. */
+    boolean isUnobserved() {
+        return observers.isEmpty();
+    }
+
+    /**
+     * Reports a decision to the observers, and to the flight recorder unless the call was simply admitted.
+     *
+     * @param waitedNanos how long the call has waited
+     */
+    void report(
+            NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
+        if (outcome != Outcome.ADMITTED && FLIGHT_RECORDER) {
+            DecisionEvent.record(limit, outcome, waitedNanos);
+        }
+        if (!observers.isEmpty()) {
+            observe(limit, observer -> observer.onDecision(limit, outcome, key, waitedNanos, decision));
+        }
+    }
+
+    /** Reports a decision on a call, to its web request too if it belongs to one. */
+    void report(
+            LimitRequest request,
+            Outcome outcome,
+            long waitedNanos,
+            @Nullable CurrentRequest current,
+            Supplier<Decision> decision) {
+        report(request.limit(), outcome, request.key(), waitedNanos, decision);
+        if (current != null) {
+            toRequest(current, request, outcome, decision);
+        }
+    }
+
+    /**
+     * Reports a refusal, and makes its exception.
+     *
+     * @param requests of the call; those that were not refused apply to its web request without having decided
+     * @param position of the request that was refused: one limit may be asked for several keys
+     */
+    RateLimitExceededException refusal(
+            LimitRequest[] requests, int position, @Nullable CurrentRequest current, Decision decision) {
+        for (int i = 0; i < requests.length; i++) {
+            LimitRequest request = requests[i];
+            if (i == position) {
+                report(request, Outcome.REJECTED, 0, current, () -> decision);
+            } else if (current != null) {
+                toRequest(current, request, null, () -> decision);
+            }
+        }
+        return new RateLimitExceededException(decision);
+    }
+
+    /** Reports what a call was charged with instead of what it reserved. */
+    void reportCharge(
+            LimitRequest request, long charged, @Nullable CurrentRequest current, Supplier<Decision> decision) {
+        if (!observers.isEmpty()) {
+            observe(
+                    request.limit(),
+                    observer -> observer.onSettled(request.limit(), request.key(), request.permits(), charged));
+        }
+        if (current != null) {
+            toRequest(current, request, Outcome.ADMITTED, decision);
+        }
+    }
+
+    /** Reports that a call stays charged with what it reserved: to the log once a minute and limit, and to the observers. */
+    void reportFailedCharge(LimitRequest request, Throwable failure) {
+        String limit = request.limit().name();
+        long now = ticker.nanos();
+        Long last = failedCharges.putIfAbsent(limit, now);
+        if (last == null || (now - last >= MINUTE && failedCharges.replace(limit, last, now))) {
+            LOG.warn(
+                    "Rate limit '" + limit + "' (" + request.limit().place()
+                            + "): a call has been made, but what it cost is not known; it stays charged with what it reserved: "
+                            + request.permits() + ". Correct the charge. Further failures are logged once a minute.",
+                    failure);
+        }
+        observe(
+                request.limit(),
+                observer -> observer.onChargeFailed(request.limit(), request.key(), request.permits(), failure));
+    }
+
+    private void observe(NamedLimit limit, Consumer<DecisionObserver> report) {
+        for (DecisionObserver observer : observers) {
+            try {
+                report.accept(observer);
+            } catch (RuntimeException | Error ex) {
+                LOG.warn(
+                        "Rate limit '" + limit.name() + "': "
+                                + observer.getClass().getName() + " failed",
+                        ex);
+            }
+        }
+    }
+
+    /** @param outcome null for a limit that has not decided, because another one refused the call */
+    private static void toRequest(
+            CurrentRequest current, LimitRequest request, @Nullable Outcome outcome, Supplier<Decision> decision) {
+        try {
+            Limit limitOfCaller = request.limiter().limit();
+            if (outcome == null) {
+                current.applies(request.limit(), limitOfCaller);
+                return;
+            }
+            String once = request.once();
+            if (once != null && outcome != Outcome.REJECTED) {
+                current.charged(once);
+            }
+            current.decided(request.limit(), limitOfCaller, outcome, decision);
+        } catch (RuntimeException | Error ex) {
+            LOG.warn(
+                    "Rate limit '" + request.limit().name() + "': a decision could not be reported to the request", ex);
+        }
+    }
+}

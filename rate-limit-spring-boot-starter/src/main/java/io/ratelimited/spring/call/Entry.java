@@ -1,0 +1,180 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.call.Admission.Held;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Function;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The steps that a call takes until it is admitted or refused, the same for calls that block their thread and for those
+ * that do not. {@link LimitEnforcer} has their order. Immutable.
+ */
+final class Entry {
+
+    private static final Log LOG = LogFactory.getLog(Entry.class);
+
+    private final LimitRequest[] requests;
+    /** The requests that can refuse the call: all but those to limits under {@link Policy#SHADOW}. */
+    private final LimitRequest[] enforced;
+
+    private final @Nullable CurrentRequest current;
+    private final DecisionReports reports;
+
+    Entry(LimitRequest[] requests, @Nullable CurrentRequest current, DecisionReports reports) {
+        this.requests = requests;
+        this.enforced = enforced(requests);
+        this.current = current;
+        this.reports = reports;
+    }
+
+    private static LimitRequest[] enforced(LimitRequest[] requests) {
+        int shadows = 0;
+        for (LimitRequest request : requests) {
+            shadows += request.policy() == Policy.SHADOW ? 1 : 0;
+        }
+        return shadows == 0
+                ? requests
+                : Arrays.stream(requests)
+                        .filter(request -> request.policy() != Policy.SHADOW)
+                        .toArray(LimitRequest[]::new);
+    }
+
+    /** The requests that can refuse the call. */
+    LimitRequest[] enforced() {
+        return enforced;
+    }
+
+    boolean hasShadows() {
+        return enforced.length < requests.length;
+    }
+
+    /** Whether a limit lets the call wait. */
+    boolean mayWait() {
+        for (LimitRequest request : enforced) {
+            if (request.policy() == Policy.WAIT) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /**
+     * Refuses a call without a key if a limit denies such calls.
+     *
+     * @throws RateLimitExceededException when it is refused
+     */
+    void requireKeys() {
+        for (int i = 0; i < enforced.length; i++) {
+            if (enforced[i].denied()) {
+                throw refusal(i, enforced[i].denial());
+            }
+        }
+    }
+
+    /**
+     * Takes the time for which a call that may wait has waited for its thread already.
+     *
+     * @return nanoseconds, which shorten its further wait
+     * @throws RateLimitExceededException when a limit does not let it wait so long
+     */
+    long takeWaitedNanos() {
+        long waited = current != null && mayWait() ? current.takeWaitedNanos() : 0;
+        for (int i = 0; waited > 0 && i < enforced.length; i++) {
+            if (enforced[i].policy() == Policy.WAIT && waited > enforced[i].maxWaitNanos()) {
+                throw refusal(i, enforced[i].timeOver());
+            }
+        }
+        return waited;
+    }
+
+    /**
+     * What the call asks of its limits.
+     *
+     * @param waitedNanos for which the call has waited already
+     */
+    Claim[] claims(boolean maySleep, long waitedNanos) {
+        return maySleep && waitedNanos == 0
+                ? enforced
+                : Arrays.stream(enforced)
+                        .map(request -> request.claim(maySleep ? request.maxWaitNanos() - waitedNanos : 0))
+                        .toArray(Claim[]::new);
+    }
+
+    /**
+     * Concludes the entry with what the limits have decided, and reports it.
+     *
+     * @param waitedNanos between the reservation and the decision
+     * @return the reservation of a call that is admitted
+     * @throws RateLimitExceededException when it is refused
+     */
+    Reservation conclude(Reservation reservation, boolean admitted, long waitedNanos) {
+        if (!admitted) {
+            throw refusal(AllOf.refusedClaim(reservation), reservation.decision());
+        }
+        if (current == null && waitedNanos == 0 && reports.isUnobserved()) {
+            return reservation;
+        }
+        for (int i = 0; i < enforced.length; i++) {
+            Reservation member = AllOf.member(reservation, i);
+            boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
+            Outcome outcome = delayed ? Outcome.DELAYED : Outcome.ADMITTED;
+            reports.report(enforced[i], outcome, delayed ? waitedNanos : 0, current, member::decision);
+        }
+        return reservation;
+    }
+
+    private RateLimitExceededException refusal(int position, Decision decision) {
+        return reports.refusal(enforced, position, current, decision);
+    }
+
+    /**
+     * Asks the limits that refuse nobody, one after the other, once the others have admitted the call.
+     *
+     * @return what they have reserved; never fails
+     */
+    CompletionStage<List<Held>> reserveShadows(Function<Claim, CompletionStage<Reservation>> reserving) {
+        List<Held> held = new ArrayList<>();
+        CompletionStage<List<Held>> asked = CompletableFuture.completedFuture(held);
+        for (LimitRequest shadow : requests) {
+            if (shadow.policy() == Policy.SHADOW) {
+                asked = shadow.denied()
+                        ? asked.whenComplete(
+                                (all, none) -> reports.report(shadow, Outcome.SHADOWED, 0, current, shadow::denial))
+                        : asked.thenCompose(all -> reserving.apply(shadow)).handle((member, failure) -> {
+                            hold(shadow, member, failure, held);
+                            return held;
+                        });
+            }
+        }
+        return asked;
+    }
+
+    private void hold(LimitRequest shadow, @Nullable Reservation member, @Nullable Throwable failure, List<Held> held) {
+        if (member == null) {
+            LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
+            return;
+        }
+        held.add(new Held(shadow, member));
+        Outcome outcome = member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED;
+        reports.report(shadow, outcome, 0, current, member::decision);
+    }
+
+    /** @param reservation of the limits that can refuse the call; null if there are none */
+    Admission admission(@Nullable Reservation reservation, List<Held> shadows) {
+        return new Admission(enforced, reservation, shadows, current, reports);
+    }
+}

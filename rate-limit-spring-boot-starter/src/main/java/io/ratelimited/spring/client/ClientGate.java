@@ -1,0 +1,163 @@
+package io.ratelimited.spring.client;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.client.ClientPace.Pass;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Lets the calls of one client and key go by its {@link ClientPace}, in the order in which they came. Waits without threads:
+ * one alarm for all that wait. Thread-safe; futures are completed outside the lock.
+ */
+final class ClientGate {
+
+    private static final int MOST_WAITING = 1_000;
+
+    private final Ticker ticker;
+    private final ClientPace pace;
+    private final Deque<Waiter> waiters = new ArrayDeque<>();
+    private boolean alarmIsSet;
+    private long alarmAt;
+
+    private record Waiter(CompletableFuture<Entered> entered, long deadline) {}
+
+    /**
+     * What became of a call.
+     *
+     * @param pass null if the call is refused
+     * @param retryAfterNanos for a refused call, when another might go
+     */
+    record Entered(@Nullable Pass pass, long retryAfterNanos) {}
+
+    ClientGate(Ticker ticker, long maxPause) {
+        this.ticker = ticker;
+        this.pace = new ClientPace(maxPause);
+    }
+
+    /**
+     * Completes when the call may go or is refused; at once if it can be known that it cannot go in time. Cancelling the future
+     * gives up the place.
+     *
+     * @param maxWaitNanos 0 to go at once or not at all
+     */
+    CompletableFuture<Entered> enter(long maxWaitNanos) {
+        CompletableFuture<Entered> entered = new CompletableFuture<>();
+        synchronized (this) {
+            long now = ticker.nanos();
+            long next = pace.next(now);
+            if (waiters.isEmpty() && next - now <= 0) {
+                entered.complete(new Entered(pace.go(now), 0));
+                return entered;
+            }
+            long wait = next - now + waiters.size() * pace.spacing();
+            if (wait > maxWaitNanos || waiters.size() >= MOST_WAITING || maxWaitNanos <= 0) {
+                entered.complete(new Entered(null, Math.max(1, wait)));
+                return entered;
+            }
+            waiters.add(new Waiter(entered, now + maxWaitNanos));
+        }
+        drain();
+        return entered;
+    }
+
+    /** A call goes whatever the answers say, and counts. */
+    synchronized Pass enterAnyway() {
+        return pace.go(ticker.nanos());
+    }
+
+    synchronized long pauseLeft() {
+        return pace.pauseLeft(ticker.nanos());
+    }
+
+    synchronized List<Map<String, Object>> report() {
+        return pace.report();
+    }
+
+    synchronized int waiting() {
+        return waiters.size();
+    }
+
+    /** As {@link ClientPace#giveBack}. */
+    void giveBack(Pass pass) {
+        synchronized (this) {
+            pace.giveBack(pass);
+        }
+        drain();
+    }
+
+    /** As {@link ClientPace#failed}. */
+    void failed(Pass pass) {
+        synchronized (this) {
+            pace.failed(pass);
+        }
+        drain();
+    }
+
+    /** As {@link ClientPace#answered}. */
+    void answered(Pass pass, Answer answer, boolean refused) {
+        synchronized (this) {
+            pace.answered(pass, answer, refused, ticker.nanos());
+        }
+        drain();
+    }
+
+    /** As {@link ClientPace#pause}. */
+    synchronized boolean pause(long nanos) {
+        return pace.pause(nanos, ticker.nanos());
+    }
+
+    /** Lets those go whose time has come, and sets the alarm for the next. */
+    private void drain() {
+        List<Runnable> due = new ArrayList<>();
+        long alarm = 0;
+        boolean sets = false;
+        synchronized (this) {
+            long now = ticker.nanos();
+            while (!waiters.isEmpty()) {
+                Waiter first = waiters.getFirst();
+                long next = pace.next(now);
+                if (first.entered.isDone()) {
+                    waiters.removeFirst();
+                } else if (next - now <= 0) {
+                    waiters.removeFirst();
+                    Pass pass = pace.go(now);
+                    due.add(() -> {
+                        if (!first.entered.complete(new Entered(pass, 0))) {
+                            giveBack(pass);
+                        }
+                    });
+                } else if (first.deadline - now <= 0) {
+                    waiters.removeFirst();
+                    due.add(() -> first.entered.complete(new Entered(null, next - now)));
+                } else {
+                    alarm = first.deadline - next < 0 ? first.deadline : next;
+                    sets = !alarmIsSet || alarm - alarmAt < 0;
+                    break;
+                }
+            }
+            if (sets) {
+                alarmIsSet = true;
+                alarmAt = alarm;
+            }
+        }
+        due.forEach(Runnable::run);
+        if (sets) {
+            long at = alarm;
+            ticker.sleepUntil(at, () -> wake(at));
+        }
+    }
+
+    private void wake(long at) {
+        synchronized (this) {
+            if (alarmIsSet && alarmAt == at) {
+                alarmIsSet = false;
+            }
+        }
+        drain();
+    }
+}

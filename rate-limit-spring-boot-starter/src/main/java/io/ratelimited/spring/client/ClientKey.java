@@ -1,0 +1,77 @@
+package io.ratelimited.spring.client;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import java.net.URI;
+import java.util.List;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+import org.springframework.expression.Expression;
+import org.springframework.expression.ParseException;
+import org.springframework.expression.spel.SpelEvaluationException;
+import org.springframework.expression.spel.SpelMessage;
+import org.springframework.expression.spel.standard.SpelExpressionParser;
+import org.springframework.expression.spel.support.SimpleEvaluationContext;
+
+/** The expression that divides the state of a client: SpEL on a {@link OutgoingRequest}, without beans and types. Thread-safe. */
+final class ClientKey {
+
+    private static final OutgoingRequest SAMPLE =
+            new OutgoingRequest("GET", URI.create("https://host.example/path"), name -> List.of());
+    private static final Set<SpelMessage> UNKNOWN_WORDS = Set.of(
+            SpelMessage.PROPERTY_OR_FIELD_NOT_READABLE,
+            SpelMessage.METHOD_NOT_FOUND,
+            SpelMessage.TYPE_NOT_FOUND,
+            SpelMessage.NO_BEAN_RESOLVER_REGISTERED);
+
+    private final String property;
+    private final Expression expression;
+    private final SimpleEvaluationContext context = SimpleEvaluationContext.forReadOnlyDataBinding()
+            .withInstanceMethods()
+            .build();
+
+    /** @throws InvalidRateLimitException when the text is no expression, or has a word that can never mean anything */
+    ClientKey(String property, String text) {
+        this.property = property;
+        this.expression = parse(property, text);
+        try {
+            expression.getValue(context, SAMPLE);
+        } catch (SpelEvaluationException ex) {
+            if (UNKNOWN_WORDS.contains(ex.getMessageCode())) {
+                throw invalid(property, text, ex);
+            }
+            // What a header lacks here it may have in a call.
+        }
+    }
+
+    private static Expression parse(String property, String text) {
+        try {
+            return new SpelExpressionParser().parseRaw(text);
+        } catch (ParseException | IllegalStateException ex) {
+            throw invalid(property, text, ex);
+        }
+    }
+
+    private static InvalidRateLimitException invalid(String property, String text, Exception cause) {
+        return new InvalidRateLimitException(
+                "Property " + property + " is no expression for the key of a call: \"" + text + "\" ("
+                        + cause.getMessage() + ")",
+                "Use host, method, uri and header('…'), as in header('X-Account').");
+    }
+
+    /**
+     * The key of a call; null if it has none.
+     *
+     * @throws IllegalStateException when the expression fails; the call must not go
+     */
+    @Nullable
+    Object of(OutgoingRequest request) {
+        try {
+            return expression.getValue(context, request);
+        } catch (RuntimeException ex) {
+            throw new IllegalStateException(
+                    "Property " + property + " \"" + expression.getExpressionString()
+                            + "\" failed; the call was not made",
+                    ex);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+package io.ratelimited.spring.client;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.RateLimitProperties.Client;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.Map;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.restclient.RestClientCustomizer;
+import org.springframework.boot.restclient.RestTemplateCustomizer;
+import org.springframework.boot.webclient.WebClientCustomizer;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+import org.springframework.util.ClassUtils;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Mono;
+
+/**
+ * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that is built by
+ * Spring Boot's builders, HTTP interface clients of service groups included.
+ */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@Conditional(OnEnabledCondition.class)
+@ConditionalOnBean({LimitRegistry.class, LimitEnforcer.class})
+public final class ClientRateLimitAutoConfiguration {
+
+    private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
+    private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
+
+    @Bean
+    @Lazy(false)
+    LimitedClients rateLimitedClients(RateLimitProperties properties, LimitRegistry registry, LimitEnforcer enforcer) {
+        Map<String, Client> clients = properties.clients() == null ? Map.of() : properties.clients();
+        ClassLoader loader = getClass().getClassLoader();
+        if (!clients.isEmpty()
+                && !ClassUtils.isPresent(REST_CLIENT, loader)
+                && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
+            throw new InvalidRateLimitException(
+                    "Property rate-limit.clients has " + clients.keySet()
+                            + ", but nothing on the class path builds clients that can be limited",
+                    "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
+        }
+        return new LimitedClients(clients, registry, enforcer);
+    }
+
+    /**
+     * Blocking clients. The last customizer, so that its interceptor stands innermost. Without any client of the properties there
+     * is no interceptor: with one, Spring keeps request bodies in memory.
+     */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
+    static class BlockingConfiguration {
+
+        @Bean
+        BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
+            return new BlockingClientInterceptor(clients);
+        }
+
+        @Bean
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        RestClientCustomizer rateLimitRestClientCustomizer(
+                LimitedClients clients, BlockingClientInterceptor interceptor) {
+            return builder -> {
+                if (!clients.all().isEmpty()) {
+                    builder.requestInterceptor(interceptor);
+                }
+            };
+        }
+
+        @Bean
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        RestTemplateCustomizer rateLimitRestTemplateCustomizer(
+                LimitedClients clients, BlockingClientInterceptor interceptor) {
+            return template -> {
+                if (!clients.all().isEmpty()) {
+                    template.getInterceptors().add(interceptor);
+                }
+            };
+        }
+    }
+
+    /** Clients without threads. The last customizer, so that its filter stands innermost. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
+    static class ReactiveConfiguration {
+
+        @Bean
+        ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
+            return new ReactiveClientFilter(clients);
+        }
+
+        @Bean
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        WebClientCustomizer rateLimitWebClientCustomizer(LimitedClients clients, ReactiveClientFilter filter) {
+            return builder -> {
+                if (!clients.all().isEmpty()) {
+                    builder.filter(filter);
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,335 @@
+package io.ratelimited.spring.client;
+
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.RateLimitProperties.Obey;
+import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.EventLoops;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.LimitRequest;
+import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.client.ClientGate.Entered;
+import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.PropertyText;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Function;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One of {@code rate-limit.clients}: lets calls go as its limits and the answers of the other side allow. A call passes the
+ * gate of its key first and its limits then, so that what goes out after a pause keeps to the limits. Thread-safe.
+ */
+public final class LimitedClient {
+
+    private static final Log LOG = LogFactory.getLog(LimitedClient.class);
+
+    /** Keys whose answers are remembered. A forgotten key begins anew with what its next answer says. */
+    private static final long MOST_KEYS = 10_000;
+
+    /** What takes less is the way to a decision, not a wait. */
+    private static final long SHORTEST_WAIT_NANOS = 1_000_000;
+
+    /** Stands for calls without a key. */
+    private static final Object NO_KEY = new Object();
+
+    private final String name;
+    private final Terms terms;
+    private final LimitEnforcer enforcer;
+    private final Ticker ticker;
+    private final Cache<Object, ClientGate> gates =
+            Caffeine.newBuilder().maximumSize(MOST_KEYS).build();
+    private final LongAdder delayed = new LongAdder();
+    private final LongAdder refusedHere = new LongAdder();
+    private final LongAdder refusedThere = new LongAdder();
+
+    /**
+     * What applies to the calls of a client.
+     *
+     * @param hosts whom it calls, for reports
+     * @param policy REJECT, WAIT or SHADOW
+     * @param maxWaitNanos 0 unless calls wait
+     * @param key null for one state for all calls
+     */
+    record Terms(
+            List<String> hosts,
+            List<ConfiguredLimit> limits,
+            Set<Obey> obeys,
+            long maxPauseNanos,
+            Policy policy,
+            long maxWaitNanos,
+            @Nullable ClientKey key) {}
+
+    LimitedClient(String name, Terms terms, LimitEnforcer enforcer) {
+        this.name = name;
+        this.terms = terms;
+        this.enforcer = enforcer;
+        this.ticker = enforcer.ticker();
+        if (terms.key != null) {
+            terms.limits.forEach(ConfiguredLimit::usedWithKeys);
+        }
+    }
+
+    /**
+     * Waits until a call may go. Never sleeps on an event loop: a call that would have to wait there is refused.
+     *
+     * @return to be told what becomes of the call
+     * @throws RateLimitExceededException when the call may not go
+     * @throws CancellationException when interrupted while it waits; the flag is set
+     */
+    ClientCall enter(OutgoingRequest request) {
+        CompletableFuture<ClientCall> entered =
+                enterAsync(request, EventLoops.isCurrentThread() ? 0 : terms.maxWaitNanos);
+        try {
+            return entered.get();
+        } catch (InterruptedException ex) {
+            entered.cancel(false);
+            Thread.currentThread().interrupt();
+            CancellationException interrupted =
+                    new CancellationException("interrupted while waiting for a call of client '" + name + "'");
+            interrupted.initCause(ex);
+            throw interrupted;
+        } catch (ExecutionException ex) {
+            Throwable cause = ex.getCause();
+            if (cause instanceof Error error) {
+                throw error;
+            }
+            throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
+        }
+    }
+
+    /**
+     * {@link #enter} without a thread.
+     *
+     * @return fails with {@link RateLimitExceededException} when the call may not go; cancelling it gives everything back
+     */
+    CompletableFuture<ClientCall> enterAsync(OutgoingRequest request) {
+        return enterAsync(request, terms.maxWaitNanos);
+    }
+
+    private CompletableFuture<ClientCall> enterAsync(OutgoingRequest request, long maxWaitNanos) {
+        Object key;
+        try {
+            key = terms.key == null ? null : terms.key.of(request);
+        } catch (IllegalStateException ex) {
+            return CompletableFuture.failedFuture(ex);
+        }
+        ClientGate gate = gates.get(key == null ? NO_KEY : CanonicalKey.text(key), ignored -> newGate());
+        Entry entry = new Entry(gate, key, maxWaitNanos, ticker.nanos());
+        entry.enterGate();
+        return entry.call;
+    }
+
+    private ClientGate newGate() {
+        return new ClientGate(ticker, terms.maxPauseNanos);
+    }
+
+    /** A call on its way through the gate and the limits. */
+    private final class Entry {
+
+        private final ClientGate gate;
+        private final @Nullable Object key;
+        private final long maxWaitNanos;
+        private final long began;
+        private final CompletableFuture<ClientCall> call = new CompletableFuture<>();
+        private volatile CompletableFuture<?> step = CompletableFuture.completedFuture(null);
+
+        private Entry(ClientGate gate, @Nullable Object key, long maxWaitNanos, long began) {
+            this.gate = gate;
+            this.key = key;
+            this.maxWaitNanos = maxWaitNanos;
+            this.began = began;
+            call.whenComplete((done, failure) -> {
+                if (failure != null) {
+                    step.cancel(false);
+                }
+            });
+        }
+
+        private long waitLeft() {
+            return Math.max(0, maxWaitNanos - (ticker.nanos() - began));
+        }
+
+        /** The steps that can be cancelled; a step that begins after the cancellation is cancelled at once. */
+        private <T> CompletableFuture<T> step(CompletableFuture<T> next) {
+            step = next;
+            if (call.isDone()) {
+                next.cancel(false);
+            }
+            return next;
+        }
+
+        private void enterGate() {
+            if (terms.policy == Policy.SHADOW) {
+                enterLimits(gate.enterAnyway());
+                return;
+            }
+            step(gate.enter(waitLeft())).whenComplete((entered, cancellation) -> {
+                if (cancellation != null) {
+                    call.completeExceptionally(cancellation);
+                } else if (entered.pass() == null) {
+                    refused(new RateLimitExceededException(refusal(entered)));
+                } else {
+                    enterLimits(entered.pass());
+                }
+            });
+        }
+
+        private void enterLimits(Pass pass) {
+            if (terms.limits.isEmpty()) {
+                go(pass, null);
+                return;
+            }
+            step(enforcer.reserveAsync(requests(), null)).whenComplete((admission, failure) -> {
+                if (failure != null) {
+                    gate.giveBack(pass);
+                    refused(
+                            failure instanceof CompletionException && failure.getCause() != null
+                                    ? failure.getCause()
+                                    : failure);
+                } else if (terms.policy != Policy.SHADOW && gate.pauseLeft() > 0) {
+                    // An answer has told to pause while the call waited for its limits.
+                    admission.cancel();
+                    gate.giveBack(pass);
+                    enterGate();
+                } else {
+                    go(pass, admission);
+                }
+            });
+        }
+
+        private LimitRequest[] requests() {
+            return terms.limits.stream()
+                    .map(limit ->
+                            new LimitRequest(limit, enforcement(limit), limit.limiter(), key, 1, false, null, null))
+                    .toArray(LimitRequest[]::new);
+        }
+
+        private ConfiguredLimit.Enforcement enforcement(ConfiguredLimit limit) {
+            return new ConfiguredLimit.Enforcement(
+                    terms.policy, waitLeft(), limit.enforcement().missingKey(), false);
+        }
+
+        private void go(Pass pass, @Nullable Admission admission) {
+            ClientCall going = new ClientCall(LimitedClient.this, gate, pass, admission);
+            if (!call.complete(going)) {
+                going.giveBack();
+            } else if (ticker.nanos() - began >= SHORTEST_WAIT_NANOS) {
+                delayed.increment();
+            }
+        }
+
+        private void refused(Throwable failure) {
+            if (failure instanceof RateLimitExceededException) {
+                refusedHere.increment();
+            }
+            call.completeExceptionally(failure);
+        }
+    }
+
+    /** The name that refusals by the gate have: it tells them from those of limits. */
+    private Decision refusal(Entered entered) {
+        Duration retryAfter = Duration.ofNanos(entered.retryAfterNanos());
+        return new Decision(
+                "clients." + name, false, Duration.ZERO, retryAfter, false, 0, retryAfter, Decision.Source.MEMORY);
+    }
+
+    /** Reads the answer to a call. */
+    void answered(ClientGate gate, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
+        boolean refused = status == 429;
+        Answer answer = AnswerFields.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+        long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
+        List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) ? answer.quotas() : List.of();
+        if (refused) {
+            refusedThere.increment();
+        }
+        if (pause > 0 && gate.pause(pause)) {
+            LOG.warn("Client '" + name + "' pauses for "
+                    + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": the answer " + status
+                    + " of " + terms.hosts + " says Retry-After " + PropertyText.of(Duration.ofNanos(pause)) + ".");
+        }
+        gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
+    }
+
+    /** As {@link ConfiguredLimit#usedBy}. */
+    void usedBy(boolean withThread) {
+        terms.limits.forEach(limit -> limit.usedBy(withThread));
+    }
+
+    /** The name in the properties. */
+    public String name() {
+        return name;
+    }
+
+    /** How many calls went after a wait of a millisecond or more. */
+    public long delayed() {
+        return delayed.sum();
+    }
+
+    /** How many calls were refused on this side, by limits or because the other side wants a longer pause. */
+    public long refusedHere() {
+        return refusedHere.sum();
+    }
+
+    /** How many calls the other side has answered with 429. */
+    public long refusedThere() {
+        return refusedThere.sum();
+    }
+
+    /** How many keys pause now. */
+    public long pausedKeys() {
+        return gates.asMap().values().stream()
+                .filter(gate -> gate.pauseLeft() > 0)
+                .count();
+    }
+
+    /**
+     * The state as the endpoint shows it.
+     *
+     * @param shownKey what is shown instead of a key
+     */
+    public Map<String, Object> report(Function<Object, String> shownKey) {
+        Map<String, Object> report = new LinkedHashMap<>();
+        report.put("hosts", terms.hosts);
+        report.put("limits", terms.limits.stream().map(ConfiguredLimit::name).toList());
+        report.put("obey", terms.obeys.stream().map(PropertyText::of).toList());
+        report.put("policy", PropertyText.of(terms.policy));
+        report.put("delayed", delayed());
+        report.put("refusedHere", refusedHere());
+        report.put("refusedThere", refusedThere());
+        List<Map<String, Object>> states = new ArrayList<>();
+        gates.asMap().entrySet().stream().limit(10).forEach(entry -> {
+            Map<String, Object> state = new LinkedHashMap<>();
+            if (entry.getKey() != NO_KEY) {
+                state.put("key", shownKey.apply(entry.getKey()));
+            }
+            long pause = entry.getValue().pauseLeft();
+            if (pause > 0) {
+                state.put("pausedFor", PropertyText.seconds(Duration.ofNanos(pause)));
+            }
+            state.put("waiting", entry.getValue().waiting());
+            state.put("quotas", entry.getValue().report());
+            states.add(state);
+        });
+        report.put("state", states);
+        return report;
+    }
+}

@@ -1,0 +1,92 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimiterFactory;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import org.springframework.util.ClassUtils;
+
+/** The backends of the application, by name. */
+final class Backends {
+
+    private static final String REDIS_REMEDY = "Add the dependency io.ratelimited:rate-limit-redis, which brings"
+            + " Lettuce, and set rate-limit.redis.url, such as redis://localhost:6379; or set backend: memory.";
+
+    private final Map<String, LimiterFactory> factories = new TreeMap<>();
+
+    Backends(List<LimiterFactory> factories) {
+        factories.forEach(factory -> this.factories.putIfAbsent(factory.backend(), factory));
+    }
+
+    /**
+     * The backend that a limit names.
+     *
+     * @throws InvalidRateLimitException when there is none
+     */
+    LimiterFactory of(ResolvedLimit limit) {
+        String backend = String.valueOf(limit.properties().backend());
+        LimiterFactory factory = factories.get(backend);
+        if (factory == null) {
+            throw new InvalidRateLimitException(
+                    limit.name(), limit.place(LimitProperty.BACKEND), "backend " + missing(backend), remedy(backend));
+        }
+        return factory;
+    }
+
+    /**
+     * Makes the limiter of a limit, or of one of its tiers.
+     *
+     * @throws InvalidRateLimitException when the limit is invalid, or the backend cannot have it
+     */
+    static RateLimiter limiter(LimiterFactory factory, ResolvedLimit resolved, String tier) {
+        Limit limit = resolved.limit();
+        try {
+            return factory.create(limit, tier, resolved.properties());
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    resolved.place(LimitProperty.BACKEND),
+                    String.valueOf(ex.getMessage()),
+                    "Correct it, or choose another backend.",
+                    ex);
+        }
+    }
+
+    /**
+     * Checks that there is a backend of a name, before any limit is made.
+     *
+     * @throws InvalidRateLimitException when no bean provides it
+     */
+    void requireBackend(String backend) {
+        if (!factories.containsKey(backend)) {
+            throw new InvalidRateLimitException("Property rate-limit.backend " + missing(backend), remedy(backend));
+        }
+    }
+
+    private String remedy(String backend) {
+        return backend.equals("redis")
+                ? REDIS_REMEDY
+                : "Use one of " + factories.keySet() + ", or declare a bean of type " + LimiterFactory.class.getName()
+                        + " whose backend() returns \"" + backend + "\".";
+    }
+
+    private String missing(String backend) {
+        if (backend.isEmpty()) {
+            return "has no value";
+        }
+        if (!backend.equals("redis")) {
+            return "is " + backend + ", but there is no backend of this name"
+                    + SimilarName.hint(backend, factories.keySet()) + "; there are " + factories.keySet();
+        }
+        if (!ClassUtils.isPresent("io.ratelimited.redis.RedisBackend", null)) {
+            return "is redis, but the module rate-limit-redis is not on the class path";
+        }
+        if (!ClassUtils.isPresent("io.lettuce.core.RedisClient", null)) {
+            return "is redis, but its client Lettuce (io.lettuce:lettuce-core) is not on the class path";
+        }
+        return "is redis, but nothing provides it";
+    }
+}

@@ -1,0 +1,295 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets.Budget;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.convert.ConversionException;
+
+/**
+ * Gives callers of limits budgets of their own, until these end. One thread at a time changes those of a limit: {@link
+ * LimitRegistry} sees to it.
+ */
+final class BudgetRegistry {
+
+    private static final Log LOG = LogFactory.getLog(BudgetRegistry.class);
+
+    /** Callers of one limit that may have a budget of their own at the same time. */
+    static final int MAXIMUM = 10_000;
+    /** Different budgets of one limit, each of which has a limiter. */
+    static final int MAXIMUM_DIFFERENT = 1_000;
+
+    private static final String CORRECT = "Nothing was changed; correct the value and try again.";
+
+    private final Ticker ticker;
+
+    BudgetRegistry(Ticker ticker) {
+        this.ticker = ticker;
+    }
+
+    Ticker ticker() {
+        return ticker;
+    }
+
+    /**
+     * The text of a budget.
+     *
+     * @param budget a tier, or a rate, with or without a burst
+     * @throws InvalidRateLimitException when it is something else, or the limit cannot have it
+     */
+    String text(ConfiguredLimit limit, LimitProperties budget) {
+        Map<LimitProperty, @Nullable Object> values = LimitProperty.values(budget);
+        boolean tier = values.keySet().equals(Set.of(LimitProperty.TIER));
+        boolean rate = values.containsKey(LimitProperty.RATE)
+                && Set.of(LimitProperty.RATE, LimitProperty.BURST).containsAll(values.keySet());
+        if (!tier && !rate) {
+            throw new InvalidRateLimitException(
+                    limit.name(),
+                    place(limit),
+                    "a budget is a tier, or a rate with or without a burst: " + budget.values(),
+                    CORRECT);
+        }
+        String text = ChangeText.of(values, Map.of());
+        if (!limit.ownLimiters().containsKey(text) && limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
+            CallerBudgets own = limit.budgets();
+            limit.ownLimiters().keySet().removeIf(unused -> own == null || !own.uses(unused));
+            if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
+                throw new InvalidRateLimitException(
+                        limit.name(),
+                        place(limit),
+                        "callers have " + MAXIMUM_DIFFERENT + " different budgets, which is the maximum",
+                        "Nothing was changed; use one of them, or a tier.");
+            }
+        }
+        limiter(limit, text);
+        return text;
+    }
+
+    /**
+     * The limiter of a budget. Equal budgets share it.
+     *
+     * @throws InvalidRateLimitException when the limit cannot have it
+     * @throws IllegalArgumentException when the text is of another version of the application
+     */
+    private static RateLimiter limiter(ConfiguredLimit limit, String text) {
+        Map<LimitProperty, @Nullable Object> values = ChangeText.read(text, Map.of());
+        Object tier = values.get(LimitProperty.TIER);
+        if (tier != null) {
+            RateLimiter found = limit.tiers().get(tier.toString());
+            if (found == null) {
+                throw new InvalidRateLimitException(
+                        limit.name(),
+                        place(limit),
+                        "there is no tier '" + LogText.escaped(tier.toString()) + "'; there are "
+                                + limit.tiers().keySet().stream().sorted().toList(),
+                        CORRECT);
+            }
+            return found;
+        }
+        RateLimiter known = limit.ownLimiters().get(text);
+        if (known != null) {
+            return known;
+        }
+        ResolvedLimit resolved = resolve(limit, values);
+        // On Redis the name of a budget has its text, so that all instances mean the same.
+        RateLimiter made = Backends.limiter(limit.backend(), resolved, "=" + text);
+        limit.ownLimiters().put(text, made);
+        return made;
+    }
+
+    private static ResolvedLimit resolve(ConfiguredLimit limit, Map<LimitProperty, @Nullable Object> values) {
+        ResolvedLimit resolved = limit.settings()
+                .resolved()
+                .part(place(limit), place(limit), CORRECT, LimitProperty.properties(new EnumMap<>(values)));
+        limit.requireRoom(resolved.limit(), " of a caller", place(limit), CORRECT);
+        return resolved;
+    }
+
+    private static String place(ConfiguredLimit limit) {
+        return "budget of a caller, of " + limit.place();
+    }
+
+    /** Budgets follow a change of their limit. */
+    void limitChanged(ConfiguredLimit limit) {
+        limit.ownLimiters().forEach((text, limiter) -> {
+            try {
+                Limit changed = resolve(limit, ChangeText.read(text, Map.of())).limit();
+                if (!changed.equals(limiter.limit())) {
+                    limiter.update(changed);
+                }
+            } catch (IllegalArgumentException | InvalidRateLimitException ex) {
+                LOG.warn("Rate limit '" + limit.name() + "': callers with the budget " + LogText.escaped(text)
+                        + " keep it as it was: " + ex.getMessage());
+            }
+        });
+    }
+
+    /** @throws InvalidRateLimitException when as many callers have one as may have */
+    void put(ConfiguredLimit limit, String caller, Budget budget) {
+        CallerBudgets own = limit.budgets();
+        if (own == null) {
+            own = new CallerBudgets(ticker, limit.sharedChanges() != null);
+        }
+        own.put(caller, budget);
+        limit.budgets(own);
+    }
+
+    /** Gives a caller of a limit of this instance a budget. */
+    void assign(ConfiguredLimit limit, String caller, String text, @Nullable Long endsAt) {
+        CallerBudgets own = limit.budgets();
+        if (own != null && own.find(caller) == null && own.size() >= MAXIMUM) {
+            throw full(limit);
+        }
+        put(limit, caller, new Budget(text, limiter(limit, text), 0, endsAt));
+    }
+
+    static InvalidRateLimitException full(ConfiguredLimit limit) {
+        return new InvalidRateLimitException(
+                limit.name(),
+                place(limit),
+                MAXIMUM + " callers have a budget of their own, which is the maximum",
+                "Nothing was changed; end one of them, or give such callers a tier by the tier expression.");
+    }
+
+    void remove(ConfiguredLimit limit, String caller) {
+        CallerBudgets own = limit.budgets();
+        if (own != null) {
+            own.remove(caller);
+            if (own.size() == 0) {
+                limit.budgets(null);
+            }
+        }
+    }
+
+    /** Applies what all instances share of a caller. */
+    void follow(ConfiguredLimit limit, SharedChanges changes, String caller) {
+        SharedChanges.Change change = changes.find(limit.name(), caller);
+        if (change == null || change.text().isEmpty()) {
+            remove(limit, caller);
+            return;
+        }
+        CallerBudgets own = limit.budgets();
+        Budget before = own == null ? null : own.find(caller);
+        RateLimiter limiter = null;
+        if (before != null && before.version() == change.version()) {
+            limiter = before.limiter();
+        } else {
+            try {
+                limiter = limiter(limit, change.text());
+            } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
+                LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budget "
+                        + LogText.escaped(change.text()) + " of a caller, who has that of the limit: "
+                        + ex.getMessage());
+            }
+        }
+        put(limit, caller, new Budget(change.text(), limiter, change.version(), change.endsAt()));
+    }
+
+    /** The callers of a limit that have a budget of their own, until it ends. Thread-safe. */
+    static final class CallerBudgets {
+
+        private final Ticker ticker;
+        private final boolean shared;
+        private final Map<String, Budget> budgets = new ConcurrentHashMap<>();
+
+        /**
+         * A budget of a caller.
+         *
+         * @param text its properties, as of {@link ChangeText}
+         * @param limiter null if this instance cannot apply it
+         * @param version of the change that all instances share; 0 if they do not
+         * @param endsAt in nanoseconds of the ticker; null for never
+         */
+        record Budget(
+                String text,
+                @Nullable RateLimiter limiter,
+                long version,
+                @Nullable Long endsAt) {
+
+            private boolean hasEnded(Ticker ticker) {
+                return endsAt != null && ticker.nanos() - endsAt >= 0;
+            }
+        }
+
+        /** @param shared whether callers are known by digests, as instances share them */
+        CallerBudgets(Ticker ticker, boolean shared) {
+            this.ticker = ticker;
+            this.shared = shared;
+        }
+
+        /** The name of a caller: the text of its key, or its digest. As in the endpoint, 42 is the string and the number. */
+        static String caller(Object key, boolean shared) {
+            String text = CanonicalKey.text(key);
+            if (text.startsWith("(Long)") || text.startsWith("(Integer)") || text.startsWith("(UUID)")) {
+                text = text.substring(text.indexOf(')') + 1);
+            }
+            return shared ? CanonicalKey.digest(text) : text;
+        }
+
+        /** The limiter of a caller; the other one for a caller without a budget of its own. */
+        RateLimiter limiter(Object key, RateLimiter other) {
+            Budget budget = find(caller(key, shared));
+            return budget == null || budget.limiter == null ? other : budget.limiter;
+        }
+
+        @Nullable
+        Budget find(String caller) {
+            Budget budget = budgets.get(caller);
+            if (budget != null && budget.hasEnded(ticker)) {
+                budgets.remove(caller, budget);
+                return null;
+            }
+            return budget;
+        }
+
+        /** The members of a caller's budget: tier, or rate and burst, and {@code for}, how long it still lasts. */
+        Map<String, Object> describe(Object key) {
+            Budget budget = find(caller(key, shared));
+            Map<String, Object> members = new LinkedHashMap<>();
+            if (budget != null) {
+                ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
+                    if (value != null) {
+                        members.put(property.label(), PropertyText.of(value));
+                    }
+                });
+            }
+            if (budget != null && budget.endsAt != null) {
+                long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos());
+                members.put("for", PropertyText.of(Duration.ofSeconds(Math.max(1, seconds))));
+            }
+            return members;
+        }
+
+        void put(String caller, Budget budget) {
+            budgets.put(caller, budget);
+        }
+
+        void remove(String caller) {
+            budgets.remove(caller);
+        }
+
+        /** How many there are, without those that have ended. */
+        int size() {
+            budgets.values().removeIf(budget -> budget.hasEnded(ticker));
+            return budgets.size();
+        }
+
+        boolean uses(String text) {
+            return budgets.values().stream().anyMatch(budget -> budget.text.equals(text));
+        }
+    }
+}

@@ -1,0 +1,180 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import java.security.Principal;
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.security.authentication.AnonymousAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
+import org.springframework.util.ClassUtils;
+
+/**
+ * Says who has changed what, when the change is in force: a line in the log and a {@link RateLimitChangedEvent}.
+ * Thread-safe.
+ */
+public final class ChangeReports {
+
+    private static final Log LOG = LogFactory.getLog(ChangeReports.class);
+
+    private static final boolean SPRING_SECURITY = ClassUtils.isPresent(
+            "org.springframework.security.core.context.SecurityContextHolder", ChangeReports.class.getClassLoader());
+
+    /** An endpoint knows its caller on any thread and server. */
+    private static final ThreadLocal<@Nullable Principal> CALLER = new ThreadLocal<>();
+
+    private final ApplicationEventPublisher events;
+    private final CurrentRequest.@Nullable Source requests;
+
+    /** @param requests finds the principal of a web request; null outside web applications */
+    public ChangeReports(ApplicationEventPublisher events, CurrentRequest.@Nullable Source requests) {
+        this.events = events;
+        this.requests = requests;
+    }
+
+    /**
+     * Makes changes on this thread in the name of a caller.
+     *
+     * @param caller null if it is not known; then who is found on this thread
+     */
+    public static <T> T as(@Nullable Principal caller, Supplier<T> changes) {
+        CALLER.set(caller);
+        try {
+            return changes.get();
+        } finally {
+            CALLER.remove();
+        }
+    }
+
+    /**
+     * The name of who makes changes on this thread: the caller of the endpoint, of the web request, or whom Spring Security
+     * knows. Null if there is none.
+     */
+    public @Nullable String principal() {
+        Principal caller = CALLER.get();
+        if (caller == null && requests != null) {
+            caller = ofRequest(requests.current());
+        }
+        if (caller == null && SPRING_SECURITY) {
+            caller = Security.caller();
+        }
+        return caller == null ? null : caller.getName();
+    }
+
+    private static @Nullable Principal ofRequest(@Nullable CurrentRequest request) {
+        try {
+            return request == null ? null : request.principal();
+        } catch (IllegalStateException ex) {
+            // The request is over; or it is one of WebFlux, which finds principals only where a limit reads them.
+            return null;
+        }
+    }
+
+    /**
+     * Reports what has changed, by whoever is on this thread; nothing if nothing has. Not to be called with a lock, since
+     * a listener may wait for another change.
+     *
+     * @param key whose own budget was changed; null if the limit itself was
+     * @param before members and their values, as the endpoint writes them
+     * @param after the same when the change is in force
+     */
+    public void report(
+            String limit, @Nullable Object key, Map<String, Object> before, Map<String, Object> after, Scope scope) {
+        report(limit, key, before, after, scope, principal());
+    }
+
+    /**
+     * {@link #report(String, Object, Map, Map, Scope)} of a change that somebody has made elsewhere.
+     *
+     * @param principal its name; null if it is not known
+     */
+    public void report(
+            String limit,
+            @Nullable Object key,
+            Map<String, Object> before,
+            Map<String, Object> after,
+            Scope scope,
+            @Nullable String principal) {
+        Set<String> changed = new LinkedHashSet<>(before.keySet());
+        changed.addAll(after.keySet());
+        changed.removeIf(member -> Objects.equals(before.get(member), after.get(member)));
+        if (changed.isEmpty()) {
+            return;
+        }
+        String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
+        RateLimitChangedEvent event =
+                new RateLimitChangedEvent(limit, mask, only(changed, before), only(changed, after), scope, principal);
+        LOG.info("Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": "
+                + changed.stream()
+                        .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
+                        .collect(Collectors.joining(", "))
+                + " (scope " + PropertyText.of(scope)
+                + (principal == null ? "" : ", by " + LogText.escaped(principal)) + ")");
+        try {
+            events.publishEvent(event);
+        } catch (RuntimeException | Error ex) {
+            LOG.warn("Rate limit '" + limit + "' has been changed, but a listener to that failed", ex);
+        }
+    }
+
+    private static Map<String, Object> only(Set<String> members, Map<String, Object> values) {
+        Map<String, Object> only = new LinkedHashMap<>(values);
+        only.keySet().retainAll(members);
+        return only;
+    }
+
+    private static String text(@Nullable Object value) {
+        return value == null ? "unset" : value.toString();
+    }
+
+    /** The members of a limit that can change, as the endpoint writes them. */
+    static Map<String, Object> members(ConfiguredLimit limit) {
+        Map<String, Object> members = new LinkedHashMap<>();
+        addTerms(members, "", limit.limit());
+        ConfiguredLimit.Enforcement enforcement = limit.enforcement();
+        members.put(LimitProperty.POLICY.label(), PropertyText.of(enforcement.policy()));
+        if (enforcement.policy() == Policy.WAIT) {
+            Duration maxWait = Duration.ofNanos(enforcement.maxWaitNanos());
+            members.put(LimitProperty.MAX_WAIT.label(), PropertyText.of((Object) maxWait));
+        }
+        members.put(LimitProperty.MISSING_KEY.label(), PropertyText.of(enforcement.missingKey()));
+        new TreeMap<>(limit.tiers())
+                .forEach((tier, limiter) ->
+                        addTerms(members, LimitProperty.TIERS.label() + "." + tier + ".", limiter.limit()));
+        return members;
+    }
+
+    private static void addTerms(Map<String, Object> members, String prefix, Limit limit) {
+        members.put(prefix + LimitProperty.ALGORITHM.label(), PropertyText.of(limit.algorithm()));
+        for (LimitProperty property : LimitProperty.values()) {
+            Object value = property.of(limit);
+            if (value != null) {
+                members.put(prefix + property.label(), PropertyText.of(value));
+            }
+        }
+    }
+
+    /** Only linked where Spring Security is. */
+    private static final class Security {
+
+        static @Nullable Principal caller() {
+            Principal caller = SecurityContextHolder.getContext().getAuthentication();
+            return caller instanceof AnonymousAuthenticationToken ? null : caller;
+        }
+    }
+}

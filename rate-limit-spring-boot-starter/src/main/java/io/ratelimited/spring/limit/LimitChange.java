@@ -1,0 +1,228 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
+
+/** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
+final class LimitChange {
+
+    private static final Log LOG = LogFactory.getLog(LimitChange.class);
+
+    private static final String CORRECT = "Nothing was changed; correct the value and try again.";
+    private static final String RESTART = "Nothing was changed; change the configuration and restart.";
+
+    private final ConfiguredLimit limit;
+    private final ConfiguredLimit.Settings next;
+    private final List<Target> targets = new ArrayList<>();
+
+    /**
+     * @param changes what was changed at run time before, and stays
+     * @param request what is to change now
+     */
+    private LimitChange(
+            ConfiguredLimit limit,
+            List<Layer> configuration,
+            Map<LimitProperty, @Nullable Object> changes,
+            Map<LimitProperty, @Nullable Object> request) {
+        this.limit = limit;
+        List<Layer> layers = new ArrayList<>(List.of(
+                new Layer(Layer.Strength.STATED, place(limit), CORRECT, request),
+                new Layer(Layer.Strength.KEPT, place(limit), CORRECT, changes),
+                limit.fixed()));
+        layers.addAll(configuration);
+        ResolvedLimit resolved = ResolvedLimit.resolve(limit.name(), place(limit), layers);
+        target(limit.limiter(), resolved.limit(), "");
+        resolved.tiers().forEach((tier, ofTier) -> {
+            RateLimiter limiter = limit.tiers().get(tier);
+            if (limiter != null) {
+                target(limiter, ofTier.limit(), " of tier '" + tier + "'");
+            }
+        });
+        Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
+        all.putAll(changes);
+        if (request.containsKey(LimitProperty.ALGORITHM)) {
+            all.keySet().removeIf(property -> !property.hasMeaningFor(resolved.algorithm()));
+        }
+        all.putAll(request);
+        this.next = new ConfiguredLimit.Settings(configuration, all, resolved);
+    }
+
+    /**
+     * Changes the given properties.
+     *
+     * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
+     */
+    static LimitChange of(ConfiguredLimit limit, LimitProperties changes) {
+        Map<LimitProperty, @Nullable Object> request = LimitProperty.values(changes);
+        Set<String> fixed = new TreeSet<>();
+        request.keySet().stream()
+                .filter(property -> !property.isChangeable())
+                .forEach(property -> fixed.add(property.label()));
+        if (!fixed.isEmpty()) {
+            throw invalid(limit, String.join(", ", fixed) + " cannot be changed at run time");
+        }
+        if (changes.tiers() != null) {
+            Map<String, Map<LimitProperty, @Nullable Object>> changed = new TreeMap<>();
+            changes.tiers().forEach((tier, change) -> changed.put(tier, LimitProperty.values(change)));
+            try {
+                request.put(
+                        LimitProperty.TIERS,
+                        ChangeText.changed(
+                                LimitProperty.tiers(limit.settings().resolved().values()), changed));
+            } catch (IllegalArgumentException ex) {
+                throw invalid(limit, String.valueOf(ex.getMessage()));
+            }
+        }
+        return of(limit, request);
+    }
+
+    /** Takes back everything that was changed at run time. */
+    static LimitChange reverted(ConfiguredLimit limit) {
+        return new LimitChange(limit, limit.settings().configuration(), Map.of(), Map.of());
+    }
+
+    /**
+     * Changes what all instances share, whatever this one has changed before.
+     *
+     * @param text as of {@link #text}
+     * @throws InvalidRateLimitException when that is not a valid limit here
+     * @throws IllegalArgumentException when this version of the application cannot read the text
+     */
+    static LimitChange shared(ConfiguredLimit limit, List<Layer> configuration, String text) {
+        Map<LimitProperty, @Nullable Object> changes =
+                text.isEmpty() ? Map.of() : ChangeText.read(text, configured(limit, configuration));
+        return new LimitChange(limit, configuration, changes, Map.of());
+    }
+
+    private static Map<LimitProperty, Object> configured(ConfiguredLimit limit, List<Layer> configuration) {
+        return ResolvedLimit.resolve(limit.name(), limit.place(), configuration).values();
+    }
+
+    /** All that is changed at run time, as instances share it; empty if nothing is. */
+    String text() {
+        return next.changes().isEmpty() ? "" : ChangeText.of(next.changes(), configured(limit, next.configuration()));
+    }
+
+    private static LimitChange of(ConfiguredLimit limit, Map<LimitProperty, @Nullable Object> request) {
+        return new LimitChange(
+                limit, limit.settings().configuration(), limit.settings().changes(), request);
+    }
+
+    /**
+     * Changes the limit itself.
+     *
+     * @throws InvalidRateLimitException when it cannot be changed so at run time
+     * @throws IllegalArgumentException when it has another name
+     */
+    static LimitChange to(ConfiguredLimit limit, Limit changed) {
+        Limit now = limit.limit();
+        requireKind(limit, now.algorithm(), changed.algorithm());
+        now.requireChangeableTo(changed);
+        boolean replaced = now.algorithm() != changed.algorithm();
+        Map<LimitProperty, @Nullable Object> request = new EnumMap<>(LimitProperty.class);
+        if (replaced) {
+            request.put(LimitProperty.ALGORITHM, changed.algorithm());
+        }
+        for (LimitProperty property : LimitProperty.values()) {
+            boolean used = property.isParameter() && property.hasMeaningFor(changed.algorithm());
+            Object value = property.stated(changed);
+            if (used && (replaced || !Objects.equals(value, property.stated(now)))) {
+                request.put(property, value);
+            }
+        }
+        return of(limit, request);
+    }
+
+    /**
+     * Changes what differs between two states of the configuration; what was changed at run time stays where they do not,
+     * and everywhere if all instances share it.
+     *
+     * @return null if they do not differ
+     * @throws InvalidRateLimitException when the outcome is not a valid limit
+     */
+    static @Nullable LimitChange between(ConfiguredLimit limit, List<Layer> configuration) {
+        Map<LimitProperty, Object> old = configured(limit, limit.settings().configuration());
+        Map<LimitProperty, Object> next = configured(limit, configuration);
+        if (old.equals(next)) {
+            return null;
+        }
+        Map<String, Object> fixed = fixed(old);
+        if (!fixed.equals(fixed(next))) {
+            LOG.warn("Rate limit '" + limit.name() + "': a change of properties takes effect at the next start, from "
+                    + fixed + " to " + fixed(next));
+        }
+        String shared = limit.shared().text();
+        if (!shared.isEmpty()) {
+            // A restart would apply it to the new configuration, too.
+            return shared(limit, configuration, shared);
+        }
+        Map<LimitProperty, @Nullable Object> changes = new EnumMap<>(LimitProperty.class);
+        changes.putAll(limit.settings().changes());
+        changes.keySet().removeIf(property -> !Objects.equals(old.get(property), next.get(property)));
+        return new LimitChange(limit, configuration, changes, Map.of());
+    }
+
+    /** What is read only once: some properties, and which tiers there are. */
+    private static Map<String, Object> fixed(Map<LimitProperty, Object> values) {
+        Map<String, Object> fixed = new TreeMap<>();
+        values.forEach((property, value) -> {
+            if (!property.isChangeable()) {
+                fixed.put(property.label(), value);
+            }
+        });
+        fixed.put(LimitProperty.TIERS.label(), LimitProperty.tiers(values).keySet());
+        return fixed;
+    }
+
+    private void target(RateLimiter limiter, Limit target, String whose) {
+        requireKind(limit, limiter.limit().algorithm(), target.algorithm());
+        limit.requireRoom(target, whose, place(limit), CORRECT);
+        targets.add(new Target(limiter, target));
+    }
+
+    private static void requireKind(ConfiguredLimit limit, Algorithm from, Algorithm to) {
+        if (!from.canChangeTo(to)) {
+            throw invalid(
+                    limit,
+                    "algorithm cannot change from " + from + " to " + to
+                            + " at run time: calls in flight cannot be counted over time");
+        }
+    }
+
+    private static InvalidRateLimitException invalid(ConfiguredLimit limit, String problem) {
+        return new InvalidRateLimitException(limit.name(), place(limit), problem, RESTART);
+    }
+
+    private static String place(ConfiguredLimit limit) {
+        return "change at run time, of " + limit.place();
+    }
+
+    ConfiguredLimit limit() {
+        return limit;
+    }
+
+    /** Changes the limit and its tiers, as far as they differ from what is in use. */
+    void apply() {
+        targets.stream()
+                .filter(target -> !target.limit.equals(target.limiter.limit()))
+                .forEach(target -> target.limiter.update(target.limit));
+        limit.settings(next);
+    }
+
+    /** A limiter, of the limit or of a tier, and what it shall apply. */
+    private record Target(RateLimiter limiter, Limit limit) {}
+}

@@ -1,0 +1,240 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.MissingKey;
+import java.time.Duration;
+import java.time.ZoneId;
+import java.util.EnumMap;
+import java.util.HashMap;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import java.util.function.Function;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The table of the properties of a limit, in which each has a row. It is also a component of {@link LimitProperties} and,
+ * where code may state it, an attribute of {@code @RateLimited}, of the same name.
+ */
+@SuppressWarnings("ImmutableEnumChecker") // the functions of the rows have no state
+public enum LimitProperty {
+    ALGORITHM(Algorithm.class, Scope.LIMIT),
+    RATE(
+            String.class,
+            Attribute.RATE,
+            Limit.Builder::rate,
+            limit -> limit.rate().toString()),
+    BURST(Long.class, Attribute.BURST, Limit.Builder::burst, Limit::burst),
+    WARMUP(Duration.class, Attribute.WARMUP, Limit.Builder::warmup, Limit::warmup),
+    MAX_CONCURRENT(Integer.class, Attribute.MAX_CONCURRENT, Limit.Builder::maxConcurrent, Limit::maxConcurrent),
+    KEY(String.class, Scope.USE),
+    PERMITS(String.class, Scope.USE),
+    WHEN(String.class, Scope.USE),
+    CHARGE(String.class, Scope.USE),
+    TIER(String.class, Scope.USE),
+    POLICY(Policy.class, Scope.WHOLE),
+    MAX_WAIT(Duration.class, Scope.WHOLE),
+    FALLBACK(String.class, Scope.USE),
+    ZONE(ZoneId.class, Attribute.ZONE, Limit.Builder::zone, Limit::zone),
+    STARTS_ON(String.class, Attribute.STARTS_ON, Limit.Builder::startsOn, Limit::startsOn),
+    SLOTS(Integer.class, Attribute.SLOTS, Limit.Builder::slots, Limit::slots),
+    COLD_FACTOR(Double.class, Attribute.COLD_FACTOR, Limit.Builder::coldFactor, Limit::coldFactor),
+    LEASE(Duration.class, Attribute.LEASE, Limit.Builder::lease, Limit::lease),
+    MAX_WAITING(Integer.class, null, Limit.Builder::maxWaiting, Limit::maxWaiting),
+    MISSING_KEY(MissingKey.class, Scope.WHOLE),
+    TIERS(Map.class, Scope.WHOLE),
+    BACKEND(String.class, Scope.START),
+    ON_FAILURE(LimitProperties.OnFailure.class, Scope.BACKEND),
+    MAX_OVERSHOOT(String.class, Scope.BACKEND, Algorithm::canBeLeased);
+
+    /** What a property belongs to. */
+    private enum Scope {
+        /** Each use of the limit, as long as the application runs. */
+        USE(false, false),
+        /** The limit as a whole. */
+        WHOLE(true, false),
+        /** The limit, and each of its tiers. */
+        LIMIT(true, true),
+        /** The limit as a whole, as long as the application runs. */
+        START(false, false),
+        /** The limit and each of its tiers, on the backends that read it, as long as the application runs. */
+        BACKEND(false, true);
+
+        private final boolean changeable;
+        private final boolean ofTiers;
+
+        Scope(boolean changeable, boolean ofTiers) {
+            this.changeable = changeable;
+            this.ofTiers = ofTiers;
+        }
+    }
+
+    private final String label;
+    private final String kebab;
+    private final Class<?> type;
+    private final Scope scope;
+    private final Predicate<Algorithm> algorithms;
+    private final @Nullable Attribute attribute;
+    private final @Nullable BiConsumer<Limit.Builder, Object> setter;
+    private final @Nullable Function<Limit, @Nullable Object> getter;
+
+    LimitProperty(Class<?> type, Scope scope) {
+        this(type, scope, algorithm -> true);
+    }
+
+    LimitProperty(Class<?> type, Scope scope, Predicate<Algorithm> algorithms) {
+        this(type, scope, algorithms, null, null, null);
+    }
+
+    /** A parameter of {@link Limit}: which algorithms it has a meaning for, how it is set, and how it is read. */
+    <T> LimitProperty(
+            Class<T> type,
+            @Nullable Attribute attribute,
+            BiConsumer<Limit.Builder, T> setter,
+            Function<Limit, @Nullable Object> getter) {
+        this(
+                type,
+                Scope.LIMIT,
+                algorithm -> attribute == null || algorithm.uses(attribute),
+                attribute,
+                (builder, value) -> setter.accept(builder, type.cast(value)),
+                getter);
+    }
+
+    LimitProperty(
+            Class<?> type,
+            Scope scope,
+            Predicate<Algorithm> algorithms,
+            @Nullable Attribute attribute,
+            @Nullable BiConsumer<Limit.Builder, Object> setter,
+            @Nullable Function<Limit, @Nullable Object> getter) {
+        this.kebab = name().toLowerCase(Locale.ROOT).replace('_', '-');
+        this.label = Pattern.compile("-(.)")
+                .matcher(kebab)
+                .replaceAll(letter -> letter.group(1).toUpperCase(Locale.ROOT));
+        this.type = type;
+        this.scope = scope;
+        this.algorithms = algorithms;
+        this.attribute = attribute;
+        this.setter = setter;
+        this.getter = getter;
+    }
+
+    private static final Map<String, LimitProperty> BY_LABEL =
+            Stream.of(values()).collect(Collectors.toUnmodifiableMap(LimitProperty::label, property -> property));
+
+    /** The property of a name in camel case; null if there is none. */
+    public static @Nullable LimitProperty of(String label) {
+        return BY_LABEL.get(label);
+    }
+
+    /** The values that are set. */
+    static Map<LimitProperty, @Nullable Object> values(LimitProperties properties) {
+        Map<LimitProperty, @Nullable Object> values = new EnumMap<>(LimitProperty.class);
+        properties.values().forEach((label, value) -> values.put(BY_LABEL.get(label), value));
+        return values;
+    }
+
+    /** Properties from their values. */
+    static LimitProperties properties(Map<LimitProperty, ?> values) {
+        Map<String, Object> labelled = new HashMap<>();
+        values.forEach((property, value) -> labelled.put(property.label, value));
+        return LimitProperties.of(labelled);
+    }
+
+    /** The properties of the tiers, by name. */
+    @SuppressWarnings("unchecked") // LimitProperties holds no other map
+    static Map<String, LimitProperties> tiers(Map<LimitProperty, ?> values) {
+        Object tiers = values.get(TIERS);
+        return tiers == null ? Map.of() : (Map<String, LimitProperties>) tiers;
+    }
+
+    /** Whether any property defines the limit, not only how it is used. */
+    public static boolean isDefinition(LimitProperties properties) {
+        return !definition(properties).equals(LimitProperties.NONE);
+    }
+
+    /** The part that defines the limit, without the properties of its uses. */
+    static LimitProperties definition(LimitProperties properties) {
+        Map<LimitProperty, @Nullable Object> values = values(properties);
+        return values.keySet().removeIf(property -> property.scope == Scope.USE) ? properties(values) : properties;
+    }
+
+    /** The name in the annotation, in code and in JSON: {@code maxWait}. */
+    public String label() {
+        return label;
+    }
+
+    /** The name in {@code application.yml}: {@code max-wait}. */
+    String kebab() {
+        return kebab;
+    }
+
+    public Class<?> type() {
+        return type;
+    }
+
+    /** Whether a limit in use can change it. */
+    public boolean isChangeable() {
+        return scope.changeable;
+    }
+
+    /** Whether a tier can have a value of its own. */
+    boolean isOfTiers() {
+        return scope.ofTiers;
+    }
+
+    /** Whether a tier has the value of its limit. */
+    boolean isInherited() {
+        return scope != Scope.USE && this != TIERS;
+    }
+
+    /** Whether only some backends read it. */
+    boolean isOfSomeBackends() {
+        return scope == Scope.BACKEND;
+    }
+
+    /** The names of those that only some backends read. */
+    public static Set<String> ofSomeBackends() {
+        return Stream.of(values())
+                .filter(LimitProperty::isOfSomeBackends)
+                .map(LimitProperty::label)
+                .collect(Collectors.toSet());
+    }
+
+    boolean hasMeaningFor(Algorithm algorithm) {
+        return algorithms.test(algorithm);
+    }
+
+    /** Whether it is a parameter of {@link Limit}. */
+    boolean isParameter() {
+        return setter != null;
+    }
+
+    /** Sets a parameter of a limit; any other property is none. */
+    void set(Limit.Builder builder, Object value) {
+        if (setter != null) {
+            setter.accept(builder, value);
+        }
+    }
+
+    /** The parameter of a limit that is in force; null for any other property, and where it has no meaning. */
+    public @Nullable Object of(Limit limit) {
+        return getter == null || !hasMeaningFor(limit.algorithm()) ? null : getter.apply(limit);
+    }
+
+    /** The parameter of a limit as it was set; null where its default is in force. */
+    @Nullable
+    Object stated(Limit limit) {
+        return attribute != null && limit.stated(attribute) == null ? null : of(limit);
+    }
+}

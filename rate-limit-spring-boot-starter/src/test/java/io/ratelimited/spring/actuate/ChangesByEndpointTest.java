@@ -1,0 +1,245 @@
+package io.ratelimited.spring.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimits;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.actuate.audit.AuditEvent;
+import org.springframework.boot.actuate.audit.AuditEventRepository;
+import org.springframework.boot.actuate.audit.InMemoryAuditEventRepository;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.event.EventListener;
+import org.springframework.core.annotation.Order;
+import org.springframework.security.config.Customizer;
+import org.springframework.security.config.annotation.web.builders.HttpSecurity;
+import org.springframework.security.config.annotation.web.configurers.AbstractHttpConfigurer;
+import org.springframework.security.config.web.server.ServerHttpSecurity;
+import org.springframework.security.core.userdetails.MapReactiveUserDetailsService;
+import org.springframework.security.core.userdetails.User;
+import org.springframework.security.core.userdetails.UserDetails;
+import org.springframework.security.provisioning.InMemoryUserDetailsManager;
+import org.springframework.security.web.SecurityFilterChain;
+import org.springframework.security.web.server.SecurityWebFilterChain;
+import org.springframework.web.bind.annotation.PostMapping;
+import org.springframework.web.bind.annotation.RestController;
+
+/** Who has changed a limit over HTTP, behind Spring Security: the event, and the audit event of Spring Boot. */
+@ParameterizedClass
+@EnumSource(names = {"SERVLET", "REACTIVE"})
+class ChangesByEndpointTest {
+
+    @Parameter
+    WebApplicationType type;
+
+    private ConfigurableApplicationContext context;
+
+    @BeforeEach
+    void start() {
+        boolean servlet = type == WebApplicationType.SERVLET;
+        context = new SpringApplicationBuilder(Application.class, servlet ? ServletUsers.class : ReactiveUsers.class)
+                .web(type)
+                .properties(
+                        "server.port=0",
+                        "server.shutdown=immediate",
+                        "spring.main.banner-mode=off",
+                        "spring.reactor.netty.shutdown-quiet-period=0s",
+                        "management.endpoints.web.exposure.include=ratelimits",
+                        "rate-limit.limits.search.rate=100/s")
+                .run();
+    }
+
+    @AfterEach
+    void stop() {
+        context.close();
+    }
+
+    @Test
+    void theAuthenticatedCallerOfTheEndpointIsThePrincipal() throws Exception {
+        assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 50}"))
+                .isEqualTo(200);
+        assertThat(post("/actuator/ratelimits/search", null, "{\"burst\": 60}")).isEqualTo(401);
+        assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 0}")).isEqualTo(400);
+
+        assertThat(changes())
+                .containsExactly(new RateLimitChangedEvent(
+                        "search", null, Map.of("burst", 100L), Map.of("burst", 50L), Scope.INSTANCE, "ann"));
+    }
+
+    @Test
+    void theAuditRepositoryHasTheChange() throws Exception {
+        assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 50}"))
+                .isEqualTo(200);
+        context.getBean(RateLimits.class).update("search", limit -> limit.burst(70));
+
+        List<AuditEvent> audited = context.getBean(AuditEventRepository.class).find(null, null, "RATE_LIMIT_CHANGED");
+        assertThat(audited).extracting(AuditEvent::getPrincipal).containsExactly("ann", "");
+        assertThat(audited.get(0).getData())
+                .isEqualTo(Map.of(
+                        "limit",
+                        "search",
+                        "before",
+                        Map.of("burst", 100L),
+                        "after",
+                        Map.of("burst", 50L),
+                        "scope",
+                        "instance"));
+    }
+
+    @Test
+    void aListenerThatThrowsNeitherFailsTheRequestNorKeepsTheChangeFromTheAudit() throws Exception {
+        context.getBean(Changes.class).failing = true;
+
+        assertThat(post("/actuator/ratelimits/search", "ann", "{\"burst\": 50}"))
+                .isEqualTo(200);
+
+        assertThat(context.getBean(RateLimits.class).get("search").limit().burst())
+                .isEqualTo(50);
+        assertThat(context.getBean(AuditEventRepository.class).find("ann", null, "RATE_LIMIT_CHANGED"))
+                .hasSize(1);
+    }
+
+    /** On WebFlux a method finds the principal only where a limit reads it; the endpoint is told. */
+    @Test
+    void aControllerThatChangesALimitDoesSoForItsCallerOnServlets() throws Exception {
+        assertThat(post("/raise", "ann", "")).isEqualTo(200);
+
+        assertThat(changes())
+                .extracting(RateLimitChangedEvent::principal)
+                .containsExactly(type == WebApplicationType.SERVLET ? "ann" : null);
+    }
+
+    private List<RateLimitChangedEvent> changes() {
+        return context.getBean(Changes.class).seen;
+    }
+
+    private int post(String path, @Nullable String user, String body) throws Exception {
+        HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(
+                        "http://localhost:" + context.getEnvironment().getProperty("local.server.port") + path))
+                .header("Content-Type", "application/json")
+                .POST(BodyPublishers.ofString(body));
+        if (user != null) {
+            byte[] credentials = (user + ":" + user).getBytes(StandardCharsets.UTF_8);
+            request.header("Authorization", "Basic " + Base64.getEncoder().encodeToString(credentials));
+        }
+        return HttpClient.newHttpClient()
+                .send(request.build(), BodyHandlers.discarding())
+                .statusCode();
+    }
+
+    private static UserDetails ann() {
+        return User.withUsername("ann").password("{noop}ann").roles("OPERATOR").build();
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Application {
+
+        @Bean
+        ManualTicker ticker() {
+            return new ManualTicker();
+        }
+
+        @Bean
+        AuditEventRepository audit() {
+            return new InMemoryAuditEventRepository();
+        }
+
+        @Bean
+        Changes changes() {
+            return new Changes();
+        }
+
+        @Bean
+        Operators operators(RateLimits limits) {
+            return new Operators(limits);
+        }
+    }
+
+    static class Changes {
+
+        private final List<RateLimitChangedEvent> seen = new CopyOnWriteArrayList<>();
+        private volatile boolean failing;
+
+        @EventListener
+        @Order(0)
+        void onChange(RateLimitChangedEvent change) {
+            seen.add(change);
+            if (failing) {
+                throw new IllegalStateException("broken");
+            }
+        }
+    }
+
+    @RestController
+    static class Operators {
+
+        private final RateLimits limits;
+
+        Operators(RateLimits limits) {
+            this.limits = limits;
+        }
+
+        @PostMapping("/raise")
+        String raise() {
+            return limits.update("search", limit -> limit.burst(150)).toString();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ServletUsers {
+
+        @Bean
+        InMemoryUserDetailsManager known() {
+            return new InMemoryUserDetailsManager(ann());
+        }
+
+        @Bean
+        SecurityFilterChain security(HttpSecurity http) throws Exception {
+            return http.authorizeHttpRequests(requests -> requests.anyRequest().authenticated())
+                    .httpBasic(Customizer.withDefaults())
+                    .csrf(AbstractHttpConfigurer::disable)
+                    .build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveUsers {
+
+        @Bean
+        MapReactiveUserDetailsService known() {
+            return new MapReactiveUserDetailsService(ann());
+        }
+
+        @Bean
+        SecurityWebFilterChain security(ServerHttpSecurity http) {
+            return http.authorizeExchange(exchanges -> exchanges.anyExchange().authenticated())
+                    .httpBasic(Customizer.withDefaults())
+                    .csrf(ServerHttpSecurity.CsrfSpec::disable)
+                    .build();
+        }
+    }
+}

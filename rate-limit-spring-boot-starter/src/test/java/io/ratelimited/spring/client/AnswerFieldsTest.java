@@ -1,0 +1,257 @@
+package io.ratelimited.spring.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.web.LimitFields;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is read off the fields of answers, and what is ignored. */
+class AnswerFieldsTest {
+
+    private static final Instant NOW = Instant.parse("2026-03-01T12:00:00Z");
+    private static final long SECOND = 1_000_000_000L;
+
+    private static Answer read(int status, String... fields) {
+        Map<String, List<String>> all = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (int i = 0; i < fields.length; i += 2) {
+            all.computeIfAbsent(fields[i], name -> new ArrayList<>()).add(fields[i + 1]);
+        }
+        return AnswerFields.read(status, all::get, NOW.toEpochMilli());
+    }
+
+    private static Quota quota(String... fields) {
+        assertThat(read(200, fields).quotas()).hasSize(1);
+        return read(200, fields).quotas().get(0);
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {429, 503})
+    void retryAfterIsSeconds(int status) {
+        assertThat(read(status, "Retry-After", "30").retryAfterNanos()).isEqualTo(30 * SECOND);
+    }
+
+    @Test
+    void retryAfterIsADate() {
+        assertThat(read(429, "Retry-After", "Sun, 01 Mar 2026 12:00:45 GMT").retryAfterNanos())
+                .isEqualTo(45 * SECOND);
+    }
+
+    @Test
+    void aDateIsReadByTheClockOfTheServer() {
+        assertThat(read(429, "Retry-After", "Sun, 01 Mar 2026 11:00:45 GMT", "Date", "Sun, 01 Mar 2026 11:00:00 GMT")
+                        .retryAfterNanos())
+                .isEqualTo(45 * SECOND);
+    }
+
+    @Test
+    void retryAfterOfOtherAnswersIsIgnored() {
+        assertThat(read(200, "Retry-After", "30")).isSameAs(Answer.SILENT);
+        assertThat(read(301, "Retry-After", "30")).isSameAs(Answer.SILENT);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "-1",
+                "0",
+                "",
+                " ",
+                "1.5",
+                "1e3",
+                "+3",
+                "99999999999",
+                "9999999999999999999999",
+                "soon",
+                "0x10",
+                "٣",
+                "Sun, 01 Mar 2026 11:59:59 GMT",
+                "Sun, 01 Mar 9999 12:00:00 GMT",
+                "Mon, 99 Foo 2026 99:00:00 GMT",
+                "30, 40"
+            })
+    void nonsenseInRetryAfterIsIgnored(String value) {
+        assertThat(read(429, "Retry-After", value)).isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void twoOfThemAreIgnored() {
+        assertThat(read(429, "Retry-After", "30", "Retry-After", "60")).isSameAs(Answer.SILENT);
+        assertThat(read(200, "X-RateLimit-Remaining", "3", "X-RateLimit-Reset", "30", "X-RateLimit-Reset", "60"))
+                .isSameAs(Answer.SILENT);
+        assertThat(read(200, "RateLimit", "\"a\";r=1;t=5, \"a\";r=2;t=6")).isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void theDraftTellsEachQuota() {
+        Answer answer = read(
+                200,
+                "RateLimit-Policy",
+                "\"burst\";q=100;w=60, \"daily\";q=1000;w=86400;pk=:c2VjcmV0:",
+                "RateLimit",
+                "\"burst\";r=50;t=30",
+                "ratelimit",
+                "daily;r=9");
+        assertThat(answer.quotas())
+                .containsExactly(
+                        new Quota("burst", 100, 50, 60 * SECOND, 30 * SECOND),
+                        new Quota("daily", 1000, 9, 86_400 * SECOND, 86_400 * SECOND));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "\"a\";r=-1;t=5", "\"a\";r=1;t=-5", "\"a\";r=1;t=0", "\"a\";r=1;t=99999999999", "\"a\";r=1",
+                        "\"a\";t=5",
+                "\"a\";r=1.5;t=5", "\"a\";r=x;t=5", "\"a\";r=\"1\";t=5", "\"a;r=1;t=5", "a;r=1;t=5,",
+                        "limit=10, remaining=5",
+                "\"a\";r=1;t=9999999999999999", "(\"a\");r=1;t=5", "", "\"ä\";r=1;t=5", "\"a\";r=1;t=5;"
+            })
+    void nonsenseInTheDraftIsIgnored(String value) {
+        assertThat(read(200, "RateLimit", value)).isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void callsInFlightAndBytesAreNoPace() {
+        assertThat(read(
+                        200,
+                        "RateLimit-Policy",
+                        "\"a\";q=5;w=1;qu=\"concurrent-requests\", \"b\";q=5;w=1;qu=\"content-bytes\"",
+                        "RateLimit",
+                        "\"a\";r=0, \"b\";r=0;t=5"))
+                .isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void whatThisLibraryWritesIsRead() {
+        ManualTicker ticker = new ManualTicker();
+        Limit limit = Limit.of("a \"b\" ü", Algorithm.TOKEN_BUCKET)
+                .rate("2/m")
+                .burst(10)
+                .build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        LimitFields fields = new LimitFields();
+        fields.decided(limit, limiter.reserve(null, 3, 0).decision());
+        List<String> written = new ArrayList<>();
+        fields.write(
+                new LimitFields.Style(Headers.STANDARD, ticker), (name, value) -> written.addAll(List.of(name, value)));
+        assertThat(quota(written.toArray(String[]::new)))
+                .isEqualTo(new Quota("a \"b\" %C3%BC", 10, 7, 300 * SECOND, 90 * SECOND));
+        written.clear();
+        fields.write(
+                new LimitFields.Style(Headers.LEGACY, ticker), (name, value) -> written.addAll(List.of(name, value)));
+        assertThat(quota(written.toArray(String[]::new)))
+                .isEqualTo(new Quota("x-ratelimit-", 10, 7, Quota.UNKNOWN, 90 * SECOND));
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "30, 30", // seconds from now
+        "3600, 3600",
+        "1772366430, 30", // seconds since 1970
+        "1772366430000, 30", // milliseconds since 1970
+        "1775000000, 2633600"
+    })
+    void theDialectsOfAResetAreToldApart(String reset, long seconds) {
+        assertThat(quota("X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "7", "X-RateLimit-Reset", reset))
+                .isEqualTo(new Quota("x-ratelimit-", 60, 7, Quota.UNKNOWN, seconds * SECOND));
+        assertThat(quota("x-rate-limit-remaining", "7", "x-rate-limit-reset", reset)
+                        .resetNanos())
+                .isEqualTo(seconds * SECOND);
+    }
+
+    @Test
+    void aResetSince1970IsReadByTheClockOfTheServer() {
+        assertThat(quota(
+                                "X-RateLimit-Remaining",
+                                "7",
+                                "X-RateLimit-Reset",
+                                "1772366430",
+                                "Date",
+                                "Sun, 01 Mar 2026 12:00:20 GMT")
+                        .resetNanos())
+                .isEqualTo(10 * SECOND);
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "-30",
+                "0",
+                "",
+                "soon",
+                "1772366399",
+                "1772366399000",
+                "1000000000",
+                "40000000",
+                "9999999999",
+                "999999999999999",
+                "12.5",
+                "99999999999999999999"
+            })
+    void nonsenseInADialectIsIgnored(String reset) {
+        assertThat(read(200, "X-RateLimit-Remaining", "0", "X-RateLimit-Reset", reset))
+                .isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void aDialectWithoutRemainingOrResetIsIgnored() {
+        assertThat(read(200, "X-RateLimit-Limit", "60", "X-RateLimit-Reset", "30"))
+                .isSameAs(Answer.SILENT);
+        assertThat(read(200, "X-RateLimit-Limit", "60", "X-RateLimit-Remaining", "0"))
+                .isSameAs(Answer.SILENT);
+        assertThat(read(200, "X-RateLimit-Remaining", "-1", "X-RateLimit-Reset", "30"))
+                .isSameAs(Answer.SILENT);
+    }
+
+    @Test
+    void randomTextsNeverFailAndStayInRange() {
+        Random random = new Random(33);
+        String alphabet = "\"\\;=,:?@%()*-. 0123456789rtqwRateLimitABCxyzü\u0000\t";
+        String[] names = {
+            "Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Remaining", "X-RateLimit-Reset", "Date"
+        };
+        String[] seeds = {"\"a\";r=1;t=5", "\"a\";q=5;w=10", "1772366430", "Sun, 01 Mar 2026 12:00:45 GMT", "30"};
+        int understood = 0;
+        for (int i = 0; i < 200_000; i++) {
+            String[] fields = new String[2 * names.length];
+            for (int f = 0; f < names.length; f++) {
+                fields[2 * f] = names[f].toLowerCase(Locale.ROOT);
+                StringBuilder value = new StringBuilder(seeds[random.nextInt(seeds.length)]);
+                for (int changes = random.nextInt(3); changes > 0; changes--) {
+                    value.insert(
+                            random.nextInt(value.length() + 1), alphabet.charAt(random.nextInt(alphabet.length())));
+                    value.deleteCharAt(random.nextInt(value.length()));
+                }
+                fields[2 * f + 1] = value.toString();
+            }
+            Answer answer = read(429, fields);
+            long year = Duration.ofDays(366).toNanos();
+            assertThat(answer.retryAfterNanos()).isBetween(0L, year);
+            for (Quota quota : answer.quotas()) {
+                understood++;
+                assertThat(quota.remaining()).isNotNegative();
+                assertThat(quota.resetNanos()).isBetween(1L, year);
+                assertThat(quota.windowNanos()).isBetween(-1L, year);
+                assertThat(quota.quota()).isGreaterThanOrEqualTo(-1);
+            }
+        }
+        assertThat(understood).isPositive();
+    }
+}

@@ -1,0 +1,314 @@
+package io.ratelimited.spring.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.web.LimitFields;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Eight callers who want ten times what a server allows, in virtual time; round trips take up to a few milliseconds. */
+class ClosedLoopTest {
+
+    private static final int CALLERS = 8;
+    private static final long MAX_PAUSE = Duration.ofSeconds(60).toNanos();
+
+    private final ManualTicker ticker = new ManualTicker(17, Instant.parse("2026-03-01T12:00:03.300Z"));
+    private final Random random = new Random(33);
+    private long sent;
+    private long admitted;
+    private long refused;
+    private boolean answeredOnce;
+    private long refusedAfterFirstAnswer;
+
+    /** The server: its answer to a call that arrives now. */
+    private interface Server {
+
+        /** Puts the fields of the answer and returns its status. */
+        int answer(Map<String, List<String>> fields);
+    }
+
+    private record Event(long at, long number, Runnable action) {}
+
+    private final PriorityQueue<Event> events = new PriorityQueue<>((one, other) ->
+            one.at != other.at ? Long.compare(one.at, other.at) : Long.compare(one.number, other.number));
+    private long numbers;
+
+    private void after(long nanos, Runnable action) {
+        events.add(new Event(ticker.nanos() + nanos, numbers++, action));
+    }
+
+    /** Runs the callers for a time. Each sends its next call when it has thought, or at once if it is late. */
+    private void run(Server server, ClientGate gate, Duration time, long thinkNanos) {
+        long end = ticker.nanos() + time.toNanos();
+        for (int i = 0; i < CALLERS; i++) {
+            after(random.nextInt(1_000_000), () -> call(server, gate, thinkNanos));
+        }
+        while (ticker.nanos() < end) {
+            // In steps, since alarms on the way let callers go, who then add events.
+            long step = Math.min(end - ticker.nanos(), 1_000_000);
+            Event next = events.peek();
+            ticker.advanceNanos(next == null ? step : Math.max(0, Math.min(step, next.at - ticker.nanos())));
+            while (!events.isEmpty() && events.peek().at <= ticker.nanos()) {
+                events.remove().action.run();
+            }
+        }
+    }
+
+    private void call(Server server, ClientGate gate, long thinkNanos) {
+        gate.enter(Duration.ofMinutes(5).toNanos()).thenAccept(entered -> {
+            if (entered.pass() == null) {
+                after(100_000_000, () -> call(server, gate, thinkNanos));
+                return;
+            }
+            sent++;
+            boolean afterFirst = answeredOnce;
+            after(
+                    200_000 + random.nextInt(2_000_000),
+                    () -> arrive(server, gate, entered.pass(), afterFirst, thinkNanos));
+        });
+    }
+
+    private void arrive(Server server, ClientGate gate, Pass pass, boolean afterFirst, long thinkNanos) {
+        Map<String, List<String>> fields = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        int status = server.answer(fields);
+        if (status == 200) {
+            admitted++;
+        } else {
+            refused++;
+            refusedAfterFirstAnswer += afterFirst ? 1 : 0;
+        }
+        after(200_000 + random.nextInt(2_000_000), () -> {
+            answeredOnce = true;
+            Answer answer = AnswerFields.read(status, fields::get, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+            if (answer.retryAfterNanos() > 0) {
+                gate.pause(answer.retryAfterNanos());
+            }
+            gate.answered(pass, answer, status != 200);
+            after(thinkNanos, () -> call(server, gate, thinkNanos));
+        });
+    }
+
+    private ClientGate gate() {
+        return new ClientGate(ticker, MAX_PAUSE);
+    }
+
+    /** A server that has this library. */
+    private Server thisLibrary(Limit limit, Headers style) {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        return fields -> {
+            Reservation reservation = limiter.reserve(null, 1, 0);
+            Decision decision = reservation.decision();
+            LimitFields written = new LimitFields();
+            written.decided(limit, decision);
+            written.write(new LimitFields.Style(style, ticker), (name, value) -> fields.put(name, List.of(value)));
+            if (!reservation.isRefused()) {
+                return 200;
+            }
+            Long retryAfter = LimitFields.retryAfter(decision);
+            if (retryAfter != null) {
+                fields.put("Retry-After", List.of(retryAfter.toString()));
+            }
+            return 429;
+        };
+    }
+
+    /** What calls of ten times the limit would wait between two, if they did not wait for the limit. */
+    private static long think(Limit limit) {
+        Duration period = limit.rate().period();
+        return Math.max(0, CALLERS * period.toNanos() / (10 * limit.rate().permits()) - 2_400_000);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "TOKEN_BUCKET, 10/s, STANDARD, 99",
+        "TOKEN_BUCKET, 100/s, STANDARD, 99",
+        "TOKEN_BUCKET, 20/s, LEGACY, 99",
+        "TOKEN_BUCKET, 100/10s, STANDARD, 99",
+        "TOKEN_BUCKET, 600/m, STANDARD, 99",
+        "TOKEN_BUCKET, 1/s, STANDARD, 99",
+        "TOKEN_BUCKET, 500/s, STANDARD, 99",
+        "FIXED_WINDOW, 100/10s, STANDARD, 99",
+        "FIXED_WINDOW, 100/10s, LEGACY, 99",
+        "FIXED_WINDOW, 50/s, STANDARD, 98", // whose fields tell its end to the second only
+        "SLIDING_WINDOW, 100/10s, STANDARD, 75",
+        "SLIDING_LOG, 100/10s, STANDARD, 75" // a quarter stays in reserve
+    })
+    void aServerThatHasThisLibraryRefusesNothingAndIsUsed(
+            Algorithm algorithm, String rate, Headers style, long percent) {
+        Limit limit = Limit.of("partner", algorithm).rate(rate).build();
+        run(thisLibrary(limit, style), gate(), Duration.ofSeconds(60), think(limit));
+        long allowed = limit.rate().permits()
+                * Duration.ofSeconds(60).toNanos()
+                / limit.rate().period().toNanos();
+        assertThat(refusedAfterFirstAnswer).isZero();
+        assertThat(admitted).isGreaterThanOrEqualTo(allowed * percent / 100);
+    }
+
+    /** A fixed window of ten seconds. */
+    private final class Windows {
+
+        private final long quota;
+        private final long millis;
+        private long window = -1;
+        private long used;
+
+        private Windows(long quota, long millis) {
+            this.quota = quota;
+            this.millis = millis;
+        }
+
+        private boolean tryTake() {
+            long now = nowMillis() / millis;
+            if (now != window) {
+                window = now;
+                used = 0;
+            }
+            return used < quota && used++ < quota;
+        }
+
+        private long nowMillis() {
+            return TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos());
+        }
+
+        private long leftMillis() {
+            return millis - nowMillis() % millis;
+        }
+
+        private long endMillis() {
+            return nowMillis() + leftMillis();
+        }
+    }
+
+    @Test
+    void aServerThatOnlySendsRetryAfter() {
+        Windows windows = new Windows(100, 10_000);
+        Server server = fields -> {
+            if (windows.tryTake()) {
+                return 200;
+            }
+            fields.put("Retry-After", List.of(String.valueOf((windows.leftMillis() + 999) / 1000)));
+            return 429;
+        };
+        run(server, gate(), Duration.ofSeconds(60), 5_600_000);
+        assertThat(admitted).isGreaterThanOrEqualTo(594);
+        // Only a refusal tells such a limit: in each of the seven windows at most those that are in flight.
+        assertThat(refused).isBetween(6L, 7L * CALLERS);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"true", "false"})
+    void aServerThatTellsItsResetSince1970(boolean withDate) {
+        Windows windows = new Windows(100, 10_000);
+        Server server = fields -> {
+            boolean admits = windows.tryTake();
+            fields.put("X-RateLimit-Limit", List.of("100"));
+            fields.put("X-RateLimit-Remaining", List.of(String.valueOf(windows.quota - windows.used)));
+            fields.put("X-RateLimit-Reset", List.of(String.valueOf(windows.endMillis() / 1000)));
+            if (withDate) {
+                fields.put(
+                        "Date",
+                        List.of(java.time.format.DateTimeFormatter.RFC_1123_DATE_TIME.format(
+                                Instant.ofEpochMilli(windows.nowMillis()).atZone(java.time.ZoneOffset.UTC))));
+            }
+            return admits ? 200 : 429;
+        };
+        run(server, gate(), Duration.ofSeconds(60), 5_600_000);
+        assertThat(refusedAfterFirstAnswer).isZero();
+        assertThat(admitted).isGreaterThanOrEqualTo(594);
+    }
+
+    @SuppressWarnings("ImmutableEnumChecker") // the maps are those of Map.of
+    private enum Nonsense {
+        NEGATIVE(Map.of(
+                "RateLimit", List.of("\"a\";r=-1;t=-5"),
+                "X-RateLimit-Remaining", List.of("-1"),
+                "X-RateLimit-Reset", List.of("-30"),
+                "Retry-After", List.of("-7"))),
+        HUGE(Map.of(
+                "RateLimit", List.of("\"a\";r=0;t=999999999999"),
+                "X-RateLimit-Remaining", List.of("0"),
+                "X-RateLimit-Reset", List.of("999999999999999999"),
+                "Retry-After", List.of("999999999999"))),
+        MISSING(Map.of("RateLimit", List.of("\"a\";t=5"), "X-RateLimit-Remaining", List.of("0"))),
+        TWO(Map.of(
+                "RateLimit", List.of("\"a\";r=0;t=50", "\"a\";r=0;t=60"),
+                "X-RateLimit-Remaining", List.of("0", "0"),
+                "X-RateLimit-Reset", List.of("30", "50"),
+                "Retry-After", List.of("30", "40"))),
+        NO_NUMBER(Map.of(
+                "RateLimit", List.of("none"),
+                "X-RateLimit-Remaining", List.of("few"),
+                "X-RateLimit-Reset", List.of("soon"),
+                "Retry-After", List.of("later")));
+
+        private final Map<String, List<String>> fields;
+
+        Nonsense(Map<String, List<String>> fields) {
+            this.fields = fields;
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void nonsenseNeitherStopsNorHurries(Nonsense nonsense) {
+        run(fields -> 200, gate(), Duration.ofSeconds(2), 5_600_000);
+        long without = sent;
+        sent = 0;
+        random.setSeed(33);
+        ClosedLoopTest other = new ClosedLoopTest();
+        other.run(
+                fields -> {
+                    fields.putAll(nonsense.fields);
+                    return 200;
+                },
+                other.gate(),
+                Duration.ofSeconds(2),
+                5_600_000);
+        assertThat(other.sent).isEqualTo(without).isPositive();
+    }
+
+    @Test
+    void noAnswerStopsCallsForLongerThanTheLongestPause() {
+        ClientGate gate = gate();
+        List<Long> gone = new ArrayList<>();
+        for (int i = 0; i < 5; i++) {
+            Pass pass = gate.enter(Duration.ofHours(1).toNanos()).join().pass();
+            gone.add(ticker.nanos());
+            gate.pause(Duration.ofDays(300).toNanos());
+            gate.answered(
+                    pass,
+                    new Answer(
+                            1,
+                            List.of(new Quota(
+                                    "a",
+                                    5,
+                                    0,
+                                    Quota.UNKNOWN,
+                                    Duration.ofDays(300).toNanos()))),
+                    true);
+            ticker.advanceNanos(MAX_PAUSE);
+        }
+        assertThat(gone).hasSize(5);
+        assertThat(gone.get(4) - gone.get(0)).isEqualTo(4 * MAX_PAUSE);
+    }
+}

@@ -1,0 +1,262 @@
+package io.ratelimited.spring.limit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimits;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.event.EventListener;
+import org.springframework.core.env.MapPropertySource;
+import org.springframework.security.authentication.AnonymousAuthenticationToken;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.authority.AuthorityUtils;
+import org.springframework.security.core.context.SecurityContextHolder;
+
+/** What is said of a change that is in force, and by whom it was made. */
+@ExtendWith(OutputCaptureExtension.class)
+class ChangeReportsTest {
+
+    private final Changes changes = new Changes();
+
+    @AfterEach
+    void forgetCaller() {
+        SecurityContextHolder.clearContext();
+    }
+
+    @Test
+    void anUpdateIsReportedWithWhatWasAndWhatIs(CapturedOutput output) {
+        run(context -> {
+            limits(context).update("search", limit -> limit.rate("200/s").burst(400));
+
+            assertThat(changes.seen)
+                    .containsExactly(new RateLimitChangedEvent(
+                            "search",
+                            null,
+                            Map.of("rate", "100/s", "burst", 100L),
+                            Map.of("rate", "200/s", "burst", 400L),
+                            Scope.INSTANCE,
+                            null));
+        });
+        assertThat(output)
+                .containsPattern(
+                        "INFO .*Rate limit 'search': rate 100/s -> 200/s, burst 100 -> 400 \\(scope instance\\)\n");
+    }
+
+    @Test
+    void thePolicyAndTheTiersAreReportedToo() {
+        run(context -> {
+            limits(context)
+                    .update(
+                            "search",
+                            LimitProperties.of(Map.of(
+                                    "policy",
+                                    Policy.WAIT,
+                                    "maxWait",
+                                    Duration.ofMillis(250),
+                                    "tiers",
+                                    Map.of("gold", LimitProperties.of(Map.of("rate", "2000/s"))))));
+
+            RateLimitChangedEvent change = changes.only();
+            assertThat(change.before())
+                    .isEqualTo(Map.of("policy", "reject", "tiers.gold.rate", "1000/s", "tiers.gold.burst", 1000L));
+            assertThat(change.after())
+                    .isEqualTo(Map.of(
+                            "policy",
+                            "wait",
+                            "maxWait",
+                            "250ms",
+                            "tiers.gold.rate",
+                            "2000/s",
+                            "tiers.gold.burst",
+                            2000L));
+        });
+    }
+
+    @Test
+    void nothingIsReportedOfWhatChangesNothing() {
+        run(context -> {
+            limits(context).update("search", limit -> limit.rate("100/s"));
+            assertThatThrownBy(() ->
+                            limits(context).update("search", LimitProperties.of(Map.of("rate", "5/s", "slots", 3))))
+                    .isInstanceOf(InvalidRateLimitException.class);
+
+            assertThat(changes.seen).isEmpty();
+        });
+    }
+
+    @Test
+    void aRefreshOfTheConfigurationIsReportedForEachLimitThatItChanges() {
+        run(context -> {
+            context.getEnvironment()
+                    .getPropertySources()
+                    .addFirst(new MapPropertySource(
+                            "changed",
+                            Map.of(
+                                    "rate-limit.limits.search.burst", "50",
+                                    "rate-limit.limits.login.key", "#name")));
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of("rate-limit.limits.search.burst")));
+
+            assertThat(changes.only())
+                    .isEqualTo(new RateLimitChangedEvent(
+                            "search", null, Map.of("burst", 100L), Map.of("burst", 50L), Scope.INSTANCE, null));
+        });
+    }
+
+    @Test
+    void whomSpringSecurityKnowsIsThePrincipal(CapturedOutput output) {
+        run(context -> {
+            SecurityContextHolder.getContext()
+                    .setAuthentication(new TestingAuthenticationToken("ann\nRate limit 'login'", "secret", "OPERATOR"));
+            limits(context).update("search", limit -> limit.burst(50));
+            SecurityContextHolder.getContext()
+                    .setAuthentication(new AnonymousAuthenticationToken(
+                            "key", "anonymousUser", AuthorityUtils.createAuthorityList("ANONYMOUS")));
+            limits(context).update("search", limit -> limit.burst(60));
+
+            assertThat(changes.seen)
+                    .extracting(RateLimitChangedEvent::principal)
+                    .containsExactly("ann\nRate limit 'login'", null);
+        });
+        assertThat(output).contains("burst 100 -> 50 (scope instance, by ann\\u000aRate limit 'login')");
+    }
+
+    @Test
+    void theCallerOfAnEndpointIsThePrincipalUntilItHasAnswered() {
+        run(context -> {
+            ChangeReports reports = context.getBean(ChangeReports.class);
+
+            assertThat(ChangeReports.as(() -> "ann", reports::principal)).isEqualTo("ann");
+            assertThat(reports.principal()).isNull();
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aListenerThatThrowsIsLoggedAndTheChangeStands(boolean error, CapturedOutput output) {
+        run(context -> {
+            changes.action = change -> {
+                if (error) {
+                    throw new NoClassDefFoundError("broken");
+                }
+                throw new IllegalStateException("broken");
+            };
+
+            assertThat(limits(context)
+                            .update("search", limit -> limit.burst(50))
+                            .burst())
+                    .isEqualTo(50);
+
+            assertThat(limits(context).peek("search", "ann").remaining()).isEqualTo(50);
+            assertThat(changes.seen).hasSize(1);
+        });
+        assertThat(output).contains("Rate limit 'search' has been changed, but a listener to that failed", "broken");
+    }
+
+    @Test
+    void aListenerMayWaitForAChangeByAnotherThread() {
+        run(context -> {
+            changes.action = change -> {
+                if (change.limit().equals("search")) {
+                    CompletableFuture.runAsync(() -> limits(context).update("login", limit -> limit.burst(9)))
+                            .orTimeout(20, TimeUnit.SECONDS)
+                            .join();
+                }
+            };
+
+            limits(context).update("search", limit -> limit.burst(50));
+
+            assertThat(limits(context).get("login").limit().burst()).isEqualTo(9);
+        });
+    }
+
+    @Test
+    void aKeyIsReportedByItsMask(CapturedOutput output) {
+        run(context -> {
+            context.getBean(ChangeReports.class)
+                    .report("search", "sk-secret", Map.of(), Map.of("tier", "gold"), Scope.FLEET);
+
+            assertThat(changes.only())
+                    .isEqualTo(new RateLimitChangedEvent(
+                            "search", KeyMask.mask("sk-secret"), Map.of(), Map.of("tier", "gold"), Scope.FLEET, null));
+        });
+        assertThat(output)
+                .contains(
+                        "Rate limit 'search', key " + KeyMask.mask("sk-secret") + ": tier unset -> gold (scope fleet)")
+                .doesNotContain("sk-secret");
+    }
+
+    @Test
+    void thePageShowsTheLineOfTheLog(CapturedOutput output) throws Exception {
+        run(context -> ChangeReports.as(
+                () -> "ann",
+                () -> limits(context)
+                        .update("search", limit -> limit.rate("200/s").burst(400))));
+        String page = Files.readString(Path.of("..", "docs", "changes.md"));
+        String line = page.lines()
+                .filter(text -> text.startsWith("Rate limit 'search': "))
+                .findFirst()
+                .orElseThrow();
+        assertThat(output).contains(line);
+    }
+
+    private void run(Consumer<ConfigurableApplicationContext> test) {
+        Contexts.runner(new ManualTicker())
+                .withBean(Changes.class, () -> changes)
+                .withPropertyValues(
+                        "rate-limit.limits.search.rate=100/s",
+                        "rate-limit.limits.search.tier='gold'",
+                        "rate-limit.limits.search.tiers.gold.rate=1000/s",
+                        "rate-limit.limits.login.rate=5/m")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    test.accept(context.getSourceApplicationContext());
+                });
+    }
+
+    private static RateLimits limits(ApplicationContext context) {
+        return context.getBean(RateLimits.class);
+    }
+
+    static class Changes {
+
+        private final List<RateLimitChangedEvent> seen = new ArrayList<>();
+        private Consumer<RateLimitChangedEvent> action = change -> {};
+
+        @EventListener
+        void onChange(RateLimitChangedEvent change) {
+            seen.add(change);
+            action.accept(change);
+        }
+
+        private RateLimitChangedEvent only() {
+            assertThat(seen).hasSize(1);
+            return seen.get(0);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+package io.ratelimited.spring.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.ratelimited.redis.RedisBackend;
+import io.ratelimited.redis.RedisHealth.State;
+import io.ratelimited.redis.RedisProcess;
+import io.ratelimited.redis.RedisUnavailableException;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.actuate.RateLimitsEndpoint;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+
+/** Changes of limits that several instances share, and budgets of callers. */
+@ExtendWith(OutputCaptureExtension.class)
+class FleetChangesTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static RedisProcess server;
+
+    private final Deque<ConfigurableApplicationContext> running = new ArrayDeque<>();
+
+    @BeforeAll
+    static void startServer() {
+        server = RedisProcess.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @BeforeEach
+    void empty() {
+        server.ask(commands -> commands.flushall());
+    }
+
+    @AfterEach
+    void stop() {
+        running.forEach(ConfigurableApplicationContext::close);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Application {}
+
+    private ConfigurableApplicationContext instance(String... more) {
+        return instance(server, more);
+    }
+
+    private ConfigurableApplicationContext instance(RedisProcess of, String... more) {
+        List<String> properties = new ArrayList<>(List.of(
+                "spring.main.banner-mode=off",
+                "management.endpoints.jmx.exposure.include=ratelimits",
+                "spring.jmx.enabled=false",
+                "management.endpoints.web.exposure.include=ratelimits",
+                "rate-limit.backend=redis",
+                "rate-limit.redis.url=redis://127.0.0.1:" + of.port(),
+                "rate-limit.redis.timeout=20s",
+                "rate-limit.limits.search.algorithm=fixed-window",
+                "rate-limit.limits.search.rate=10/d",
+                "rate-limit.limits.search.tiers.gold.rate=20/d",
+                "rate-limit.limits.search.tiers.silver.rate=15/d",
+                "rate-limit.limits.local.rate=10/d",
+                "rate-limit.limits.local.backend=memory"));
+        properties.removeIf(property -> List.of(more).contains("without=silver") && property.contains("silver"));
+        properties.addAll(List.of(more));
+        ConfigurableApplicationContext instance = new SpringApplicationBuilder(Application.class)
+                .web(WebApplicationType.NONE)
+                .properties(properties.toArray(String[]::new))
+                .run();
+        running.push(instance);
+        return instance;
+    }
+
+    private static RateLimits limits(ConfigurableApplicationContext instance) {
+        return instance.getBean(RateLimits.class);
+    }
+
+    private static String rate(ConfigurableApplicationContext instance) {
+        return limits(instance).get("search").limit().rate().toString();
+    }
+
+    private static String tier(ConfigurableApplicationContext instance, String tier) {
+        return limits(instance).get("search").tiers().get(tier).limit().rate().toString();
+    }
+
+    private static LimitProperties rateOf(String rate) {
+        return LimitProperties.of(Map.of("rate", rate));
+    }
+
+    @Test
+    void aChangeReachesEveryInstanceAndThoseThatJoinAndStaysOverRestarts() {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+
+        limits(one).update("search", limit -> limit.rate("50/d"));
+        limits(one).update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf("200/d")))));
+
+        assertThat(rate(one)).isEqualTo("50/d");
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(tier(two, "gold")).isEqualTo("200/d"));
+        assertThat(rate(two)).isEqualTo("50/d");
+        one.close();
+        two.close();
+        ConfigurableApplicationContext three = instance("rate-limit.limits.search.tiers.silver.rate=16/d");
+        assertThat(rate(three)).isEqualTo("50/d");
+        assertThat(tier(three, "gold")).isEqualTo("200/d");
+        assertThat(tier(three, "silver")).isEqualTo("16/d");
+
+        ConfigurableApplicationContext four = instance();
+        limits(three).revert("search");
+        assertThat(rate(three)).isEqualTo("10/d");
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(tier(four, "gold")).isEqualTo("20/d"));
+        assertThat(rate(four)).isEqualTo("10/d");
+        assertThat(rate(instance())).isEqualTo("10/d");
+    }
+
+    @Test
+    void theAnswerSaysWhomAChangeReaches() {
+        ConfigurableApplicationContext one = instance();
+        RateLimitsEndpoint endpoint = one.getBean(RateLimitsEndpoint.class);
+
+        assertThat(endpoint.update("search", "rate=11/d"))
+                .containsEntry("scope", "fleet")
+                .containsEntry("rate", "11/d");
+        assertThat(endpoint.update("local", "rate=11/d")).containsEntry("scope", "instance");
+        assertThat(endpoint.update("search", "revert=true"))
+                .containsEntry("scope", "fleet")
+                .containsEntry("rate", "10/d");
+        assertThat(endpoint.update("local", "revert=true")).containsEntry("rate", "10/d");
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> endpoint.update("search", "revert=true, rate=3/d"))
+                .withMessageContaining("stands alone");
+        assertThatIllegalArgumentException().isThrownBy(() -> endpoint.update("search", "revert=maybe"));
+        assertThat(rate(one)).isEqualTo("10/d");
+
+        ConfigurableApplicationContext alone = instance("rate-limit.redis.share-changes=false");
+        assertThat(limits(alone).get("search").scope()).isEqualTo(Scope.INSTANCE);
+        limits(alone).update("search", limit -> limit.rate("99/d"));
+        assertThat(rate(alone)).isEqualTo("99/d");
+        assertThat(rate(instance())).isEqualTo("10/d");
+    }
+
+    @Test
+    void aRaisedQuotaHelpsAtOnceWhereARefusalWasRemembered() {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+        assertThat(limits(one).tryAcquire("search", "ann", 10)).isTrue();
+        assertThat(limits(two).tryAcquire("search", "ann")).isFalse();
+
+        limits(one).update("search", limit -> limit.rate("12/d"));
+
+        assertThat(limits(one).tryAcquire("search", "ann")).isTrue();
+        await().atMost(PATIENCE).until(() -> limits(two).tryAcquire("search", "ann"));
+        assertThat(limits(one).tryAcquire("search", "ann")).isFalse();
+    }
+
+    @Test
+    void changesOfTwoInstancesAtTheSameTimeAreBothMade() {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+
+        CompletableFuture<?> first = CompletableFuture.runAsync(() -> {
+            for (int i = 1; i <= 20; i++) {
+                limits(one).update("search", rateOf(100 + i + "/d"));
+            }
+        });
+        for (int i = 1; i <= 20; i++) {
+            limits(two).update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rateOf(200 + i + "/d")))));
+        }
+        first.join();
+
+        for (ConfigurableApplicationContext each : running) {
+            await().atMost(PATIENCE).untilAsserted(() -> {
+                assertThat(rate(each)).isEqualTo("120/d");
+                assertThat(tier(each, "gold")).isEqualTo("220/d");
+            });
+        }
+    }
+
+    @Test
+    void anInstanceThatCannotApplyAChangeSaysSoAndGoesOn(CapturedOutput output) {
+        ConfigurableApplicationContext one = instance();
+        limits(one).update("search", LimitProperties.of(Map.of("tiers", Map.of("silver", rateOf("17/d")))));
+        ConfigurableApplicationContext older = instance("without=silver");
+        RateLimitsEndpoint endpoint = older.getBean(RateLimitsEndpoint.class);
+        HealthIndicator health = older.getBean("rateLimitHealthIndicator", HealthIndicator.class);
+
+        assertThat(rate(older)).isEqualTo("10/d");
+        assertThat(output).containsOnlyOnce("which cannot apply the change");
+        assertThat(endpoint.limit("search", null))
+                .containsEntry("changeNotApplied", "there is no tier 'silver'; there are [gold]");
+        assertThat(health.health().getStatus().getCode()).isEqualTo("DEGRADED");
+        assertThat(health.health().getDetails()).containsKey("changesNotApplied");
+        assertThatThrownBy(() -> limits(older).update("search", rateOf("30/d")))
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageContaining("does not apply what was changed for all");
+
+        limits(one).revert("search");
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(endpoint.limit("search", null)).doesNotContainKey("changeNotApplied"));
+        assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
+        limits(one).update("search", rateOf("30/d"));
+        await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(older)).isEqualTo("30/d"));
+    }
+
+    @Test
+    void withoutRedisAChangeFailsAndIsMadeNowhere() {
+        try (RedisProcess own = RedisProcess.start()) {
+            ConfigurableApplicationContext one = instance(own, "rate-limit.redis.timeout=500ms");
+            limits(one).update("search", limit -> limit.rate("50/d"));
+            own.kill();
+
+            assertThatThrownBy(() -> {
+                        for (int i = 0; i < 3; i++) {
+                            limits(one).update("search", limit -> limit.rate("60/d"));
+                        }
+                    })
+                    .isInstanceOf(RedisUnavailableException.class)
+                    .hasMessageContaining("changed for all instances");
+            assertThat(rate(one)).isEqualTo("50/d");
+
+            ConfigurableApplicationContext two = instance(own, "rate-limit.redis.timeout=500ms");
+            assertThat(rate(two)).isEqualTo("10/d");
+            own.restart();
+            // Redis has lost its data: the instance that knows the change writes it back, and the new one learns of it.
+            await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(two)).isEqualTo("50/d"));
+            await().atMost(PATIENCE)
+                    .until(() -> two.getBean(RedisBackend.class).health().state() == State.UP);
+            limits(two).revert("search");
+            await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(one)).isEqualTo("10/d"));
+        }
+    }
+
+    @Test
+    void aBudgetOfACallerIsItsOwnOnEveryInstanceUntilItIsRevoked() {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+        RateLimitsEndpoint endpoint = two.getBean(RateLimitsEndpoint.class);
+
+        limits(one).assign("search", "ann", rateOf("3/d"), Duration.ofHours(24));
+        limits(one).assign("search", 42L, LimitProperties.of(Map.of("tier", "gold")), null);
+
+        assertThat(limits(one).tryAcquire("search", "ann", 2)).isTrue();
+        await().atMost(PATIENCE)
+                .untilAsserted(() -> assertThat(endpoint.limit("search", null)).containsEntry("budgets", 2));
+        assertThat(limits(two).tryAcquire("search", "ann", 2)).isFalse();
+        assertThat(limits(two).tryAcquire("search", "ann", 1)).isTrue();
+        assertThat(limits(two).tryAcquire("search", "42", 20)).isTrue();
+        assertThat(limits(one).tryAcquire("search", "bob", 10)).isTrue();
+        assertThat(limits(two).tryAcquire("search", "bob")).isFalse();
+        assertThat(endpoint.limit("search", "ann")).containsEntry("remaining", 0L);
+        assertThat(endpoint.limit("search", "42")).containsEntry("budget", Map.of("tier", "gold"));
+        ConfigurableApplicationContext three = instance();
+        assertThat(limits(three).peek("search", "ann").remaining()).isZero();
+
+        assertThat(endpoint.update("search", "key=ann, revert=true")).containsEntry("scope", "fleet");
+        limits(two).revoke("search", 42);
+
+        assertThat(limits(two).tryAcquire("search", "ann", 10)).isTrue();
+        await().atMost(PATIENCE)
+                .untilAsserted(
+                        () -> assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
+                                .doesNotContainKey("budgets"));
+        assertThat(limits(one).tryAcquire("search", "ann")).isFalse();
+    }
+
+    @Test
+    void tenThousandCallersMayHaveABudgetAndThoseThatEndMakeRoom() {
+        ConfigurableApplicationContext one = instance();
+        ConfigurableApplicationContext two = instance();
+        LimitProperties small = rateOf("3/d");
+        // Those that end soon come last.
+        IntStream.range(100, 10_000)
+                .parallel()
+                .forEach(i -> limits(i % 2 == 0 ? one : two).assign("search", "user " + i, small, null));
+        for (int i = 0; i < 100; i++) {
+            limits(one).assign("search", "user " + i, small, Duration.ofSeconds(5));
+        }
+
+        limits(one).assign("search", "user 500", rateOf("50/d"), null);
+        await().atMost(PATIENCE)
+                .untilAsserted(
+                        () -> assertThat(limits(two).peek("search", "user 500").remaining())
+                                .isEqualTo(50));
+        assertThat(limits(two).tryAcquire("search", "user 9999", 3)).isTrue();
+        assertThat(limits(one).tryAcquire("search", "user 9999")).isFalse();
+        assertThat(limits(two).tryAcquire("search", "user 500", 50)).isTrue();
+        await().atMost(PATIENCE)
+                .untilAsserted(
+                        () -> assertThat(limits(one).peek("search", "user 500").remaining())
+                                .isZero());
+
+        await().atMost(PATIENCE).untilAsserted(() -> {
+            assertThat(limits(two).peek("search", "user 7").remaining()).isEqualTo(10);
+            assertThat(one.getBean(RateLimitsEndpoint.class).limit("search", null))
+                    .containsEntry("budgets", 9_900);
+        });
+        for (int i = 0; i < 100; i++) {
+            limits(i % 2 == 0 ? one : two).assign("search", "another " + i, small, null);
+        }
+        assertThatThrownBy(() -> limits(two).assign("search", "too many", small, null))
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageContaining("10000 callers have a budget of their own");
+        ConfigurableApplicationContext three = instance();
+        assertThat(three.getBean(RateLimitsEndpoint.class).limit("search", null))
+                .containsEntry("budgets", 10_000);
+        assertThat(limits(three).peek("search", "user 9999").remaining()).isZero();
+    }
+
+    @Test
+    void inMemoryABudgetIsThisInstances() {
+        ConfigurableApplicationContext one = instance("rate-limit.limits.local.tiers.gold.rate=20/d");
+        RateLimitsEndpoint endpoint = one.getBean(RateLimitsEndpoint.class);
+
+        assertThat(endpoint.update("local", "key=ann, rate=3/d, burst=4, for=24h"))
+                .containsEntry("scope", "instance")
+                .containsEntry("remaining", 4L)
+                .extractingByKey("budget", InstanceOfAssertFactories.MAP)
+                .containsEntry("rate", "3/d")
+                .containsEntry("burst", 4L)
+                .containsKey("for");
+        assertThat(limits(one).tryAcquire("local", "ann", 4)).isTrue();
+        assertThat(limits(one).tryAcquire("local", "ann")).isFalse();
+        assertThat(limits(one).tryAcquire("local", "bob", 10)).isTrue();
+        endpoint.update("local", "key=bob, tier=gold");
+        assertThat(limits(one).tryAcquire("local", "bob", 20)).isTrue();
+        for (String invalid : List.of(
+                "key=ann, tier=silver",
+                "key=ann, rate=0",
+                "key=ann, burst=3",
+                "key=ann, tier=gold, rate=3/d",
+                "key=ann, for=2h",
+                "key=ann, rate=3/d, for=soon",
+                "key=ann, rate=3/d, for=-1s",
+                "key=ann, policy=wait",
+                "key=ann, warmup=3s, rate=3/d")) {
+            assertThatIllegalArgumentException()
+                    .as(invalid)
+                    .isThrownBy(() -> endpoint.update("local", invalid))
+                    .withMessageContaining("othing was changed");
+        }
+        assertThat(endpoint.limit("local", null)).containsEntry("budgets", 2);
+
+        limits(one).update("local", limit -> limit.maxWaiting(7));
+        assertThat(limits(one).tryAcquire("local", "ann")).isFalse();
+        endpoint.update("local", "key=ann, revert=true");
+        assertThat(limits(one).tryAcquire("local", "ann", 10)).isTrue();
+    }
+}

@@ -1,0 +1,15 @@
+package io.ratelimited.spring.test;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.ForeignInsides;
+import org.junit.jupiter.api.Test;
+
+/** What the classes of this module may use. */
+final class ArchitectureTest {
+
+    @Test
+    void nothingReachesIntoOthers() {
+        assertThat(ForeignInsides.usedIn("io.ratelimited.spring.test")).isEmpty();
+    }
+}
