@@ -108,12 +108,7 @@ public final class RedisBackend implements AutoCloseable {
                 .handle((counted, failure) -> counted)
                 .thenCompose(counted -> connection.connected());
         connection.every(HEARTBEAT_MILLIS, this::heartbeat);
-        connection.onRecovery(this::recovered);
-    }
-
-    private void recovered() {
-        records.compareAll();
-        connection.later(0, this::heartbeat);
+        connection.onRecovery(() -> connection.later(0, this::heartbeat));
     }
 
     private RedisBackend awaitBegin() {
@@ -244,7 +239,7 @@ public final class RedisBackend implements AutoCloseable {
                 origin = first;
                 counted |= allReported;
             }
-            return records.follow((Long) reply.get(2));
+            return records.follow((Long) reply.get(2), (Long) reply.get(3));
         });
     }
 

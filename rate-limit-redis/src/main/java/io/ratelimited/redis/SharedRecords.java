@@ -29,16 +29,20 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch what is newer than what they have.
- *   <li>A node that has been away longer than Redis remembers removed records takes all that is there, and nothing else.
- *   <li>After an outage, and when Redis is behind this node, as after a failover or a restart without its data, the node
- *       compares everything, and writes back what it has in a newer version.
+ *   <li>Redis and each node add up the versions of the records that they have. A node whose sum is another one compares
+ *       everything, and writes back what Redis has lost, as after a failover or a restart without its data.
+ *   <li>A node that has been away longer than Redis remembers removed records takes all that is there, and writes nothing back.
  * </ol>
  */
 public final class SharedRecords {
 
     private static final int PAGE = 500;
+    /** Sums are modulo this, so that a script can add with whole numbers. */
+    private static final long SUM_LIMIT = 1L << 52;
     /** For how long a record that has ended is remembered, so that no other node brings back what it has replaced. */
     private static final long REMEMBERED_NANOS = TimeUnit.HOURS.toNanos(1);
+
+    private static final long WRITES_NOTHING_BACK = -1;
 
     private final LimiterContext context;
     private final GuardedConnection connection;
@@ -49,7 +53,9 @@ public final class SharedRecords {
     private long known;
 
     private long floor;
-    private boolean comparing = true;
+    /** Of the versions of all records that have a text. */
+    private long sum;
+
     private CompletableFuture<Void> reading = CompletableFuture.completedFuture(null);
 
     /**
@@ -164,8 +170,20 @@ public final class SharedRecords {
         });
     }
 
-    private void put(String field, Entry entry) {
-        entries.merge(field, entry, (old, next) -> next.version >= old.version ? next : old);
+    private synchronized void put(String field, Entry entry) {
+        Entry before = entries.get(field);
+        if (before == null || entry.version >= before.version) {
+            replace(field, entry);
+        }
+    }
+
+    private synchronized void replace(String field, @Nullable Entry entry) {
+        Entry before = entry == null ? entries.remove(field) : entries.put(field, entry);
+        sum = Math.floorMod(sum - counted(before) + counted(entry), SUM_LIMIT);
+    }
+
+    private static long counted(@Nullable Entry entry) {
+        return entry == null || entry.text.isEmpty() ? 0 : entry.version;
     }
 
     private Entry entry(long version, long endMicros, String text, long nowMicros) {
@@ -173,36 +191,24 @@ public final class SharedRecords {
         return new Entry(version, text, endsAt, endMicros);
     }
 
-    /** Redis may have lost what this node has. */
-    synchronized void compareAll() {
-        comparing = true;
-    }
-
     /**
      * Fetches what is missing here.
      *
      * @param position that of the last write, as the heartbeat has read it
+     * @param sumThere of the versions of all records, as the heartbeat has read it
      */
-    synchronized CompletableFuture<Void> follow(long position) {
-        // Nothing was ever changed, here or in Redis.
-        boolean empty = position == 0 && entries.isEmpty();
-        return empty || (position == known && !comparing) ? CompletableFuture.completedFuture(null) : read();
+    synchronized CompletableFuture<Void> follow(long position, long sumThere) {
+        return position == known && sumThere == sum ? CompletableFuture.completedFuture(null) : read();
     }
 
     private synchronized CompletableFuture<Void> read() {
         if (reading.isDone()) {
-            boolean all = comparing;
-            comparing = false;
-            reading = (all ? readAll(true) : readNewer(new HashSet<>())).whenComplete((done, failure) -> {
-                if (failure != null && all) {
-                    compareAll();
-                }
-            });
+            reading = readNewer(known);
         }
         return reading;
     }
 
-    private record Page(long position, long floor, Map<String, Entry> entries, long last) {}
+    private record Page(long position, long sum, long floor, Map<String, Entry> entries, long last) {}
 
     private CompletableFuture<Page> page(long from) {
         ScriptArguments args = new ScriptArguments()
@@ -215,66 +221,71 @@ public final class SharedRecords {
             long position = (Long) reply.get(1);
             Map<String, Entry> found = new HashMap<>();
             long last = position;
-            for (int i = 3; i < reply.size(); i += 3) {
+            for (int i = 4; i < reply.size(); i += 3) {
                 last = (Long) reply.get(i);
                 String[] parts = ((String) reply.get(i + 2)).split(" ", 3);
                 found.put(
                         (String) reply.get(i + 1),
                         entry(Long.parseLong(parts[0]), Long.parseLong(parts[1]), parts[2], now));
             }
-            return new Page(position, (Long) reply.get(2), found, found.size() < PAGE ? position : last);
+            return new Page(
+                    position, (Long) reply.get(2), (Long) reply.get(3), found, found.size() < PAGE ? position : last);
         });
     }
 
-    private CompletableFuture<Void> readNewer(Set<String> changed) {
-        long from = known;
-        return page(from).thenCompose(page -> {
-            if (page.position < from || page.floor > from) {
-                return readAll(page.floor <= from);
+    /** @param since what this node knew when it began to read */
+    private CompletableFuture<Void> readNewer(long since) {
+        return page(known).thenCompose(page -> {
+            if (page.floor > since || page.position < since) {
+                return readAll(since);
             }
-            if (hasNewerThan(page.entries)) {
-                return readAll(true);
-            }
-            long now = context.ticker().nanos();
-            entries.values().removeIf(entry -> entry.endsAt != null && now - entry.endsAt >= REMEMBERED_NANOS);
+            forgetRemoved();
             page.entries.forEach(this::put);
-            changed.addAll(page.entries.keySet());
-            synchronized (this) {
-                known = page.last;
-                floor = page.floor;
-            }
+            know(page.last, page.floor);
+            tell(page.entries.keySet());
             if (page.last < page.position) {
-                return readNewer(changed);
+                return readNewer(since);
             }
-            tell(changed);
-            return CompletableFuture.completedFuture(null);
+            return differsFrom(page) ? readAll(since) : CompletableFuture.completedFuture(null);
         });
     }
 
-    /** Whether Redis has lost a write that this node knows of: another node has written an older one back. */
-    private boolean hasNewerThan(Map<String, Entry> read) {
-        return read.entrySet().stream().anyMatch(each -> {
-            Entry own = entries.get(each.getKey());
-            return own != null && own.version > each.getValue().version;
-        });
+    private synchronized void forgetRemoved() {
+        long now = context.ticker().nanos();
+        entries.values()
+                .removeIf(entry ->
+                        entry.text.isEmpty() && entry.endsAt != null && now - entry.endsAt >= REMEMBERED_NANOS);
     }
 
-    /** @param writesBack whether Redis may have lost something; what this node alone has is out of date otherwise */
-    private CompletableFuture<Void> readAll(boolean writesBack) {
-        return readAll(0, new HashMap<>(), writesBack);
+    private synchronized boolean differsFrom(Page page) {
+        return page.sum != sum;
     }
 
-    private CompletableFuture<Void> readAll(long from, Map<String, Entry> all, boolean writesBack) {
+    private synchronized void know(long position, long floorThere) {
+        known = position;
+        // A server that has restarted empty does not know what others have forgotten.
+        floor = Math.max(floor, floorThere);
+    }
+
+    /**
+     * Compares everything, and writes back what Redis has lost.
+     *
+     * @param since what this node knew when it began to read: what it alone has is out of date if Redis may have forgotten
+     *     a later removal
+     */
+    private CompletableFuture<Void> readAll(long since) {
+        return readAll(0, new HashMap<>(), since);
+    }
+
+    private CompletableFuture<Void> readAll(long from, Map<String, Entry> all, long since) {
         return page(from).thenCompose(page -> {
             all.putAll(page.entries);
             if (page.last < page.position) {
-                return readAll(page.last, all, writesBack);
+                return readAll(page.last, all, since);
             }
-            if (writesBack && page.floor <= known) {
-                Map<String, Entry> lost = newerThan(all);
-                if (!lost.isEmpty()) {
-                    return writeBack(lost).thenCompose(done -> readAll(false));
-                }
+            Map<String, Entry> lost = page.floor <= since ? newerThan(all) : Map.of();
+            if (!lost.isEmpty()) {
+                return writeBack(lost).thenCompose(done -> readAll(WRITES_NOTHING_BACK));
             }
             take(all, page);
             return CompletableFuture.completedFuture(null);
@@ -313,26 +324,24 @@ public final class SharedRecords {
     }
 
     /** Has what Redis has, and what was written since. */
-    private void take(Map<String, Entry> all, Page page) {
+    private synchronized void take(Map<String, Entry> all, Page page) {
         Set<String> changed = new HashSet<>();
         entries.forEach((field, entry) -> {
-            if (!all.containsKey(field) && entry.version <= page.position && entries.remove(field, entry)) {
+            if (!all.containsKey(field) && entry.version <= page.position) {
+                replace(field, null);
                 changed.add(field);
             }
         });
         all.forEach((field, entry) -> {
             Entry before = entries.get(field);
             if (before == null || before.version <= page.position) {
-                entries.put(field, entry);
+                replace(field, entry);
             }
             if (before == null || before.version != entry.version || entry.endsAt != null) {
                 changed.add(field);
             }
         });
-        synchronized (this) {
-            known = page.position;
-            floor = page.floor;
-        }
+        know(page.position, page.floor);
         tell(changed);
     }
 

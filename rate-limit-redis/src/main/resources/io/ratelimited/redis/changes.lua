@@ -2,13 +2,14 @@
 --
 -- KEYS   HASH field -> entry: its version, when it ends (microseconds since 1970; 0 for never), its text (empty if it was
 --             removed). A field is "l<limit>" or "c<caller>:<limit>". Besides: "version", the position of the last write;
+--             "sum", of the versions of all entries with a text, modulo 2^52, by which a node sees that it has the same;
 --             "floor", up to which removed entries may be forgotten; "n<limit>", the number of its callers
 --        ZSET field -> position of its last write, which grows with each write
 --        ZSET field -> when it is forgotten
 -- ARGV   1  the time
 --        2  read | write | merge
 -- read   3  position up to which the node has all; 4  most entries
---        reply: the time, the last position, the floor; for each later entry: position, field, entry
+--        reply: the time, the last position, the sum, the floor; for each later entry: position, field, entry
 -- write  3  field; 4  version that the field must have; 5  microseconds until it ends, 0 for never; 6  most callers of a
 --        limit; 7  text
 --        reply: the version, 0 if the field has another, -1 if there are too many callers; the time; when it ends
@@ -18,6 +19,7 @@
 local entries, positions, ends = KEYS[1], KEYS[2], KEYS[3]
 -- For how long removed records of callers are remembered, in microseconds.
 local REMEMBERED = 3600000000
+local SUM_LIMIT = 2 ^ 52
 
 local function whole(number)
   return string.format('%.0f', number)
@@ -30,7 +32,7 @@ end
 local position, floor = get('version'), get('floor')
 
 -- Version, end and text; nothing for a field without an entry.
-local function read(field)
+local function read_entry(field)
   local entry = redis.call('HGET', entries, field)
   if entry then
     local version, ending, text = string.match(entry, '^(%d+) (%d+) (.*)$')
@@ -38,20 +40,19 @@ local function read(field)
   end
 end
 
-local function count(field, text)
-  local limit = string.match(field, '^c[^:]*:(.*)$')
-  local _, _, before = read(field)
-  local change = (text == '' and 0 or 1) - ((before or '') == '' and 0 or 1)
-  if limit and change ~= 0 then
-    redis.call('HSET', entries, 'n' .. limit, whole(get('n' .. limit) + change))
-  end
-end
-
-local function put(field, version, ending, text)
+local function put_entry(field, version, ending, text)
+  local version_before, _, text_before = read_entry(field)
+  local had, has = (text_before or '') ~= '', text ~= ''
   position = math.max(position + 1, now, version or 0)
-  count(field, text)
-  redis.call('HSET', entries, field, whole(version or position) .. ' ' .. whole(ending) .. ' ' .. text)
+  version = version or position
+  redis.call('HSET', entries, field, whole(version) .. ' ' .. whole(ending) .. ' ' .. text)
+  local sum = get('sum') - (had and version_before or 0) + (has and version or 0)
   redis.call('HSET', entries, 'version', whole(position))
+  redis.call('HSET', entries, 'sum', whole(sum % SUM_LIMIT))
+  local limit = string.match(field, '^c[^:]*:(.*)$')
+  if limit and had ~= has then
+    redis.call('HSET', entries, 'n' .. limit, whole(get('n' .. limit) + (has and 1 or -1)))
+  end
   redis.call('ZADD', positions, whole(position), field)
   if ending > 0 then
     redis.call('ZADD', ends, whole(ending), field)
@@ -70,11 +71,9 @@ end
 -- What has ended is remembered as removed for a while, so that no node brings back what it replaced.
 local function forget_ended()
   for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', whole(now), 'LIMIT', 0, 500)) do
-    local version, _, text = read(field)
-    count(field, '')
+    local version, _, text = read_entry(field)
     if (text or '') ~= '' then
-      redis.call('HSET', entries, field, whole(version) .. ' ' .. whole(now + REMEMBERED) .. ' ')
-      redis.call('ZADD', ends, whole(now + REMEMBERED), field)
+      put_entry(field, version, now + REMEMBERED, '')
     else
       raise_floor(tonumber(redis.call('ZSCORE', positions, field) or 0))
       redis.call('HDEL', entries, field)
@@ -85,14 +84,15 @@ local function forget_ended()
 end
 
 if ARGV[2] == 'read' then
-  local reply = { now, position, floor }
+  local reply = { now, position, get('sum'), floor }
   local page = redis.call(
     'ZRANGEBYSCORE', positions, whole(tonumber(ARGV[3]) + 1), '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[4])
   for i = 1, #page, 2 do
     local n = #reply
     reply[n + 1] = tonumber(page[i + 1])
     reply[n + 2] = page[i]
-    reply[n + 3] = redis.call('HGET', entries, page[i])
+    -- A server may have evicted one key and kept another.
+    reply[n + 3] = redis.call('HGET', entries, page[i]) or '0 0 '
   end
   return reply
 end
@@ -100,7 +100,7 @@ end
 if ARGV[2] == 'write' then
   forget_ended()
   local field, text = ARGV[3], ARGV[7]
-  local version, _, before = read(field)
+  local version, _, before = read_entry(field)
   if (version or 0) ~= tonumber(ARGV[4]) then
     return { 0, now }
   end
@@ -110,7 +110,7 @@ if ARGV[2] == 'write' then
   end
   local lasts = limit and text == '' and REMEMBERED or tonumber(ARGV[5])
   local ending = lasts > 0 and now + lasts or 0
-  put(field, nil, ending, text)
+  put_entry(field, nil, ending, text)
   return { position, now, ending }
 end
 
@@ -118,9 +118,9 @@ local merged = 0
 raise_floor(tonumber(ARGV[3]))
 for i = 4, #ARGV, 4 do
   local version, ending, text = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2]), ARGV[i + 3]
-  if (read(ARGV[i]) or 0) < version then
+  if (read_entry(ARGV[i]) or 0) < version then
     local over = ending > 0 and ending <= now
-    put(ARGV[i], version, over and now + REMEMBERED or ending, over and '' or text)
+    put_entry(ARGV[i], version, over and now + REMEMBERED or ending, over and '' or text)
     merged = merged + 1
   end
 end

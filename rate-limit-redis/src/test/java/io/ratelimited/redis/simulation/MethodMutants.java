@@ -34,11 +34,17 @@ final class MethodMutants {
                 MethodMutant.skipped(
                         "what Redis has lost is not written back", Plans.FLEET, "SharedRecords", "newerThan", "put"),
                 MethodMutant.skipped(
-                        "a node trusts after an outage that Redis has all it had",
+                        "a node trusts that Redis has all it had",
                         Plans.FLEET,
-                        "RedisBackend",
-                        "recovered",
-                        "compareAll"),
+                        "SharedRecords",
+                        "readNewer",
+                        "differsFrom"),
+                MethodMutant.skipped(
+                        "a node does not tell what others have changed",
+                        Plans.FLEET,
+                        "SharedRecords",
+                        "readNewer",
+                        "tell"),
                 MethodMutant.changed(
                         "an older version replaces a newer one",
                         Plans.FLEET,

@@ -115,6 +115,29 @@ final class ScriptMutants {
                             end
                             return outcome
                           end
-                        end)()"""));
+                        end)()"""),
+                ScriptMutant.functions(
+                        "a change is made on whatever is there", Plans.FLEET, List.of("read_entry"), """
+                        function(field)
+                          local version, ending, text = shipped(field)
+                          return ARGV[2] == 'write' and version and tonumber(ARGV[4]) or version, ending, text
+                        end"""),
+                ScriptMutant.functions(
+                        "an older change is written back over a newer one", Plans.FLEET, List.of("read_entry"), """
+                        function(field)
+                          if ARGV[2] ~= 'merge' then return shipped(field) end
+                        end"""),
+                ScriptMutant.commands("a change has no position for those who fetch what is newer", Plans.FLEET, """
+                        function(command, key, ...)
+                          if command == 'ZADD' and string.find(key, 'positions', 1, true) then return 1 end
+                          return shipped(command, key, ...)
+                        end"""),
+                ScriptMutant.functions(
+                        "a change does not move the last position", Plans.FLEET, List.of("put_entry"), """
+                        function(...)
+                          local before = position
+                          shipped(...)
+                          if before > 0 then redis.call('HSET', entries, 'version', whole(before)) end
+                        end"""));
     }
 }

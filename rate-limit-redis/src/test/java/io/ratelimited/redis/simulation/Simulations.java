@@ -53,11 +53,16 @@ final class Simulations {
     /** Those of {@link WidePlan}. */
     static final long[] WIDE_REGRESSIONS = {108, 4_840, 127_683, 2_039_989};
 
+    /** Those of {@link FleetPlan}. */
+    private static final long[] FLEET_REGRESSIONS = {796, 23_885};
+
     /** The schedules that have shown a defect. */
     static Stream<Plan> regressions() {
-        return Stream.concat(
-                LongStream.of(REGRESSIONS).mapToObj(Plan::small),
-                LongStream.of(WIDE_REGRESSIONS).mapToObj(WidePlan::of));
+        return Stream.of(
+                        LongStream.of(REGRESSIONS).mapToObj(Plan::small),
+                        LongStream.of(WIDE_REGRESSIONS).mapToObj(WidePlan::of),
+                        LongStream.of(FLEET_REGRESSIONS).mapToObj(FleetPlan::of))
+                .flatMap(plans -> plans);
     }
 
     /**

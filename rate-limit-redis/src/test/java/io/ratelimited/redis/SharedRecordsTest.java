@@ -1,0 +1,115 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.redis.SharedRecords.Entry;
+import io.ratelimited.redis.SharedRecords.Key;
+import io.ratelimited.redis.SharedRecords.Outcome;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** Records that nodes share, on a server that loses a part of them. */
+class SharedRecordsTest {
+
+    private static final Duration PATIENCE = Duration.ofSeconds(60);
+    private static final Key LIMIT = new Key("search", null);
+    private static final Key ANN = new Key("search", "ann");
+
+    private final RedisProcess server = RedisProcess.start();
+    private final Deque<RedisBackend> backends = new ArrayDeque<>();
+    private SharedRecords one;
+    private SharedRecords two;
+
+    @BeforeEach
+    void nodes() {
+        one = node();
+        two = node();
+    }
+
+    @AfterEach
+    void close() {
+        backends.forEach(RedisBackend::close);
+        server.close();
+    }
+
+    private SharedRecords node() {
+        backends.push(RedisBackend.of(RedisServers.settings(server.port()), FarNode.PATIENT));
+        return backends.getFirst().records();
+    }
+
+    private static void write(SharedRecords records, Key key, String text, @Nullable Duration lasting) {
+        Entry known = records.find(key);
+        assertThat(records.write(key, known == null ? 0 : known.version(), text, lasting, 10_000))
+                .isEqualTo(Outcome.WRITTEN);
+    }
+
+    private static void awaitText(SharedRecords records, Key key, String text) {
+        until(
+                () -> {
+                    Entry found = records.find(key);
+                    return found != null && found.text().equals(text);
+                },
+                "a node has " + text,
+                PATIENCE);
+    }
+
+    private String key(String part) {
+        return server.ask(commands -> commands.keys("*" + part)).stream()
+                .findFirst()
+                .orElseThrow();
+    }
+
+    @Test
+    void whatTheServerAloneHasLostIsThereAgainThoughNobodyWasDisconnected() {
+        write(one, ANN, "rate=3/d", Duration.ofHours(24));
+        awaitText(two, ANN, "rate=3/d");
+
+        server.ask(commands -> commands.flushall());
+        write(two, LIMIT, "rate=5/d", null);
+
+        awaitText(one, LIMIT, "rate=5/d");
+        SharedRecords three = node();
+        awaitText(three, ANN, "rate=3/d");
+        awaitText(three, LIMIT, "rate=5/d");
+    }
+
+    @Test
+    void aServerThatHasEvictedTheRecordsButNotTheirPositionsGetsThemBack() {
+        write(one, LIMIT, "rate=5/d", null);
+        write(one, ANN, "rate=3/d", null);
+        awaitText(two, ANN, "rate=3/d");
+
+        server.ask(commands -> commands.del(key("changes")));
+        write(two, new Key("search", "bob"), "rate=4/d", null);
+
+        SharedRecords three = node();
+        awaitText(three, ANN, "rate=3/d");
+        awaitText(three, LIMIT, "rate=5/d");
+    }
+
+    @Test
+    void everyPageIsToldAndHasWhatItSays() {
+        Set<Key> told = ConcurrentHashMap.newKeySet();
+        two.onChange(told::addAll);
+        List<Key> keys = new ArrayList<>();
+        for (int i = 0; i < 1_200; i++) {
+            keys.add(new Key("search", "caller " + i));
+        }
+        keys.parallelStream().forEach(key -> write(one, key, "rate=7/d", null));
+
+        until(() -> told.containsAll(keys), "all are told", PATIENCE);
+        assertThat(keys).allSatisfy(key -> assertThat(two.find(key))
+                .extracting(Entry::text)
+                .isEqualTo("rate=7/d"));
+    }
+}
