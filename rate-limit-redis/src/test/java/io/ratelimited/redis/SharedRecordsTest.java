@@ -108,8 +108,8 @@ class SharedRecordsTest {
         keys.parallelStream().forEach(key -> write(one, key, "rate=7/d", null));
 
         until(() -> told.containsAll(keys), "all are told", PATIENCE);
-        assertThat(keys).allSatisfy(key -> assertThat(two.find(key))
-                .extracting(Entry::text)
-                .isEqualTo("rate=7/d"));
+        assertThat(keys)
+                .allSatisfy(
+                        key -> assertThat(two.find(key)).extracting(Entry::text).isEqualTo("rate=7/d"));
     }
 }

@@ -4,6 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.redis.SharedRecords;
 import io.ratelimited.redis.SimulatedBackend;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -21,7 +22,8 @@ final class FleetRecords {
     /** The last version of each record that a node was told is written, and the node. */
     private final Map<SharedRecords.Key, Written> acknowledged = new HashMap<>();
 
-    private final Map<Node, Long> applied = new HashMap<>();
+    private final Map<SharedRecords.Key, List<Long>> versions = new HashMap<>();
+    private final List<String> overwritten = new ArrayList<>();
 
     private record Written(long version, String text, Node node) {}
 
@@ -41,7 +43,6 @@ final class FleetRecords {
             if (!now.equals(node.limiter().limit())) {
                 node.limiter().update(now);
             }
-            applied.put(node, entry == null ? 0 : entry.version());
         }
     }
 
@@ -55,18 +56,30 @@ final class FleetRecords {
         SharedRecords.Entry known = records.find(key);
         String text = step.amount() % 2 == 0 ? "" : "changed " + step.amount();
         Duration lasting = key.equals(LIMIT) || step.amount() % 3 > 0 ? null : Duration.ofMillis(step.amount());
-        SimulatedBackend.write(records, key, known == null ? 0 : known.version(), text, lasting)
-                .thenAccept(outcome -> {
-                    if (outcome == SharedRecords.Outcome.WRITTEN && !node.isDead()) {
-                        SharedRecords.Entry written = Objects.requireNonNull(records.find(key));
-                        acknowledged.put(key, new Written(written.version(), written.text(), node));
-                        apply(node, key);
-                    }
-                });
+        long basedOn = known == null ? 0 : known.version();
+        SimulatedBackend.write(records, key, basedOn, text, lasting).thenAccept(outcome -> {
+            if (outcome == SharedRecords.Outcome.WRITTEN && !node.isDead()) {
+                SharedRecords.Entry written = Objects.requireNonNull(records.find(key));
+                acknowledged.put(key, new Written(written.version(), written.text(), node));
+                noteOverwritten(key, basedOn, written.version());
+                apply(node, key);
+            }
+        });
+    }
+
+    /** A write that was acknowledged and that the writer of the next one did not know. A server that loses data loses writes. */
+    private void noteOverwritten(SharedRecords.Key key, long basedOn, long version) {
+        List<Long> before = versions.computeIfAbsent(key, k -> new ArrayList<>());
+        boolean unknown = before.stream().anyMatch(each -> basedOn < each && each < version);
+        if (unknown && !plan.has(Step.Kind.RESTART_EMPTY) && !plan.has(Step.Kind.FAILOVER)) {
+            overwritten.add(key + ": " + version + " is based on " + basedOn + " and has overwritten one of " + before);
+        }
+        before.add(version);
     }
 
     /** What differs between nodes, or was lost, when all is quiet. */
     void judge(List<Node> alive, List<String> violations) {
+        violations.addAll(overwritten);
         for (SharedRecords.Key key : KEYS) {
             Written last = acknowledged.get(key);
             String common = null;

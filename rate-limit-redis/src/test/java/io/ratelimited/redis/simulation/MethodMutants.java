@@ -45,12 +45,6 @@ final class MethodMutants {
                         "SharedRecords",
                         "readNewer",
                         "tell"),
-                MethodMutant.changed(
-                        "an older version replaces a newer one",
-                        Plans.FLEET,
-                        "SharedRecords",
-                        "writeAsync",
-                        BasedOnNothing.class),
                 MethodMutant.skipped(
                         "nothing is held back while the server is away: whoever comes waits for the timeout",
                         Plans.TINY,
@@ -490,14 +484,6 @@ final class MethodMutants {
         @Advice.OnMethodEnter
         static void enter(@Advice.Argument(value = 2, readOnly = false) long excess) {
             excess = 0;
-        }
-    }
-
-    static final class BasedOnNothing {
-
-        @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(value = 1, readOnly = false) long basedOn) {
-            basedOn = 0;
         }
     }
 }
