@@ -19,7 +19,7 @@ local function concurrency()
 
   function concurrency.decide(s, permits, a, b, longest)
     -- A peek for a call that may wait asks whether the call would be refused at once.
-    local may = s.used + permits <= s.permits or (ARGV[2] == 'peek' and longest > 0)
+    local may = s.used + permits <= s.permits or (op == 'peek' and longest > 0)
     return may and 0 or UNKNOWN
   end
 

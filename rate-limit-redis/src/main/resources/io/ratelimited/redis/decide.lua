@@ -3,8 +3,7 @@
 -- KEYS   one a limit; all of one caller, and so in one hash slot. Several keys under one limit, which virtual_time.lua alone
 --        decides, each by itself
 -- ARGV   1  the time, as time.lua says
---        2  take | peek | cancel | charge | renew
---        3  the letter of each limit's family, as in Script.java
+--        2  take | peek | cancel | charge | renew, a space, and the letter of each limit's family, as in Script.java
 --        then the arguments of each limit, as its family says
 --        then the calls, one argument for each group of equal calls under one limit, or for each limit of one call. Packed:
 --        number of calls, permits, a, b, longest wait; then a tail: the mark to cancel, or the name of a call in flight. No
@@ -37,7 +36,7 @@ function read(command, key, ...)
   local reply = redis.pcall(command, key, ...)
   if type(reply) == 'table' and reply.err then
     if not match(reply.err, 'WRONGTYPE') then error(reply.err, 0) end
-    if ARGV[2] ~= 'peek' then
+    if op ~= 'peek' then
       redis.call('DEL', key)
       if redis.log then redis.log(redis.LOG_WARNING, 'rate limit: ' .. key .. ' held another type and begins anew') end
     end
@@ -52,7 +51,8 @@ function report(reply, outcome, remaining, reset, mark)
   reply[n + 1], reply[n + 2], reply[n + 3], reply[n + 4] = outcome, remaining, reset, mark or 0
 end
 
-local op, letters = ARGV[2], ARGV[3]
+local letters
+op, letters = match(ARGV[2], '^(%l+) (%l+)$')
 local families, states = {}, {}
 for i = 1, #letters do
   -- Making the functions of a family costs more than a call of one of them, and most calls need one family.
@@ -63,7 +63,7 @@ end
 
 -- Opens all limits at one time, the latest that any of them was written at. Returns where the calls begin.
 local function open()
-  local before, p = now, 4
+  local before, p = now, 3
   for i = 1, #letters do
     states[i], p = families[i].open(KEYS[i], p)
   end

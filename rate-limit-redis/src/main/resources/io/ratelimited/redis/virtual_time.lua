@@ -27,37 +27,25 @@
 -- Epochs from here on: the parameters have changed.
 local CHANGED = 4503599627370496
 
--- Microseconds until the bucket holds a depth, rounded up.
-local function vt_until(v, part, depth, depth_part, one)
-  local left = v + depth - now
-  part = part + depth_part
-  if part > one then return left + 2 end
-  return part > 0 and left + 1 or left
-end
-
-local function vt_value(meta, v, part, epoch, returned, written)
-  local value = meta .. struct.pack('>I7I7', v, epoch) .. returned
-  if part > 0 then value = value .. struct.pack('>I5', part) end
-  if written then value = value .. struct.pack('>I7', written) end
-  return value
-end
-
 -- The fast path of nearly all calls: one group of equal calls that take permits of a bucket that pays for itself, as it was
 -- stored under these parameters, with nothing returned. The family below decides everything else, by the same rules. Several
 -- keys may be given under one limit: each is decided by itself, and the reply is -1 for one that is left as it was, which needs
 -- a command of its own. Under several limits all are taken or none.
 --
--- Every microsecond counts here: only local variables, and the expiry as text, which SET would write slower.
-local limits = #ARGV[3]
-if ARGV[2] == 'take' and #ARGV == 3 + 2 * limits and (ARGV[3] == 'v' or match(ARGV[3], '^v+$')) then
-  local unpack, pcall = struct.unpack, redis.pcall
+-- Every microsecond counts here: only local variables, no functions, no table that is not needed, each made for two keys
+-- because growing costs more, and the expiry as text, which SET would write slower.
+local limits = #ARGV[2] - #'take '
+if #ARGV == 2 + 2 * limits and (ARGV[2] == 'take v' or match(ARGV[2], '^take v+$')) then
+  local pack, unpack, pcall = struct.pack, struct.unpack, redis.pcall
   local kind, one, depth, depth_part, meta, size, calls, permits, a, b, longest, low, low_part
-  local replies, values, expiries, refused, left = {}, {}, {}, false, false
-  for i, key in ipairs(KEYS) do
+  local replies, refused, left = { -1, -1 }, false, false
+  local values, expiries = limits > 1 and { '', '' }, limits > 1 and { '', '' }
+  for i = 1, #KEYS do
+    local key = KEYS[i]
     if i == 1 or limits > 1 then
-      kind, one, depth, depth_part = unpack('>I7I7I7I7', ARGV[3 + i])
-      meta = sub(ARGV[3 + i], 57)
-      calls, permits, a, b, longest = unpack('>I7I7I7I7I7', ARGV[3 + limits + i])
+      kind, one, depth, depth_part = unpack('>I7I7I7I7', ARGV[2 + i])
+      meta = sub(ARGV[2 + i], 57)
+      calls, permits, a, b, longest = unpack('>I7I7I7I7I7', ARGV[2 + limits + i])
       size, low, low_part = #meta, now - depth, 0
       if depth_part > 0 then
         low, low_part = low - 1, one - depth_part
@@ -113,10 +101,14 @@ if ARGV[2] == 'take' and #ARGV == 3 + 2 * limits and (ARGV[3] == 'v' or match(AR
       if taken > 0 then
         local ahead = after > now or (after == now and after_part > 0)
         local overlaps = taken > 1 or v > low or (v == low and part > low_part)
-        value = vt_value(meta, after, after_part, epoch, '', (ahead or overlaps or slack > 0) and now)
-        local expiry = format('%d', ceil(vt_until(after, after_part, depth, depth_part, one) / 1000) + padding)
+        value = meta .. pack('>I7I7', after, epoch)
+        if after_part > 0 then value = value .. pack('>I5', after_part) end
+        if ahead or overlaps or slack > 0 then value = value .. pack('>I7', now) end
+        local over = after_part + depth_part
+        local full = after + depth - now + (over > one and 2 or over > 0 and 1 or 0)
+        local expiry = format('%d', ceil(full / 1000) + padding)
         if limits > 1 then
-          values[i], expiries[i], reply[6] = value, expiry, max(0, wait)
+          values[i], expiries[i], reply[6] = value, expiry, wait > 0 and wait or 0
         elseif pcall('SET', key, value, 'PX', expiry).err then
           -- The family reports why.
           reply = nil
@@ -133,6 +125,7 @@ if ARGV[2] == 'take' and #ARGV == 3 + 2 * limits and (ARGV[3] == 'v' or match(AR
       if refused then
         replies[i][5] = 0
       else
+        replies[i][6] = nil
         redis.call('SET', key, values[i], 'PX', expiries[i])
       end
     end
@@ -248,7 +241,7 @@ local function virtual_time()
       end
       s.v = now - floor(left)
     end
-    s.changed = ARGV[2] == 'take'
+    s.changed = op == 'take'
     return true
   end
 
@@ -429,8 +422,14 @@ local function virtual_time()
     s.v, s.part = v, part
   end
 
+  -- Microseconds until the bucket holds its depth, rounded up.
+  local function vt_until_full(s)
+    local part = s.part + s.depth_part
+    return max(0, s.v + s.depth - now + (part > s.one and 2 or part > 0 and 1 or 0))
+  end
+
   function virtual_time.save(s)
-    local full = max(0, vt_until(s.v, s.part, s.depth, s.depth_part, s.one))
+    local full = vt_until_full(s)
     if s.epoch >= CHANGED then
       -- Nodes with the parameters of before may need longer until the key is as one never seen to them.
       full = max(full, (redis.call('PTTL', s.key) - padding) * 1000 + max(0, s.v - s.begin + 1))
@@ -449,7 +448,9 @@ local function virtual_time()
     elseif slack > 0 or (s.pays and s.overlaps) then
       written = s.used or now
     end
-    local value = vt_value(s.meta, s.v, s.part, s.epoch, returned, written)
+    local value = s.meta .. struct.pack('>I7I7', s.v, s.epoch) .. returned
+    if s.part > 0 then value = value .. struct.pack('>I5', s.part) end
+    if written then value = value .. struct.pack('>I7', written) end
     redis.call('SET', s.key, value, 'PX', millis(full))
   end
 

@@ -39,10 +39,8 @@ final class LimitScripts {
 
     /** The arguments of {@code decide.lua} up to the calls, under this limit alone. */
     ScriptArguments begin(String operation, ScriptParameters current) {
-        ScriptArguments args = new ScriptArguments()
-                .add(context.connection().time())
-                .add(operation)
-                .add(String.valueOf(current.letter()));
+        ScriptArguments args =
+                new ScriptArguments().add(context.connection().time()).add(operation + " " + current.letter());
         current.appendTo(args);
         return args;
     }

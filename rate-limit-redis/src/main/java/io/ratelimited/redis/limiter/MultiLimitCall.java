@@ -123,12 +123,10 @@ final class MultiLimitCall {
     }
 
     private ScriptArguments arguments(List<ScriptParameters> used) {
-        StringBuilder letters = new StringBuilder();
-        used.forEach(limit -> letters.append(limit.letter()));
-        ScriptArguments args = new ScriptArguments()
-                .add(context.connection().time())
-                .add("take")
-                .add(letters.toString());
+        StringBuilder operation = new StringBuilder("take ");
+        used.forEach(limit -> operation.append(limit.letter()));
+        ScriptArguments args =
+                new ScriptArguments().add(context.connection().time()).add(operation.toString());
         used.forEach(limit -> limit.appendTo(args));
         for (int i = 0; i < used.size(); i++) {
             parts.get(i).request().appendTo(args, used.get(i), 1);

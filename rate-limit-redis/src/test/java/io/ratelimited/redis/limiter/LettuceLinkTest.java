@@ -185,12 +185,8 @@ class LettuceLinkTest {
 
     @Test
     void failWithTheErrorOfTheCommandThatTheyShare() {
-        ScriptArguments broken = new ScriptArguments()
-                .add("")
-                .add("take")
-                .add("v")
-                .add("no parameters")
-                .add("no calls");
+        ScriptArguments broken =
+                new ScriptArguments().add("").add("take v").add("no parameters").add("no calls");
         assertThat(askTogether(broken.mergeable()))
                 .allSatisfy(reason -> assertThat(reason).contains("too short"));
     }

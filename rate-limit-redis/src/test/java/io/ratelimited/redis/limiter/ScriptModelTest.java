@@ -362,13 +362,13 @@ class ScriptModelTest {
         }
 
         private void ask(String where, String time, List<ScriptParameters> limits, PermitRequest call) {
-            ScriptArguments fast = new ScriptArguments().add(time).add("take").add("v".repeat(limits.size()));
+            ScriptArguments fast = new ScriptArguments().add(time).add("take " + "v".repeat(limits.size()));
             // A window beside the buckets, with room for every call, is decided by the families.
             ScriptParameters window = new ScriptParameters(
                     Limit.of("beside", Algorithm.SLIDING_LOG).rate("1000000/d").build(),
                     RedisServers.ticker(),
                     () -> 0);
-            ScriptArguments all = new ScriptArguments().add(time).add("take").add("v".repeat(limits.size()) + "q");
+            ScriptArguments all = new ScriptArguments().add(time).add("take " + "v".repeat(limits.size()) + "q");
             limits.forEach(limit -> limit.appendTo(fast));
             limits.forEach(limit -> limit.appendTo(all));
             window.appendTo(all);

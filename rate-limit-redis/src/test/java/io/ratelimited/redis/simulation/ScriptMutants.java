@@ -110,7 +110,7 @@ final class ScriptMutants {
                               family.take = function(s) return marks[s] end
                             end
                             local outcome = shipped(s, permits, a, ...)
-                            if ARGV[2] == 'take' then
+                            if op == 'take' then
                               marks[s], s.changed = take(s, permits, a), true
                             end
                             return outcome
