@@ -26,11 +26,31 @@ public final class KeyNames {
      * @param caller as {@link #text} returns it
      */
     public String of(String limit, String tier, @Nullable String caller) {
+        return ofLimit(limit, tier).of(caller);
+    }
+
+    /**
+     * The keys of the budgets of a limit.
+     *
+     * @param tier empty for the limit itself
+     */
+    public OfLimit ofLimit(String limit, String tier) {
         String behind = tier.isEmpty() ? "" : '{' + escape(tier) + '}';
-        if (caller == null) {
-            return prefix + escape(limit) + '}' + behind;
+        return new OfLimit(prefix + escape(limit) + '}' + behind, prefix, "}:" + escape(limit) + behind);
+    }
+
+    /**
+     * The keys of the budgets of one limit, which is escaped once.
+     *
+     * @param shared the key of a limit without keys
+     * @param beginning what stands before the digest of a caller, and {@code end} behind it
+     */
+    public record OfLimit(String shared, String beginning, String end) {
+
+        /** The key of a caller's budget, as of {@link KeyNames#of}. */
+        public String of(@Nullable String caller) {
+            return caller == null ? shared : beginning + CanonicalKey.digest(caller) + end;
         }
-        return prefix + CanonicalKey.digest(caller) + "}:" + escape(limit) + behind;
     }
 
     /** A key of the backend itself. */

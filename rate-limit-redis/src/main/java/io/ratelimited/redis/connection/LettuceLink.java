@@ -159,8 +159,14 @@ final class LettuceLink implements RedisLink {
      * a command without one, which may concern the same key.
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands) {
+        Call next = unsent.poll();
+        if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
+            // Alone: nobody pays for company.
+            commands.add(command(next));
+            return;
+        }
         Map<MergeKey, List<Evaluation>> groups = new LinkedHashMap<>();
-        for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
+        for (; next != null; next = unsent.poll()) {
             if (next.isDone()) {
                 pending.decrementAndGet();
             } else if (next instanceof Evaluation evaluation && evaluation.mergeKey != null) {
@@ -173,7 +179,7 @@ final class LettuceLink implements RedisLink {
             } else {
                 groups.values().forEach(group -> commands.add(command(group)));
                 groups.clear();
-                if (next instanceof Evaluation evaluation && evaluation.asking) {
+                if (next.asking) {
                     commands.add(new AsyncCommand<>(new Command<>(
                             CommandType.ASKING,
                             new StatusOutput<>(StringCodec.UTF8),
@@ -271,10 +277,17 @@ final class LettuceLink implements RedisLink {
 
         CommandType type;
         CommandArgs<String, String> args;
+        /** Sent behind a command that says so. */
+        final boolean asking;
 
         private Call(CommandType type, CommandArgs<String, String> args) {
+            this(type, args, false);
+        }
+
+        private Call(CommandType type, CommandArgs<String, String> args, boolean asking) {
             this.type = type;
             this.args = args;
+            this.asking = asking;
         }
     }
 
@@ -283,17 +296,15 @@ final class LettuceLink implements RedisLink {
         private final Script script;
         private final String[] keys;
         private final ScriptArguments arguments;
-        private final boolean asking;
         /** Null when it needs a command of its own. */
         private @Nullable MergeKey mergeKey;
 
         private Evaluation(
                 Script script, String[] keys, ScriptArguments arguments, boolean asking, @Nullable String mergeKey) {
-            super(CommandType.EVALSHA, arguments.behind(script.digest(), keys));
+            super(CommandType.EVALSHA, arguments.behind(script.digest(), keys), asking);
             this.script = script;
             this.keys = keys;
             this.arguments = arguments;
-            this.asking = asking;
             this.mergeKey = mergeKey == null ? null : new MergeKey(script, mergeKey);
         }
 

@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
- * thread of the connection. For one thread at a time, until nothing is added any more.
+ * thread of the connection. For one thread at a time, until nothing is added any more; {@link #mergeable} ends it, and they
+ * may be sent again and again from then on, by several threads.
  */
 public final class ScriptArguments {
 
@@ -18,6 +19,8 @@ public final class ScriptArguments {
 
     private int count;
     private @Nullable String mergeKey;
+    /** {@link #bytes}, once they are final. */
+    private byte @Nullable [] encoded;
 
     public ScriptArguments add(String argument) {
         String bytes = bytes(argument);
@@ -62,6 +65,7 @@ public final class ScriptArguments {
     /** Ends the arguments. One command may then have several keys, and the script replies for each of them. */
     public ScriptArguments mergeable() {
         mergeKey = text.toString();
+        encoded = bytes();
         return this;
     }
 
@@ -76,7 +80,7 @@ public final class ScriptArguments {
     }
 
     byte[] bytes() {
-        return text.toString().getBytes(StandardCharsets.ISO_8859_1);
+        return encoded != null ? encoded : text.toString().getBytes(StandardCharsets.ISO_8859_1);
     }
 
     /**

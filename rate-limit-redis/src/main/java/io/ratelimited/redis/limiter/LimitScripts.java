@@ -5,6 +5,7 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /** A limit as it is now, and its script calls. Thread-safe. */
 final class LimitScripts {
@@ -13,6 +14,8 @@ final class LimitScripts {
     private volatile ScriptParameters parameters;
     /** Those of the last rate that was neither closed nor unlimited, of which a state may be stored. */
     private volatile ScriptParameters counting;
+
+    private volatile @Nullable Single lastSingle;
 
     LimitScripts(LimiterContext context, Limit limit) {
         this.context = context;
@@ -47,6 +50,11 @@ final class LimitScripts {
 
     /** The arguments of {@code decide.lua} for calls under this limit alone; equal calls in a row are one group. */
     ScriptArguments arguments(String operation, ScriptParameters current, List<PermitRequest> calls) {
+        Single known = lastSingle;
+        if (known != null
+                && known.serves(operation, current, calls, context.connection().time())) {
+            return known.arguments;
+        }
         ScriptArguments args = begin(operation, current);
         int end = 0;
         for (int from = 0; from < calls.size(); from = end) {
@@ -58,9 +66,26 @@ final class LimitScripts {
                     && current.isMergeable()
                     && !calls.get(from).isRefund()) {
                 args.mergeable();
+                String time = context.connection().time();
+                if (calls.size() == 1 && time.isEmpty()) {
+                    lastSingle = new Single(
+                            current, calls.get(0).permits(), calls.get(0).maxWaitMicros(), args);
+                }
             }
         }
         return args;
+    }
+
+    /** The arguments of one call that takes permits, for a server that says the time: those of the next are mostly the same. */
+    private record Single(ScriptParameters parameters, long permits, long maxWaitMicros, ScriptArguments arguments) {
+
+        private boolean serves(String operation, ScriptParameters current, List<PermitRequest> calls, String time) {
+            return calls.size() == 1
+                    && parameters == current
+                    && time.isEmpty()
+                    && operation.equals("take")
+                    && calls.get(0).takes(permits, maxWaitMicros);
+        }
     }
 
     /** @param current under which the arguments were made */

@@ -43,10 +43,12 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     /** Whether another call asks for the same, so that both are one group to the script. */
     boolean asksAs(PermitRequest other) {
-        return refunded == null
-                && other.refunded == null
-                && permits == other.permits
-                && maxWaitMicros == other.maxWaitMicros;
+        return other.refunded == null && takes(other.permits, other.maxWaitMicros);
+    }
+
+    /** Whether it asks for so many permits and waits for so long. */
+    boolean takes(long number, long longestWaitMicros) {
+        return refunded == null && permits == number && maxWaitMicros == longestWaitMicros;
     }
 
     /** The position behind the last of the equal calls that begin at a position. */

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 abstract class RemoteLimiter implements JointRateLimiter {
 
     private final LimiterContext context;
-    private final String tier;
+    private final KeyNames.OfLimit names;
     private final Function<Throwable, @Nullable Boolean> fallback;
     private final LimitScripts scripts;
     private final WaitingRoom waitingRoom;
@@ -38,7 +38,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
      */
     RemoteLimiter(LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         this.context = context;
-        this.tier = tier;
+        this.names = context.keys().ofLimit(limit.name(), tier);
         this.fallback = fallback;
         this.scripts = new LimitScripts(context, limit);
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
@@ -77,7 +77,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** The name of a caller's budget on this node; {@link ScriptParameters#key} makes that in Redis of it. */
     String name(@Nullable String caller) {
-        return context.keys().of(limit().name(), tier, caller);
+        return names.of(caller);
     }
 
     @Override

@@ -9,7 +9,9 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.BeanFactoryUtils;
 import org.springframework.context.ApplicationContext;
+import org.springframework.core.KotlinDetector;
 import org.springframework.core.Ordered;
+import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.core.annotation.AnnotationAwareOrderComparator;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.reactive.HandlerAdapter;
@@ -89,12 +91,18 @@ final class LimitedHandlers implements HandlerAdapter, Ordered {
     }
 
     /**
-     * A handler method under WAIT that returns a plain value would hold up its event loop; any limited one that of a Redis
-     * client, to which the decision of a filter may have brought it.
+     * A handler method under WAIT that returns a plain value would hold up its event loop; any that returns one may hold up
+     * that of a Redis client, to which the decision of a filter may have brought it.
      */
     private boolean maySleep(HandlerMethod handler) {
         Method method = AopUtils.getMostSpecificMethod(handler.getMethod(), AopUtils.getTargetClass(handler.getBean()));
-        return requests.maySleep(method) || (requests.isBlocking(method) && EventLoops.isOfClient());
+        return requests.maySleep(method) || (EventLoops.isOfClient() && returnsPlainValue(method));
+    }
+
+    /** As Spring's own blocking execution finds the methods that may block. */
+    private static boolean returnsPlainValue(Method method) {
+        return ReactiveAdapterRegistry.getSharedInstance().getAdapter(method.getReturnType()) == null
+                && !KotlinDetector.isSuspendingFunction(method);
     }
 
     /**

@@ -112,11 +112,6 @@ final class ReactiveRequests implements CurrentRequest.Source {
         return false;
     }
 
-    /** Whether a call of a method asks its limits in its own thread. */
-    boolean isBlocking(Method method) {
-        return blocking.containsKey(method);
-    }
-
     /** The request of an exchange, as a filter or handler sees it now. */
     Mono<ReactiveCurrentRequest> of(ServerWebExchange exchange) {
         ReactiveCurrentRequest known = ReactiveCurrentRequest.in(exchange);

@@ -1,0 +1,120 @@
+package io.ratelimited.redis.limiter;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.RedisLink;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.connection.SentArguments;
+import io.ratelimited.redis.connection.Threads;
+import java.time.Duration;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import org.junit.jupiter.api.Test;
+
+/** The arguments of calls: those that are kept from the last call are sent for equal calls only. */
+class LimitScriptsTest {
+
+    private String time = "";
+    private final ManualTicker clock = new ManualTicker();
+    private final KeyNames keys = new KeyNames("rl");
+    private final GuardedConnection connection = new GuardedConnection(
+            new Nobody(),
+            keys,
+            Duration.ofSeconds(1).toNanos(),
+            clock,
+            new Threads(clock, Runnable::run, Runnable::run),
+            false,
+            word -> time);
+    private final LimiterContext context = new LimiterContext(
+            connection, keys, clock, Runnable::run, () -> "call", () -> 1, () -> 0, IllegalStateException::new);
+    private final Limit limit =
+            Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("100/d").build();
+    private final LimitScripts scripts = new LimitScripts(context, limit);
+
+    /** Nothing is sent here. */
+    private static final class Nobody implements RedisConnector {
+
+        @Override
+        public CompletionStage<Set<String>> discover() {
+            return new CompletableFuture<>();
+        }
+
+        @Override
+        public String address(String key) {
+            return "";
+        }
+
+        @Override
+        public CompletionStage<RedisLink> connect(String address) {
+            return new CompletableFuture<>();
+        }
+
+        @Override
+        public boolean isCluster() {
+            return false;
+        }
+
+        @Override
+        public void close() {
+            // Nothing is open.
+        }
+    }
+
+    private ScriptArguments arguments(String operation, PermitRequest... calls) {
+        return scripts.arguments(operation, scripts.parameters(), List.of(calls));
+    }
+
+    /** What a limit says that has not been asked before. */
+    private void assertAnew(String operation, PermitRequest... calls) {
+        LimitScripts fresh = new LimitScripts(context, scripts.parameters().limit());
+        assertThat(SentArguments.of(arguments(operation, calls)))
+                .containsExactlyElementsOf(
+                        SentArguments.of(fresh.arguments(operation, fresh.parameters(), List.of(calls))));
+    }
+
+    private static PermitRequest call(long permits, long maxWaitNanos) {
+        return new PermitRequest(permits, maxWaitNanos);
+    }
+
+    @Test
+    void ofTheLastCallAreKeptForTheNextThatAsksForTheSame() {
+        assertThat(arguments("take", call(3, 5_000))).isSameAs(arguments("take", call(3, 5_000)));
+    }
+
+    @Test
+    void areThoseOfTheCallThatAsks() {
+        arguments("take", call(3, 5_000));
+        assertAnew("take", call(4, 5_000));
+        arguments("take", call(3, 5_000));
+        assertAnew("take", call(3, 6_000));
+        assertAnew("take", call(3, 6_000), call(3, 6_000));
+        assertAnew("peek", call(3, 6_000));
+        assertAnew("take", PermitRequest.refund(3, "1+0@1/1+0@0"));
+    }
+
+    @Test
+    void areThoseOfTheLimitAsItIsNow() {
+        arguments("take", call(3, 0));
+        scripts.update(limit.toBuilder().rate("50/d").build());
+        assertAnew("take", call(3, 0));
+    }
+
+    @Test
+    void haveTheTimeOfTheCallWhereTheNodeSaysIt() {
+        arguments("take", call(3, 0));
+        time = "1000000 0 0";
+        assertAnew("take", call(3, 0));
+        time = "2000000 0 0";
+        assertAnew("take", call(3, 0));
+        time = "";
+        assertAnew("take", call(3, 0));
+    }
+}
