@@ -93,7 +93,7 @@ final class ClientGate {
     /** As {@link ClientPace#failed}. */
     void failed(Pass pass) {
         synchronized (this) {
-            pace.failed(pass);
+            pace.failed(pass, ticker.nanos());
         }
         drain();
     }

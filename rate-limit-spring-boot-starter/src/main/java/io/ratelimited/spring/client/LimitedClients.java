@@ -35,7 +35,8 @@ public final class LimitedClients {
     /** @throws InvalidRateLimitException when a client is invalid, or two call one host */
     public LimitedClients(Map<String, Client> clients, LimitRegistry registry, LimitEnforcer enforcer) {
         clients.forEach((name, properties) -> {
-            LimitedClient client = new LimitedClient(name, terms(name, properties, registry), enforcer);
+            Terms terms = terms(name, properties, registry);
+            LimitedClient client = new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()));
             byName.put(name, client);
             for (String host : orEmpty(properties.hosts())) {
                 LimitedClient other = byHost.putIfAbsent(host.toLowerCase(Locale.ROOT), client);
