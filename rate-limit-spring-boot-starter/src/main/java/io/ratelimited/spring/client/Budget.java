@@ -1,6 +1,6 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.fields.Answer.Quota;
 import java.time.Duration;
 
 /**

@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

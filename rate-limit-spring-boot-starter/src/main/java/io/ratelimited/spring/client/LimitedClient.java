@@ -13,9 +13,11 @@ import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
-import io.ratelimited.spring.client.Answer.Quota;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
@@ -29,6 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import org.apache.commons.logging.Log;
@@ -61,6 +64,8 @@ public final class LimitedClient {
             Caffeine.newBuilder().maximumSize(MOST_KEYS).build();
 
     private final @Nullable FleetPauses fleet;
+    private final RateLimitFieldReader reader;
+    private final AtomicBoolean readerFailed = new AtomicBoolean();
     private final LongAdder delayed = new LongAdder();
     private final LongAdder refusedHere = new LongAdder();
     private final LongAdder refusedThere = new LongAdder();
@@ -90,7 +95,13 @@ public final class LimitedClient {
     record KeyedGate(String digest, @Nullable String key, ClientGate gate) {}
 
     /** @param pauses what all instances share; null if this one pauses alone */
-    LimitedClient(String name, Terms terms, LimitEnforcer enforcer, @Nullable SharedPauses pauses) {
+    LimitedClient(
+            String name,
+            Terms terms,
+            LimitEnforcer enforcer,
+            @Nullable SharedPauses pauses,
+            RateLimitFieldReader reader) {
+        this.reader = reader;
         this.name = name;
         this.terms = terms;
         this.enforcer = enforcer;
@@ -289,10 +300,22 @@ public final class LimitedClient {
                 "clients." + name, false, Duration.ZERO, retryAfter, false, 0, retryAfter, Decision.Source.MEMORY);
     }
 
+    /** A reader of the application may fail: the call has been made all the same. */
+    private Answer read(int status, Function<String, @Nullable List<String>> fields) {
+        try {
+            return reader.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+        } catch (RuntimeException ex) {
+            if (readerFailed.compareAndSet(false, true)) {
+                LOG.warn("Client '" + name + "' cannot read an answer, which says nothing therefore: " + ex, ex);
+            }
+            return Answer.SILENT;
+        }
+    }
+
     /** Reads the answer to a call. */
     void answered(KeyedGate keyed, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
         boolean refused = status == 429;
-        Answer answer = AnswerFields.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+        Answer answer = read(status, fields);
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
         List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) ? answer.quotas() : List.of();
         if (refused) {
