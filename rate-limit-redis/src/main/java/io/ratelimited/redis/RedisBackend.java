@@ -54,6 +54,7 @@ public final class RedisBackend implements AutoCloseable {
     private final AtomicLong calls = new AtomicLong();
     private final String[] heartbeatKeys;
     private final SharedRecords records;
+    private final SharedPauses pauses;
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
@@ -101,6 +102,7 @@ public final class RedisBackend implements AutoCloseable {
                 RedisUnavailableException::new);
         this.records = new SharedRecords(
                 context, new String[] {entriesKey, keys.beside(nodesKey, "positions"), keys.beside(nodesKey, "ends")});
+        this.pauses = new SharedPauses(context, keys.internal("pauses"));
         this.begun = connection
                 .connected()
                 // Finds out whether scripts may ask for the time, so that no caller has to.
@@ -207,6 +209,11 @@ public final class RedisBackend implements AutoCloseable {
     /** What the nodes of the cluster share besides budgets. */
     public SharedRecords records() {
         return records;
+    }
+
+    /** The pauses that the nodes of the cluster share. */
+    public SharedPauses pauses() {
+        return pauses;
     }
 
     LimiterContext context() {

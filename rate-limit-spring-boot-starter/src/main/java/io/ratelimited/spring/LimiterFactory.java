@@ -5,6 +5,7 @@ import io.ratelimited.core.RateLimiter;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Set;
+import java.util.concurrent.CompletionStage;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
@@ -35,6 +36,11 @@ public interface LimiterFactory {
 
     /** The changes of limits that all instances share on this backend; null if a change is the instance's own. */
     default @Nullable SharedChanges sharedChanges() {
+        return null;
+    }
+
+    /** The pauses of calls to others that all instances share on this backend; null if each instance pauses alone. */
+    default @Nullable SharedPauses sharedPauses() {
         return null;
     }
 
@@ -93,5 +99,23 @@ public interface LimiterFactory {
             /** The limit has as many callers with a change as it may have: nothing has changed. */
             FULL
         }
+    }
+
+    /** Pauses that all instances share: a name, and how long it lasts. The one that ends later holds. Thread-safe. */
+    interface SharedPauses {
+
+        /**
+         * Begins a pause for all instances. Returns at once.
+         *
+         * @param lasting how long it lasts from now
+         * @return completes when it is known to the backend; fails when the backend does not answer
+         */
+        CompletionStage<?> publish(String name, Duration lasting);
+
+        /**
+         * Tells a listener of the pauses of all instances, within a second: the name and how long it still lasts. Each is told
+         * once, and again when its end is later. The listener must not block.
+         */
+        void follow(BiConsumer<String, Duration> listener);
     }
 }

@@ -245,7 +245,8 @@ class LuaServerTest {
             @Override
             public CompletionStage<List<Object>> eval(
                     Script script, String[] keys, ScriptArguments args, boolean asking) {
-                if (Set.of(Script.HEARTBEAT, Script.CHANGES, Script.PROBE).contains(script)) {
+                if (Set.of(Script.HEARTBEAT, Script.CHANGES, Script.PAUSES, Script.PROBE)
+                        .contains(script)) {
                     return link.eval(script, keys, args, asking);
                 }
                 return link.eval(script, keys, args, asking).whenComplete((reply, failure) -> {

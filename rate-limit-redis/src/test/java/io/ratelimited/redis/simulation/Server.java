@@ -20,7 +20,7 @@ final class Server {
     private static final Map<String, Script> BY_DIGEST = new HashMap<>();
 
     static {
-        List.of(Script.DECIDE, Script.HEARTBEAT, Script.CHANGES, Script.PROBE)
+        List.of(Script.DECIDE, Script.HEARTBEAT, Script.CHANGES, Script.PAUSES, Script.PROBE)
                 .forEach(script -> BY_DIGEST.put(script.digest(), script));
     }
 

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
 import java.time.DateTimeException;
 import java.time.Duration;
 import java.time.ZonedDateTime;
@@ -22,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>This class is the only reader of the draft, as {@code LimitFields} and {@code QuotaPolicy} are its only writers. The
  * names of the fields and the parameters {@code q}, {@code w}, {@code qu}, {@code r} and {@code t} are what a later draft
- * may change: it is then another class with the same method.
+ * may change: a bean of type {@link io.ratelimited.spring.fields.RateLimitFieldReader} reads them instead.
  */
 final class AnswerFields {
 

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.fields.Answer.Quota;
+import java.time.Duration;
 
 /**
  * What this side may still use of a quota of the other side. Not thread-safe. All times are of a monotonic clock, in
@@ -11,14 +12,21 @@ import io.ratelimited.spring.client.Answer.Quota;
  * <ol>
  *   <li>{@code credit} is never more than what the other side has left for calls that have not been sent. An answer counts
  *       less the calls in flight and the calls that were answered since its own was sent, whatever their order there was.
- *   <li>As long as credit of more than a quarter of the quota is left, calls go at once. The rest is spread over the time
- *       until the reset.
+ *   <li>As long as credit of more than a quarter of the quota is left, calls go at once. The rest is spread: over the time
+ *       until the reset or, if that is sooner, a little slower than the quota comes back in a window that slides.
  *   <li>Without credit, one call goes at the earliest reset that the answers have told since credit last rose, when at least
  *       one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
+ *   <li>While the answers say that nobody else uses the quota, the whole quota but the calls of this side that are in flight
+ *       or ended within the last window is there, and all credit goes at once. That holds for every server whose reset is
+ *       never farther than a window: no interval of a window has more calls than the quota.
  * </ol>
  */
 final class Budget {
 
+    /** The fields tell whole seconds: a window of one may be any shorter time, in which a bucket fills many times. */
+    private static final long SHORTEST_WINDOW = Duration.ofSeconds(2).toNanos();
+
+    private final RecentCalls recent;
     private long quota;
     private long credit;
     /** The length of a window, as far as it is known. */
@@ -27,17 +35,54 @@ final class Budget {
     private long earliestReset;
 
     private long latestReset;
+    /** Answers to calls that went before may tell the end of the window before. */
+    private long roseAt;
+    /** Whether the earliest reset is the end of a window, or the time when a bucket is full, not a whole window from now. */
+    private boolean endIsTold;
     /** Whether a call has gone at the earliest reset. */
     private boolean probed;
     /** Whether no answer has come since the whole quota was there again: the resets are a guess until then. */
     private boolean guessed;
 
-    /** @param sent calls that the answer may not have counted */
-    Budget(Quota told, long sent, long now) {
+    /** Whether the other side forgets a call when a window has passed. */
+    private boolean isWindow;
+    /** Whether others use the quota, as far as is known, and when an answer has last shown it. */
+    private boolean shared;
+
+    private long sharedAt;
+
+    /**
+     * @param recent the calls of this side, which the one that is answered is the last of
+     * @param sent calls that the answer may not have counted
+     * @param inFlight calls that have been sent and not answered, without the one that is answered
+     * @param sentAt when the call went that is answered
+     */
+    Budget(Quota told, RecentCalls recent, long sent, long inFlight, long sentAt, long now) {
+        this.recent = recent;
         quota = told.quota();
         credit = told.remaining() - sent;
+        sharedAt = now;
         keepTerms(told);
-        restart(now + told.resetNanos());
+        keepWhetherShared(told, inFlight, sentAt, now);
+        restart(now + told.resetNanos(), sentAt);
+        endIsTold = told.resetNanos() < window;
+    }
+
+    /** Looks whether the other side has counted calls that this side cannot have made. */
+    private void keepWhetherShared(Quota told, long inFlight, long sentAt, long now) {
+        boolean isTold = told.windowNanos() != Quota.UNKNOWN
+                && told.quota() >= told.remaining()
+                && told.quota() <= RecentCalls.MOST;
+        boolean forgetsAfterWindow = told.resetNanos() <= window;
+        isWindow = isTold && forgetsAfterWindow && window >= SHORTEST_WINDOW;
+        // A window that slides by two counts forgets a call after two windows.
+        int own = recent.after(sentAt - (forgetsAfterWindow ? window : 2 * window));
+        if (!isTold || told.remaining() < told.quota() - inFlight - own) {
+            shared = true;
+            sharedAt = now;
+        } else if (now - sharedAt >= window) {
+            shared = false;
+        }
     }
 
     private void keepTerms(Quota told) {
@@ -45,7 +90,9 @@ final class Budget {
         window = told.windowNanos() == Quota.UNKNOWN ? Math.max(window, told.resetNanos()) : told.windowNanos();
     }
 
-    private void restart(long reset) {
+    private void restart(long reset, long from) {
+        roseAt = from;
+        endIsTold = false;
         earliestReset = reset;
         latestReset = reset;
         probed = false;
@@ -57,18 +104,22 @@ final class Budget {
      *
      * @param inFlight calls that have been sent and not answered, without the one that is answered
      * @param answeredSince calls that were answered since the one that is answered was sent
+     * @param sentAt when the call went that is answered
      */
-    void told(Quota told, long inFlight, long answeredSince, long now) {
+    void told(Quota told, long inFlight, long answeredSince, long sentAt, long now) {
         keepTerms(told);
+        keepWhetherShared(told, inFlight, sentAt, now);
         long reset = now + told.resetNanos();
         long atMost = told.remaining() - inFlight;
         long atLeast = atMost - answeredSince;
         if (guessed) {
-            restart(Math.max(reset - now, earliestReset - now) + now);
+            restart(Math.max(reset - now, earliestReset - now) + now, roseAt);
         } else if (atLeast > credit) {
-            restart(reset);
-        } else if (reset - earliestReset < 0) {
+            restart(reset, sentAt);
+            endIsTold = told.resetNanos() < window;
+        } else if (reset - earliestReset < 0 && sentAt - roseAt >= 0) {
             earliestReset = reset;
+            endIsTold = told.resetNanos() < window;
         } else if (reset - latestReset > 0) {
             latestReset = reset;
         }
@@ -83,11 +134,19 @@ final class Budget {
     long next(long now, long last, long inFlight) {
         if (now - latestReset >= 0) {
             credit = Math.max(credit, quota - inFlight);
-            restart(now + window);
+            restart(now + window, now);
             guessed = true;
         }
-        if (credit > reserve()) {
+        boolean countsOwn = isWindow && !shared;
+        if (countsOwn) {
+            raise(quota - inFlight - recent.after(now - window), now);
+        }
+        if (credit > (countsOwn ? 0 : reserve())) {
             return now;
+        }
+        if (countsOwn) {
+            long regained = inFlight < quota ? recent.newestBut((int) (quota - inFlight - 1)) + window : now + window;
+            return endIsTold && !probed && earliestReset - regained < 0 ? earliestReset : regained;
         }
         if (credit > 0) {
             return now - earliestReset >= 0 ? now : last + spacing(last);
@@ -95,9 +154,23 @@ final class Budget {
         return probed ? latestReset : earliestReset;
     }
 
+    /** What is regained because calls of this side are forgotten. */
+    private void raise(long to, long now) {
+        if (to > credit) {
+            credit = to;
+            if (now - earliestReset >= 0) {
+                restart(now + window, now);
+            }
+        }
+    }
+
     /** The time between two calls if all that is left is spread until the reset; 0 if calls need not be spread. */
     long spacing(long from) {
-        return credit > reserve() ? 0 : Math.max(0, earliestReset - from) / (Math.max(0, credit) + 1);
+        if (credit > reserve()) {
+            return 0;
+        }
+        long rest = Math.max(0, earliestReset - from) / (Math.max(0, credit) + 1);
+        return credit > 0 && !shared ? Math.min(rest, window / quota + window / quota / credit) : rest;
     }
 
     private long reserve() {

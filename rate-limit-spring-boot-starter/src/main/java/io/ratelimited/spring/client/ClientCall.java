@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.client.LimitedClient.KeyedGate;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
@@ -11,14 +12,14 @@ import org.jspecify.annotations.Nullable;
 final class ClientCall {
 
     private final LimitedClient client;
-    private final ClientGate gate;
+    private final KeyedGate keyed;
     private final Pass pass;
     private final @Nullable Admission admission;
     private final AtomicBoolean answered = new AtomicBoolean();
 
-    ClientCall(LimitedClient client, ClientGate gate, Pass pass, @Nullable Admission admission) {
+    ClientCall(LimitedClient client, KeyedGate keyed, Pass pass, @Nullable Admission admission) {
         this.client = client;
-        this.gate = gate;
+        this.keyed = keyed;
         this.pass = pass;
         this.admission = admission;
     }
@@ -26,7 +27,7 @@ final class ClientCall {
     /** The call is not made: everything is given back. */
     void giveBack() {
         if (answered.compareAndSet(false, true)) {
-            gate.giveBack(pass);
+            keyed.gate().giveBack(pass);
             if (admission != null) {
                 admission.cancel();
             }
@@ -40,14 +41,14 @@ final class ClientCall {
      */
     void answered(int status, Function<String, @Nullable List<String>> fields) {
         if (answered.compareAndSet(false, true)) {
-            client.answered(gate, pass, status, fields);
+            client.answered(keyed, pass, status, fields);
         }
     }
 
     /** The call has ended, with its answer read to the end or without an answer: it is no longer in flight. */
     void end() {
         if (answered.compareAndSet(false, true)) {
-            gate.failed(pass);
+            keyed.gate().failed(pass);
         }
         if (admission != null) {
             admission.end();

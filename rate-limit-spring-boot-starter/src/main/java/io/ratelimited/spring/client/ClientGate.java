@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -93,7 +94,7 @@ final class ClientGate {
     /** As {@link ClientPace#failed}. */
     void failed(Pass pass) {
         synchronized (this) {
-            pace.failed(pass);
+            pace.failed(pass, ticker.nanos());
         }
         drain();
     }

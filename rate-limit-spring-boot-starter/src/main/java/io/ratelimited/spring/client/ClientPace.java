@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
-import io.ratelimited.spring.client.Answer.Quota;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -14,7 +15,10 @@ import org.jspecify.annotations.Nullable;
  */
 final class ClientPace {
 
+    private static final long NANOS_OF_SECOND = 1_000_000_000L;
+
     private final long maxPause;
+    private final RecentCalls recent = new RecentCalls();
     private Map<String, Budget> budgets = Map.of();
     private boolean paused;
     private long pausedUntil;
@@ -22,6 +26,15 @@ final class ClientPace {
     private boolean probing;
     /** The first call after the pause, until it ends. */
     private @Nullable Pass probe;
+
+    /** How many calls the other side has admitted before it refused the next; 0 if that is not known. */
+    private long learned;
+    /** Calls that were admitted since {@link #windowBegan}. */
+    private long admitted;
+    /** The end of the last pause, or a whole number of windows later. */
+    private long windowBegan;
+    /** The time between two refusals of which each ended a window; 0 if it is not known. */
+    private long windowNanos;
 
     private long inFlight;
     private long answers;
@@ -32,9 +45,11 @@ final class ClientPace {
     static final class Pass {
 
         private final long answersBefore;
+        private final long sentAt;
 
-        private Pass(long answersBefore) {
+        private Pass(long answersBefore, long sentAt) {
             this.answersBefore = answersBefore;
+            this.sentAt = sentAt;
         }
     }
 
@@ -51,7 +66,7 @@ final class ClientPace {
             return now;
         }
         long longest = lastCall + maxPause;
-        if (probe != null) {
+        if (probe != null || (inFlight > 0 && goSingly(now))) {
             return later(now, longest);
         }
         long next = now;
@@ -59,6 +74,18 @@ final class ClientPace {
             next = later(next, budget.next(now, lastCall, inFlight));
         }
         return later(now, next - longest > 0 ? longest : next);
+    }
+
+    /**
+     * Whether as many calls have gone as the other side admitted before it refused one: of those behind them each waits for the
+     * answer to the one before, so that one call is refused instead of all in flight. Only where nothing else tells a quota.
+     */
+    private boolean goSingly(long now) {
+        if (windowNanos > 0 && now - windowBegan >= windowNanos) {
+            windowBegan = now;
+            admitted = 0;
+        }
+        return learned > 0 && budgets.isEmpty() && admitted + inFlight >= learned;
     }
 
     /** The time between two calls that are spread. */
@@ -88,9 +115,10 @@ final class ClientPace {
     Pass go(long now) {
         budgets.values().forEach(Budget::take);
         inFlight++;
+        windowBegan = anyCall ? windowBegan : now;
         anyCall = true;
         lastCall = now;
-        Pass pass = new Pass(answers);
+        Pass pass = new Pass(answers, now);
         if (probing) {
             probe = pass;
         }
@@ -104,8 +132,9 @@ final class ClientPace {
     }
 
     /** A call has ended without an answer; whether the other side has counted it is not known. */
-    void failed(Pass pass) {
+    void failed(Pass pass, long now) {
         ended(pass);
+        recent.add(now);
     }
 
     private void ended(Pass pass) {
@@ -121,15 +150,17 @@ final class ClientPace {
             probing = false;
         }
         ended(pass);
+        learn(refused, now);
+        recent.add(now);
         long since = answers - pass.answersBefore;
         if (!answer.quotas().isEmpty()) {
             Map<String, Budget> told = new HashMap<>();
             for (Quota quota : answer.quotas()) {
                 Budget known = budgets.get(quota.name());
                 if (known == null) {
-                    known = new Budget(quota, inFlight + since, now);
+                    known = new Budget(quota, recent, inFlight + since, inFlight, pass.sentAt, now);
                 } else {
-                    known.told(quota, inFlight, since, now);
+                    known.told(quota, inFlight, since, pass.sentAt, now);
                 }
                 told.put(quota.name(), known);
             }
@@ -138,21 +169,37 @@ final class ClientPace {
         answers++;
     }
 
+    private void learn(boolean refused, long now) {
+        if (!refused && isPaused(now)) {
+            learned++;
+        } else if (!refused && ++admitted >= 2 * learned) {
+            learned = 0;
+        }
+    }
+
     /**
      * Calls pause.
      *
      * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
-     * @return whether that is a new pause, or the present one becomes longer
+     * @return whether that is a new pause, or the present one becomes longer by a second or more: answers to calls in flight
+     *     mean the same pause
      */
     boolean pause(long nanos, long now) {
         long until = now + Math.min(nanos, maxPause);
-        if (isPaused(now) && until - pausedUntil <= 0) {
-            return false;
+        boolean known = isPaused(now);
+        long longer = known ? until - pausedUntil : 0;
+        if (!known || longer > 0) {
+            paused = true;
+            probing = true;
+            pausedUntil = until;
+            if (!known) {
+                learned = admitted;
+                admitted = 0;
+                windowNanos = anyCall ? until - windowBegan : 0;
+            }
+            windowBegan = until;
         }
-        paused = true;
-        probing = true;
-        pausedUntil = until;
-        return true;
+        return !known || longer >= NANOS_OF_SECOND;
     }
 
     /** What is left of each quota that the last answers named, for reports. */

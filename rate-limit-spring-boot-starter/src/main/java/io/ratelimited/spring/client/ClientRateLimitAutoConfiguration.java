@@ -6,8 +6,10 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimitProperties.Client;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Map;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -39,7 +41,11 @@ public final class ClientRateLimitAutoConfiguration {
 
     @Bean
     @Lazy(false)
-    LimitedClients rateLimitedClients(RateLimitProperties properties, LimitRegistry registry, LimitEnforcer enforcer) {
+    LimitedClients rateLimitedClients(
+            RateLimitProperties properties,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            ObjectProvider<RateLimitFieldReader> readers) {
         Map<String, Client> clients = properties.clients() == null ? Map.of() : properties.clients();
         ClassLoader loader = getClass().getClassLoader();
         if (!clients.isEmpty()
@@ -50,7 +56,7 @@ public final class ClientRateLimitAutoConfiguration {
                             + ", but nothing on the class path builds clients that can be limited",
                     "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
         }
-        return new LimitedClients(clients, registry, enforcer);
+        return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read));
     }
 
     /**

@@ -7,14 +7,17 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.RateLimitProperties.Obey;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
-import io.ratelimited.spring.client.Answer.Quota;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
@@ -28,6 +31,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import org.apache.commons.logging.Log;
@@ -48,15 +52,20 @@ public final class LimitedClient {
     /** What takes less is the way to a decision, not a wait. */
     private static final long SHORTEST_WAIT_NANOS = 1_000_000;
 
-    /** Stands for calls without a key. */
-    private static final Object NO_KEY = new Object();
+    /** Instead of a digest for calls without a key. */
+    private static final String NO_KEY = "";
 
     private final String name;
     private final Terms terms;
     private final LimitEnforcer enforcer;
     private final Ticker ticker;
-    private final Cache<Object, ClientGate> gates =
+    /** By the digest of the key. */
+    private final Cache<String, KeyedGate> gates =
             Caffeine.newBuilder().maximumSize(MOST_KEYS).build();
+
+    private final @Nullable FleetPauses fleet;
+    private final RateLimitFieldReader reader;
+    private final AtomicBoolean readerFailed = new AtomicBoolean();
     private final LongAdder delayed = new LongAdder();
     private final LongAdder refusedHere = new LongAdder();
     private final LongAdder refusedThere = new LongAdder();
@@ -78,11 +87,31 @@ public final class LimitedClient {
             long maxWaitNanos,
             @Nullable ClientKey key) {}
 
-    LimitedClient(String name, Terms terms, LimitEnforcer enforcer) {
+    /**
+     * A gate and whose it is.
+     *
+     * @param key the text of the key; null for calls without a key
+     */
+    record KeyedGate(String digest, @Nullable String key, ClientGate gate) {}
+
+    /** @param pauses what all instances share; null if this one pauses alone */
+    LimitedClient(
+            String name,
+            Terms terms,
+            LimitEnforcer enforcer,
+            @Nullable SharedPauses pauses,
+            RateLimitFieldReader reader) {
+        this.reader = reader;
         this.name = name;
         this.terms = terms;
         this.enforcer = enforcer;
         this.ticker = enforcer.ticker();
+        this.fleet = pauses == null || !terms.obeys.contains(Obey.RETRY_AFTER)
+                ? null
+                : new FleetPauses(name, pauses, ticker, terms.maxPauseNanos);
+        if (fleet != null) {
+            fleet.follow(this::pausedElsewhere);
+        }
         if (terms.key != null) {
             terms.limits.forEach(ConfiguredLimit::usedWithKeys);
         }
@@ -132,19 +161,37 @@ public final class LimitedClient {
         } catch (IllegalStateException ex) {
             return CompletableFuture.failedFuture(ex);
         }
-        ClientGate gate = gates.get(key == null ? NO_KEY : CanonicalKey.text(key), ignored -> newGate());
+        KeyedGate gate = gate(key == null ? null : CanonicalKey.text(key));
         Entry entry = new Entry(gate, key, maxWaitNanos, ticker.nanos());
         entry.enterGate();
         return entry.call;
     }
 
-    private ClientGate newGate() {
-        return new ClientGate(ticker, terms.maxPauseNanos);
+    private KeyedGate gate(@Nullable String key) {
+        // Other instances learn the digest of a key, which may be an account.
+        KeyedGate keyed = gates.get(
+                key == null ? NO_KEY : CanonicalKey.digest(key),
+                digest -> new KeyedGate(digest, key, new ClientGate(ticker, terms.maxPauseNanos)));
+        long pause = fleet == null ? 0 : fleet.left(keyed.digest);
+        if (pause > 0) {
+            keyed.gate.pause(pause);
+        }
+        return keyed;
+    }
+
+    private void pausedElsewhere(String digest, long nanos) {
+        KeyedGate keyed = gates.getIfPresent(digest);
+        if (keyed != null && keyed.gate.pause(nanos)) {
+            long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
+            LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
+                    + ": another instance was told so by " + terms.hosts + ".");
+        }
     }
 
     /** A call on its way through the gate and the limits. */
     private final class Entry {
 
+        private final KeyedGate keyed;
         private final ClientGate gate;
         private final @Nullable Object key;
         private final long maxWaitNanos;
@@ -152,8 +199,9 @@ public final class LimitedClient {
         private final CompletableFuture<ClientCall> call = new CompletableFuture<>();
         private volatile CompletableFuture<?> step = CompletableFuture.completedFuture(null);
 
-        private Entry(ClientGate gate, @Nullable Object key, long maxWaitNanos, long began) {
-            this.gate = gate;
+        private Entry(KeyedGate keyed, @Nullable Object key, long maxWaitNanos, long began) {
+            this.keyed = keyed;
+            this.gate = keyed.gate;
             this.key = key;
             this.maxWaitNanos = maxWaitNanos;
             this.began = began;
@@ -229,7 +277,7 @@ public final class LimitedClient {
         }
 
         private void go(Pass pass, @Nullable Admission admission) {
-            ClientCall going = new ClientCall(LimitedClient.this, gate, pass, admission);
+            ClientCall going = new ClientCall(LimitedClient.this, keyed, pass, admission);
             if (!call.complete(going)) {
                 going.giveBack();
             } else if (ticker.nanos() - began >= SHORTEST_WAIT_NANOS) {
@@ -252,21 +300,36 @@ public final class LimitedClient {
                 "clients." + name, false, Duration.ZERO, retryAfter, false, 0, retryAfter, Decision.Source.MEMORY);
     }
 
+    /** A reader of the application may fail: the call has been made all the same. */
+    private Answer read(int status, Function<String, @Nullable List<String>> fields) {
+        try {
+            return reader.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+        } catch (RuntimeException ex) {
+            if (readerFailed.compareAndSet(false, true)) {
+                LOG.warn("Client '" + name + "' cannot read an answer, which says nothing therefore: " + ex, ex);
+            }
+            return Answer.SILENT;
+        }
+    }
+
     /** Reads the answer to a call. */
-    void answered(ClientGate gate, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
+    void answered(KeyedGate keyed, Pass pass, int status, Function<String, @Nullable List<String>> fields) {
         boolean refused = status == 429;
-        Answer answer = AnswerFields.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+        Answer answer = read(status, fields);
         long pause = terms.obeys.contains(Obey.RETRY_AFTER) ? answer.retryAfterNanos() : 0;
         List<Quota> quotas = terms.obeys.contains(Obey.RATE_LIMIT) ? answer.quotas() : List.of();
         if (refused) {
             refusedThere.increment();
         }
-        if (pause > 0 && gate.pause(pause)) {
+        if (pause > 0 && keyed.gate.pause(pause)) {
             LOG.warn("Client '" + name + "' pauses for "
                     + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": the answer " + status
                     + " of " + terms.hosts + " says Retry-After " + PropertyText.of(Duration.ofNanos(pause)) + ".");
+            if (fleet != null && terms.policy != Policy.SHADOW) {
+                fleet.publish(keyed.digest, pause);
+            }
         }
-        gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
+        keyed.gate.answered(pass, new Answer(pause, quotas), refused || pause > 0);
     }
 
     /** As {@link ConfiguredLimit#usedBy}. */
@@ -297,7 +360,7 @@ public final class LimitedClient {
     /** How many keys pause now. */
     public long pausedKeys() {
         return gates.asMap().values().stream()
-                .filter(gate -> gate.pauseLeft() > 0)
+                .filter(keyed -> keyed.gate.pauseLeft() > 0)
                 .count();
     }
 
@@ -316,17 +379,17 @@ public final class LimitedClient {
         report.put("refusedHere", refusedHere());
         report.put("refusedThere", refusedThere());
         List<Map<String, Object>> states = new ArrayList<>();
-        gates.asMap().entrySet().stream().limit(10).forEach(entry -> {
+        gates.asMap().values().stream().limit(10).forEach(keyed -> {
             Map<String, Object> state = new LinkedHashMap<>();
-            if (entry.getKey() != NO_KEY) {
-                state.put("key", shownKey.apply(entry.getKey()));
+            if (keyed.key != null) {
+                state.put("key", shownKey.apply(keyed.key));
             }
-            long pause = entry.getValue().pauseLeft();
+            long pause = keyed.gate.pauseLeft();
             if (pause > 0) {
                 state.put("pausedFor", PropertyText.seconds(Duration.ofNanos(pause)));
             }
-            state.put("waiting", entry.getValue().waiting());
-            state.put("quotas", entry.getValue().report());
+            state.put("waiting", keyed.gate.waiting());
+            state.put("quotas", keyed.gate.report());
             states.add(state);
         });
         report.put("state", states);

@@ -6,6 +6,7 @@ import io.ratelimited.spring.RateLimitProperties.Client;
 import io.ratelimited.spring.RateLimitProperties.Obey;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.LimitedClient.Terms;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.net.URI;
@@ -33,9 +34,12 @@ public final class LimitedClients {
     private final Map<String, LimitedClient> byHost = new HashMap<>();
 
     /** @throws InvalidRateLimitException when a client is invalid, or two call one host */
-    public LimitedClients(Map<String, Client> clients, LimitRegistry registry, LimitEnforcer enforcer) {
+    public LimitedClients(
+            Map<String, Client> clients, LimitRegistry registry, LimitEnforcer enforcer, RateLimitFieldReader reader) {
         clients.forEach((name, properties) -> {
-            LimitedClient client = new LimitedClient(name, terms(name, properties, registry), enforcer);
+            Terms terms = terms(name, properties, registry);
+            LimitedClient client =
+                    new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()), reader);
             byName.put(name, client);
             for (String host : orEmpty(properties.hosts())) {
                 LimitedClient other = byHost.putIfAbsent(host.toLowerCase(Locale.ROOT), client);

@@ -7,6 +7,7 @@ import io.ratelimited.spring.LimiterFactory;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
 import org.springframework.util.ClassUtils;
 
 /** The backends of the application, by name. */
@@ -34,6 +35,12 @@ final class Backends {
                     limit.name(), limit.place(LimitProperty.BACKEND), "backend " + missing(backend), remedy(backend));
         }
         return factory;
+    }
+
+    /** The pauses that all instances share on a backend; null if they share none. */
+    LimiterFactory.@Nullable SharedPauses sharedPauses(String backend) {
+        LimiterFactory factory = factories.get(backend);
+        return factory == null ? null : factory.sharedPauses();
     }
 
     /**

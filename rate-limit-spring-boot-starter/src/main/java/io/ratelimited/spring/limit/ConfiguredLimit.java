@@ -8,6 +8,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
@@ -277,6 +278,12 @@ public final class ConfiguredLimit implements NamedLimit {
     @Nullable
     SharedChanges sharedChanges() {
         return backend.sharedChanges();
+    }
+
+    /** The pauses that all instances share on the backend of the limit; null if they share none. */
+    @Nullable
+    SharedPauses sharedPauses() {
+        return backend.sharedPauses();
     }
 
     /**

@@ -9,6 +9,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.time.Duration;
@@ -77,6 +78,18 @@ public final class LimitRegistry {
         if (properties.enabled()) {
             this.backends.requireBackend(properties.backend());
         }
+    }
+
+    /**
+     * The pauses that all instances share on the backend of one of some limits, or else on that of limits without a backend of
+     * their own; null if they share none.
+     */
+    public @Nullable SharedPauses sharedPauses(Collection<ConfiguredLimit> limits) {
+        return limits.stream()
+                .map(ConfiguredLimit::sharedPauses)
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseGet(() -> backends.sharedPauses(properties.backend()));
     }
 
     /** Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, UnaryOperator)} describes. */

@@ -178,6 +178,11 @@ public final class RedisRateLimitAutoConfiguration {
         }
 
         @Override
+        public SharedPauses sharedPauses() {
+            return new RedisSharedPauses(backends::getObject);
+        }
+
+        @Override
         public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
             LimitProperties.OnFailure onFailure = properties.onFailure();
             OnFailure whileAway = onFailure == null ? OnFailure.LOCAL : OnFailure.valueOf(onFailure.name());

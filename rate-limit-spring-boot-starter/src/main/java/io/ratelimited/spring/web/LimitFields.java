@@ -4,6 +4,8 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.fields.RateLimitFieldWriter.Told;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -69,7 +71,13 @@ public final class LimitFields {
             return;
         }
         switch (style.headers) {
-            case STANDARD -> writeStandard(style.ticker, setter);
+            case STANDARD -> {
+                if (style.writer == null) {
+                    writeStandard(style.ticker, setter);
+                } else {
+                    style.writer.write(told(), setter);
+                }
+            }
             case LEGACY -> writeLegacy(setter);
             case NONE -> {}
         }
@@ -104,6 +112,12 @@ public final class LimitFields {
         if (states != null) {
             setter.accept("RateLimit", states);
         }
+    }
+
+    private List<Told> told() {
+        return entries.stream()
+                .map(entry -> new Told(entry.policy.limit(), entry.decision))
+                .toList();
     }
 
     private static String append(@Nullable String list, String item) {
@@ -161,8 +175,15 @@ public final class LimitFields {
      *
      * @param headers which fields
      * @param ticker the time, by which a month has its length
+     * @param writer writes the standard fields instead of this class; null for draft 10
      */
-    public record Style(Headers headers, Ticker ticker) {
+    public record Style(
+            Headers headers, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
+
+        /** Draft 10 or the older fields. */
+        public Style(Headers headers, Ticker ticker) {
+            this(headers, ticker, null);
+        }
 
         public boolean isNone() {
             return headers == Headers.NONE;

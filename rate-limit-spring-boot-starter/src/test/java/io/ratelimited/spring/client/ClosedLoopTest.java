@@ -9,16 +9,19 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
-import io.ratelimited.spring.client.Answer.Quota;
 import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.Answer.Quota;
 import io.ratelimited.spring.web.LimitFields;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Random;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -34,10 +37,15 @@ class ClosedLoopTest {
 
     private final ManualTicker ticker = new ManualTicker(17, Instant.parse("2026-03-01T12:00:03.300Z"));
     private final Random random = new Random(33);
+    /** The longest way to the server, and back, in nanoseconds. */
+    private int latency = 2_000_000;
+
     private long sent;
     private long admitted;
     private long refused;
-    private boolean answeredOnce;
+    /** The gates of clients that have been answered. */
+    private final Set<ClientGate> answered = new HashSet<>();
+
     private long refusedAfterFirstAnswer;
 
     /** The server: its answer to a call that arrives now. */
@@ -59,10 +67,18 @@ class ClosedLoopTest {
 
     /** Runs the callers for a time. Each sends its next call when it has thought, or at once if it is late. */
     private void run(Server server, ClientGate gate, Duration time, long thinkNanos) {
-        long end = ticker.nanos() + time.toNanos();
+        start(server, gate, thinkNanos);
+        run(time);
+    }
+
+    private void start(Server server, ClientGate gate, long thinkNanos) {
         for (int i = 0; i < CALLERS; i++) {
             after(random.nextInt(1_000_000), () -> call(server, gate, thinkNanos));
         }
+    }
+
+    private void run(Duration time) {
+        long end = ticker.nanos() + time.toNanos();
         while (ticker.nanos() < end) {
             // In steps, since alarms on the way let callers go, who then add events.
             long step = Math.min(end - ticker.nanos(), 1_000_000);
@@ -81,9 +97,9 @@ class ClosedLoopTest {
                 return;
             }
             sent++;
-            boolean afterFirst = answeredOnce;
+            boolean afterFirst = answered.contains(gate);
             after(
-                    200_000 + random.nextInt(2_000_000),
+                    200_000 + random.nextInt(latency),
                     () -> arrive(server, gate, entered.pass(), afterFirst, thinkNanos));
         });
     }
@@ -97,8 +113,8 @@ class ClosedLoopTest {
             refused++;
             refusedAfterFirstAnswer += afterFirst ? 1 : 0;
         }
-        after(200_000 + random.nextInt(2_000_000), () -> {
-            answeredOnce = true;
+        after(200_000 + random.nextInt(latency), () -> {
+            answered.add(gate);
             Answer answer = AnswerFields.read(status, fields::get, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
             if (answer.retryAfterNanos() > 0) {
                 gate.pause(answer.retryAfterNanos());
@@ -149,9 +165,9 @@ class ClosedLoopTest {
         "TOKEN_BUCKET, 500/s, STANDARD, 99",
         "FIXED_WINDOW, 100/10s, STANDARD, 99",
         "FIXED_WINDOW, 100/10s, LEGACY, 99",
-        "FIXED_WINDOW, 50/s, STANDARD, 98", // whose fields tell its end to the second only
-        "SLIDING_WINDOW, 100/10s, STANDARD, 75",
-        "SLIDING_LOG, 100/10s, STANDARD, 75" // a quarter stays in reserve
+        "FIXED_WINDOW, 50/s, STANDARD, 99",
+        "SLIDING_LOG, 100/10s, STANDARD, 99",
+        "SLIDING_WINDOW, 100/10s, STANDARD, 83" // which counts a call for up to two windows
     })
     void aServerThatHasThisLibraryRefusesNothingAndIsUsed(
             Algorithm algorithm, String rate, Headers style, long percent) {
@@ -164,10 +180,47 @@ class ClosedLoopTest {
         assertThat(admitted).isGreaterThanOrEqualTo(allowed * percent / 100);
     }
 
+    /** Whatever the order in which calls arrive and answers come back. */
+    @ParameterizedTest
+    @CsvSource({
+        "TOKEN_BUCKET, 30/5s",
+        "TOKEN_BUCKET, 20/s",
+        "FIXED_WINDOW, 30/5s",
+        "FIXED_WINDOW, 20/s",
+        "SLIDING_WINDOW, 30/5s",
+        "SLIDING_WINDOW, 20/s",
+        "SLIDING_LOG, 30/5s",
+        "SLIDING_LOG, 20/s"
+    })
+    void callsOnTheWayAreNeverRefused(Algorithm algorithm, String rate) {
+        Limit limit = Limit.of("partner", algorithm).rate(rate).build();
+        for (int seed = 0; seed < 20; seed++) {
+            ClosedLoopTest loop = new ClosedLoopTest();
+            loop.random.setSeed(seed);
+            loop.latency = 1 + loop.random.nextInt(1_500_000_000);
+            loop.run(loop.thisLibrary(limit, Headers.STANDARD), loop.gate(), Duration.ofSeconds(120), think(limit));
+            assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
+        }
+    }
+
+    /** Nobody tells a client of the other: it learns of it by what is left. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "FIXED_WINDOW", "SLIDING_LOG", "SLIDING_WINDOW"})
+    void anotherClientOfTheSameQuotaCostsFewRefusals(Algorithm algorithm) {
+        Limit limit = Limit.of("partner", algorithm).rate("100/10s").build();
+        Server server = thisLibrary(limit, Headers.STANDARD);
+        start(server, gate(), think(limit));
+        run(Duration.ofSeconds(33));
+        start(server, gate(), think(limit));
+        run(Duration.ofSeconds(60));
+        assertThat(refusedAfterFirstAnswer).isLessThanOrEqualTo(CALLERS);
+        assertThat(admitted).isGreaterThanOrEqualTo(algorithm == Algorithm.SLIDING_WINDOW ? 750 : 930);
+    }
+
     /** A fixed window of ten seconds. */
     private final class Windows {
 
-        private final long quota;
+        private long quota;
         private final long millis;
         private long window = -1;
         private long used;
@@ -210,9 +263,46 @@ class ClosedLoopTest {
             return 429;
         };
         run(server, gate(), Duration.ofSeconds(60), 5_600_000);
-        assertThat(admitted).isGreaterThanOrEqualTo(594);
-        // Only a refusal tells such a limit: in each of the seven windows at most those that are in flight.
-        assertThat(refused).isBetween(6L, 7L * CALLERS);
+        assertThat(admitted).isEqualTo(7 * 100);
+        // Only a refusal tells such a limit: of the calls in flight in the first of seven windows, of one in the
+        // others.
+        assertThat(refused).isBetween(6L, 6L + CALLERS);
+    }
+
+    @Test
+    void aLimitThatWasLearnedIsForgottenWhenItIsLarger() {
+        Windows windows = new Windows(20, 10_000);
+        ClientGate gate = gate();
+        Server server = fields -> {
+            if (windows.tryTake()) {
+                return 200;
+            }
+            fields.put("Retry-After", List.of("1"));
+            return 429;
+        };
+        start(server, gate, 5_600_000);
+        run(Duration.ofSeconds(30));
+        windows.quota = 1_000_000;
+        run(Duration.ofSeconds(10));
+        admitted = 0;
+        run(Duration.ofSeconds(10));
+        // Eight callers, each with a round trip of 2.4 ms and 5.6 ms to think.
+        assertThat(admitted).isGreaterThan(9_000);
+    }
+
+    /** After each pause some call goes, whatever was learned. */
+    @Test
+    void refusalsWithoutAnyOrderStopNothing() {
+        Server server = fields -> {
+            if (random.nextInt(3) > 0) {
+                return 200;
+            }
+            fields.put("Retry-After", List.of("1"));
+            return 429;
+        };
+        run(server, gate(), Duration.ofSeconds(120), 5_600_000);
+        assertThat(refused).isGreaterThanOrEqualTo(60);
+        assertThat(admitted).isGreaterThanOrEqualTo(120);
     }
 
     @ParameterizedTest

@@ -119,7 +119,7 @@ public final class RunningServer implements AutoCloseable {
         return HttpClient.newHttpClient();
     }
 
-    private URI uri(String path) {
+    URI uri(String path) {
         return URI.create("http://localhost:" + port + path);
     }
 

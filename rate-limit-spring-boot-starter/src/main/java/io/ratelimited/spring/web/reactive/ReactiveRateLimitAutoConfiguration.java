@@ -5,6 +5,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
@@ -48,8 +49,9 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
-    ReactiveRequests rateLimitReactiveRequests(RateLimitProperties properties, Ticker ticker) {
-        return new ReactiveRequests(properties.http(), ticker);
+    ReactiveRequests rateLimitReactiveRequests(
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+        return new ReactiveRequests(properties.http(), ticker, writers.getIfAvailable());
     }
 
     @Bean

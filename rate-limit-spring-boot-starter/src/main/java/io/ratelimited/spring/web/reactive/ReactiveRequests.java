@@ -8,6 +8,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.TrustedProxies;
@@ -47,8 +48,9 @@ final class ReactiveRequests implements CurrentRequest.Source {
     private volatile boolean readsSession;
     private volatile boolean readsClientIp;
 
-    ReactiveRequests(Http http, Ticker ticker) {
-        this.style = new LimitFields.Style(http.headers(), ticker);
+    /** @param writer writes the standard fields; null for draft 10 */
+    ReactiveRequests(Http http, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
+        this.style = new LimitFields.Style(http.headers(), ticker, writer);
         this.clients = new ReactiveClients(
                 new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
     }

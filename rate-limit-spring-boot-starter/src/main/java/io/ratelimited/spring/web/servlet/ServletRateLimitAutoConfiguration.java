@@ -4,6 +4,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.ActuatorPaths;
@@ -48,8 +49,9 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 public final class ServletRateLimitAutoConfiguration {
 
     @Bean
-    ServletRequests rateLimitServletRequests(RateLimitProperties properties, Ticker ticker) {
-        return new ServletRequests(properties.http(), ticker);
+    ServletRequests rateLimitServletRequests(
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+        return new ServletRequests(properties.http(), ticker, writers.getIfAvailable());
     }
 
     @Bean

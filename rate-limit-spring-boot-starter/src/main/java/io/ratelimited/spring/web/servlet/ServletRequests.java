@@ -3,6 +3,7 @@ package io.ratelimited.spring.web.servlet;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitProperties.Http;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.TrustedProxies;
@@ -20,10 +21,11 @@ final class ServletRequests implements CurrentRequest.Source {
     private final LimitFields.Style style;
     private volatile boolean readsClientIp;
 
-    ServletRequests(Http http, Ticker ticker) {
+    /** @param writer writes the standard fields; null for draft 10 */
+    ServletRequests(Http http, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
         this.clients = new ServletClients(
                 new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
-        this.style = new LimitFields.Style(http.headers(), ticker);
+        this.style = new LimitFields.Style(http.headers(), ticker, writer);
     }
 
     @Override

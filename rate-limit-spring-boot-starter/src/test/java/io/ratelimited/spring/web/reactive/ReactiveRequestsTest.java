@@ -16,7 +16,7 @@ import reactor.core.publisher.Mono;
 final class ReactiveRequestsTest {
 
     private final ReactiveRequests requests =
-            new ReactiveRequests(Contexts.properties().http(), Ticker.system());
+            new ReactiveRequests(Contexts.properties().http(), Ticker.system(), null);
 
     @Test
     void limitThatReadsThePrincipalIsNotForgottenByOneThatIsPreparedMeanwhile() {

@@ -1,0 +1,99 @@
+package io.ratelimited.redis;
+
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.limiter.LimiterContext;
+import java.time.Duration;
+import java.time.temporal.ChronoUnit;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
+
+/**
+ * Pauses that the nodes of a cluster share: a name, and when the pause ends by the time of Redis. Of two pauses of a name the
+ * one that ends later holds. From the first listener on, a node reads them twice a second, so that it knows each within a
+ * second. Without Redis a node knows its own pauses only. Thread-safe.
+ */
+public final class SharedPauses {
+
+    private static final long READ_MILLIS = 500;
+    /** The pauses that there may be at the same time; others are known to their own node only. */
+    private static final int MOST = 1_000;
+
+    private final LimiterContext context;
+    private final GuardedConnection connection;
+    private final String[] keys;
+    private final List<BiConsumer<String, Duration>> listeners = new CopyOnWriteArrayList<>();
+    /** When each pause ends that listeners were told, in microseconds since 1970. Guarded by this, like the other. */
+    private Map<String, Long> told = Map.of();
+
+    private boolean reads;
+
+    SharedPauses(LimiterContext context, String key) {
+        this.context = context;
+        this.connection = context.connection();
+        this.keys = new String[] {key};
+    }
+
+    /**
+     * Begins a pause for all nodes. Waits for nothing.
+     *
+     * @param lasting how long it lasts from now, a microsecond or more
+     * @return completes when Redis has it; fails when Redis does not answer
+     */
+    public CompletableFuture<Void> publish(String name, Duration lasting) {
+        ScriptArguments args = new ScriptArguments()
+                .add(connection.time())
+                .add(name)
+                .add(TimeUnit.NANOSECONDS.toMicros(lasting.toNanos()))
+                .add(MOST);
+        return connection.eval(Script.PAUSES, keys, args).thenAccept(this::tell);
+    }
+
+    /**
+     * Tells a listener of pauses, on threads for callers: the name and how long it still lasts. Each is told once, and again
+     * when its end is later.
+     */
+    public void follow(BiConsumer<String, Duration> listener) {
+        listeners.add(listener);
+        synchronized (this) {
+            if (!reads) {
+                reads = true;
+                connection.every(READ_MILLIS, this::read);
+            }
+        }
+    }
+
+    private void read() {
+        ScriptArguments args = new ScriptArguments().add(connection.time());
+        connection.eval(Script.PAUSES, keys, args).thenAccept(this::tell);
+    }
+
+    private void tell(List<Object> reply) {
+        long now = (Long) reply.get(0);
+        Map<String, Long> ends = new HashMap<>();
+        Map<String, Duration> newOnes = new HashMap<>();
+        synchronized (this) {
+            for (int i = 1; i < reply.size(); i += 2) {
+                String name = (String) reply.get(i);
+                long end = (Long) reply.get(i + 1);
+                long known = told.getOrDefault(name, 0L);
+                ends.put(name, Math.max(known, end));
+                if (end > known) {
+                    newOnes.put(name, Duration.of(end - now, ChronoUnit.MICROS));
+                }
+            }
+            told = ends;
+        }
+        if (!newOnes.isEmpty() && !listeners.isEmpty()) {
+            context.callers()
+                    .execute(() -> newOnes.forEach(
+                            (name, left) -> listeners.forEach(listener -> listener.accept(name, left))));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+package io.ratelimited.spring.client;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.limit.PropertyText;
+import java.time.Duration;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.ObjLongConsumer;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+
+/**
+ * The pauses of one client that all instances share: tells the others of those that this instance was told, and the gates
+ * here of theirs. A pause of another instance counts once and for no longer than the longest pause of this one. Thread-safe.
+ */
+final class FleetPauses {
+
+    private static final Log LOG = LogFactory.getLog(FleetPauses.class);
+
+    private final String client;
+    private final SharedPauses shared;
+    private final Ticker ticker;
+    private final long maxPauseNanos;
+    /** When pauses of other instances end, in nanoseconds of the ticker, for gates that are made later. */
+    private final Map<String, Long> ends = new ConcurrentHashMap<>();
+
+    private final AtomicBoolean failing = new AtomicBoolean();
+
+    FleetPauses(String client, SharedPauses shared, Ticker ticker, long maxPauseNanos) {
+        this.client = client;
+        this.shared = shared;
+        this.ticker = ticker;
+        this.maxPauseNanos = maxPauseNanos;
+    }
+
+    /** @param gates is told the gate and how long it pauses, in nanoseconds */
+    void follow(ObjLongConsumer<String> gates) {
+        shared.follow((name, lasting) -> {
+            int colon = name.indexOf(':');
+            if (colon >= 0 && name.substring(colon + 1).equals(client)) {
+                long now = ticker.nanos();
+                long pause = lasting.compareTo(Duration.ofNanos(maxPauseNanos)) < 0 ? lasting.toNanos() : maxPauseNanos;
+                ends.values().removeIf(end -> end - now <= 0);
+                ends.put(name.substring(0, colon), now + pause);
+                gates.accept(name.substring(0, colon), pause);
+            }
+        });
+    }
+
+    /** How long the gate of a key pauses because another instance was told so, in nanoseconds; 0 without a pause. */
+    long left(String gate) {
+        Long end = ends.get(gate);
+        return end == null ? 0 : Math.max(0, end - ticker.nanos());
+    }
+
+    /** Tells all instances of a pause of a gate. Waits for nothing; without the backend, the pause holds here only. */
+    void publish(String gate, long nanos) {
+        Duration lasting = Duration.ofNanos(Math.min(nanos, maxPauseNanos));
+        shared.publish(gate + ":" + client, lasting).whenComplete((done, failure) -> {
+            if (failure == null) {
+                failing.set(false);
+            } else if (failing.compareAndSet(false, true)) {
+                LOG.warn("Client '" + client + "': other instances do not know of its pause of "
+                        + PropertyText.of(lasting) + ", which holds on this instance only: " + failure.getMessage());
+            }
+        });
+    }
+}

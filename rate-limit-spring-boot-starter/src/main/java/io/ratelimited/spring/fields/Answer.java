@@ -1,0 +1,50 @@
+package io.ratelimited.spring.fields;
+
+import java.util.List;
+
+/**
+ * What an answer says about the limits of the side that sent it.
+ *
+ * @param retryAfterNanos how long to pause, in nanoseconds; 0 if the answer does not say
+ * @param quotas what is left of the quotas that the answer names, each name once
+ */
+public record Answer(long retryAfterNanos, List<Quota> quotas) {
+
+    /** An answer that says nothing about limits. */
+    public static final Answer SILENT = new Answer(0, List.of());
+
+    /** @throws IllegalArgumentException for a negative time */
+    public Answer {
+        require(retryAfterNanos >= 0, "retryAfterNanos", retryAfterNanos);
+        quotas = List.copyOf(quotas);
+    }
+
+    private static void require(boolean valid, String name, long value) {
+        if (!valid) {
+            throw new IllegalArgumentException(name + " is invalid: " + value);
+        }
+    }
+
+    /**
+     * What is left of a quota.
+     *
+     * @param name tells the quotas of one answer apart
+     * @param quota permits of a whole window; {@link #UNKNOWN} if it is not said
+     * @param remaining permits that are left, 0 or more
+     * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not said
+     * @param resetNanos time until the whole quota is there again, in nanoseconds and more than 0
+     */
+    public record Quota(String name, long quota, long remaining, long windowNanos, long resetNanos) {
+
+        /** For a quota or a window that the answer does not say. */
+        public static final long UNKNOWN = -1;
+
+        /** @throws IllegalArgumentException for a value out of its range */
+        public Quota {
+            require(quota >= UNKNOWN, "quota", quota);
+            require(remaining >= 0, "remaining", remaining);
+            require(windowNanos == UNKNOWN || windowNanos > 0, "windowNanos", windowNanos);
+            require(resetNanos > 0, "resetNanos", resetNanos);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+package io.ratelimited.spring.fields;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import java.util.List;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Writes what responses say about limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
+ * RateLimit-Policy} of draft 10, with {@code rate-limit.http.headers: standard}. Thread-safe, must not block.
+ */
+@FunctionalInterface
+public interface RateLimitFieldWriter {
+
+    /**
+     * Sets the fields of a response.
+     *
+     * @param limits the limits that apply, each once, one or more
+     * @param setter takes name and value, and replaces what the field held
+     */
+    void write(List<Told> limits, BiConsumer<String, String> setter);
+
+    /**
+     * A limit that a response tells of.
+     *
+     * @param decision its last decision about the request; null if it has not decided
+     */
+    record Told(Limit limit, @Nullable Decision decision) {}
+}

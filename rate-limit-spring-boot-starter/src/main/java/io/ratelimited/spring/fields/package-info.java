@@ -1,0 +1,8 @@
+/**
+ * The fields by which servers tell their limits, one door each way: a bean writes or reads them instead of draft 10, as for a
+ * later draft or a dialect of a partner.
+ */
+@NullMarked
+package io.ratelimited.spring.fields;
+
+import org.jspecify.annotations.NullMarked;
