@@ -3,9 +3,6 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.redis.SharedRecords.Entry;
-import io.ratelimited.redis.SharedRecords.Key;
-import io.ratelimited.redis.SharedRecords.Outcome;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -22,8 +19,8 @@ import org.junit.jupiter.api.Test;
 class SharedRecordsTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final Key LIMIT = new Key("search", null);
-    private static final Key ANN = new Key("search", "ann");
+    private static final SharedRecords.Key LIMIT = new SharedRecords.Key("search", null);
+    private static final SharedRecords.Key ANN = new SharedRecords.Key("search", "ann");
 
     private final RedisProcess server = RedisProcess.start();
     private final Deque<RedisBackend> backends = new ArrayDeque<>();
@@ -47,16 +44,16 @@ class SharedRecordsTest {
         return backends.getFirst().records();
     }
 
-    private static void write(SharedRecords records, Key key, String text, @Nullable Duration lasting) {
-        Entry known = records.find(key);
+    private static void write(SharedRecords records, SharedRecords.Key key, String text, @Nullable Duration lasting) {
+        SharedRecords.Entry known = records.find(key);
         assertThat(records.write(key, known == null ? 0 : known.version(), text, lasting, 10_000))
-                .isEqualTo(Outcome.WRITTEN);
+                .isEqualTo(SharedRecords.Outcome.WRITTEN);
     }
 
-    private static void awaitText(SharedRecords records, Key key, String text) {
+    private static void awaitText(SharedRecords records, SharedRecords.Key key, String text) {
         until(
                 () -> {
-                    Entry found = records.find(key);
+                    SharedRecords.Entry found = records.find(key);
                     return found != null && found.text().equals(text);
                 },
                 "a node has " + text,
@@ -90,7 +87,7 @@ class SharedRecordsTest {
         awaitText(two, ANN, "rate=3/d");
 
         server.ask(commands -> commands.del(key("changes")));
-        write(two, new Key("search", "bob"), "rate=4/d", null);
+        write(two, new SharedRecords.Key("search", "bob"), "rate=4/d", null);
 
         SharedRecords three = node();
         awaitText(three, ANN, "rate=3/d");
@@ -99,17 +96,18 @@ class SharedRecordsTest {
 
     @Test
     void everyPageIsToldAndHasWhatItSays() {
-        Set<Key> told = ConcurrentHashMap.newKeySet();
+        Set<SharedRecords.Key> told = ConcurrentHashMap.newKeySet();
         two.onChange(told::addAll);
-        List<Key> keys = new ArrayList<>();
+        List<SharedRecords.Key> keys = new ArrayList<>();
         for (int i = 0; i < 1_200; i++) {
-            keys.add(new Key("search", "caller " + i));
+            keys.add(new SharedRecords.Key("search", "caller " + i));
         }
         keys.parallelStream().forEach(key -> write(one, key, "rate=7/d", null));
 
         until(() -> told.containsAll(keys), "all are told", PATIENCE);
         assertThat(keys)
-                .allSatisfy(
-                        key -> assertThat(two.find(key)).extracting(Entry::text).isEqualTo("rate=7/d"));
+                .allSatisfy(key -> assertThat(two.find(key))
+                        .extracting(SharedRecords.Entry::text)
+                        .isEqualTo("rate=7/d"));
     }
 }
