@@ -198,7 +198,7 @@ class ClosedLoopTest {
             ClosedLoopTest loop = new ClosedLoopTest();
             loop.random.setSeed(seed);
             loop.latency = 1 + loop.random.nextInt(1_500_000_000);
-            loop.run(loop.thisLibrary(limit, Headers.STANDARD), loop.gate(), Duration.ofSeconds(120), think(limit));
+            loop.run(loop.thisLibrary(limit, Headers.STANDARD), loop.gate(), Duration.ofMinutes(2), think(limit));
             assertThat(loop.refusedAfterFirstAnswer).as("seed %s", seed).isZero();
         }
     }
@@ -300,7 +300,7 @@ class ClosedLoopTest {
             fields.put("Retry-After", List.of("1"));
             return 429;
         };
-        run(server, gate(), Duration.ofSeconds(120), 5_600_000);
+        run(server, gate(), Duration.ofMinutes(2), 5_600_000);
         assertThat(refused).isGreaterThanOrEqualTo(60);
         assertThat(admitted).isGreaterThanOrEqualTo(120);
     }
