@@ -18,6 +18,8 @@ button.addEventListener('click', async () => {
   }
 });
 
+button.disabled = false;
+
 function show(run) {
   for (const what of ['sent', 'delayed', 'refused']) {
     document.querySelector(`[data-partner=${what}]`).textContent = run[what];

@@ -55,7 +55,7 @@ final class ClientGate {
                 entered.complete(new Entered(pace.go(now), 0));
                 return entered;
             }
-            long wait = next - now + waiters.size() * pace.spacing();
+            long wait = wait(next, now) + waiters.size() * pace.spacing();
             if (wait > maxWaitNanos || waiters.size() >= MOST_WAITING || maxWaitNanos <= 0) {
                 entered.complete(new Entered(null, Math.max(1, wait)));
                 return entered;
@@ -64,6 +64,11 @@ final class ClientGate {
         }
         drain();
         return entered;
+    }
+
+    /** How long until the next call goes. A round trip is short: nobody is refused at once because of it. */
+    private long wait(long next, long now) {
+        return pace.awaitsAnswer(now) ? 0 : next - now;
     }
 
     /** A call goes whatever the answers say, and counts. */
@@ -134,7 +139,8 @@ final class ClientGate {
                     });
                 } else if (first.deadline - now <= 0) {
                     waiters.removeFirst();
-                    due.add(() -> first.entered.complete(new Entered(null, next - now)));
+                    long left = wait(next, now);
+                    due.add(() -> first.entered.complete(new Entered(null, Math.max(1, left))));
                 } else {
                     alarm = first.deadline - next < 0 ? first.deadline : next;
                     sets = !alarmIsSet || alarm - alarmAt < 0;

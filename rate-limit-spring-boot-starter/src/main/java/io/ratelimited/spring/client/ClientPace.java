@@ -66,7 +66,7 @@ final class ClientPace {
             return now;
         }
         long longest = lastCall + maxPause;
-        if (probe != null || (inFlight > 0 && goSingly(now))) {
+        if (awaitsAnswer(now)) {
             return later(now, longest);
         }
         long next = now;
@@ -74,6 +74,11 @@ final class ClientPace {
             next = later(next, budget.next(now, lastCall, inFlight));
         }
         return later(now, next - longest > 0 ? longest : next);
+    }
+
+    /** Whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
+    boolean awaitsAnswer(long now) {
+        return !isPaused(now) && inFlight > 0 && (probe != null || goSingly(now));
     }
 
     /**

@@ -9,6 +9,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
@@ -23,6 +24,7 @@ import java.util.PriorityQueue;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -375,6 +377,22 @@ class ClosedLoopTest {
                 Duration.ofSeconds(2),
                 5_600_000);
         assertThat(other.sent).isEqualTo(without).isPositive();
+    }
+
+    /** The answer may be long in coming, but no caller is refused because the longest pause is longer than its wait. */
+    @Test
+    void callsBehindTheOneAfterAPauseWaitForItsAnswer() {
+        ClientGate gate = gate();
+        gate.pause(Duration.ofSeconds(1).toNanos());
+        ticker.advanceNanos(Duration.ofSeconds(1).toNanos());
+        Pass first = gate.enter(0).join().pass();
+        CompletableFuture<Entered> second = gate.enter(Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Entered> third = gate.enter(Duration.ofSeconds(5).toNanos());
+        assertThat(gate.enter(0).join().pass()).isNull();
+        assertThat(second).isNotDone();
+        gate.answered(first, Answer.SILENT, false);
+        assertThat(second.join().pass()).isNotNull();
+        assertThat(third.join().pass()).isNotNull();
     }
 
     @Test
