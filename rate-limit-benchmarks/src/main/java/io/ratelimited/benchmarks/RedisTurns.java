@@ -11,6 +11,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Decisions of {@link RedisBenchmark} that take turns in one process, on one server: {@code RedisTurns CALLERS NUMBER KEYS
@@ -41,6 +42,8 @@ public final class RedisTurns {
     private final RedisBenchmark redis;
     private final int number;
     private final long nanos;
+    /** Why a call has failed: nothing is printed then. */
+    private volatile @Nullable Throwable failed;
 
     private RedisTurns(RedisBenchmark redis, int number, long nanos) {
         this.redis = redis;
@@ -146,6 +149,9 @@ public final class RedisTurns {
         long client = clientNanos();
         long begun = System.nanoTime();
         long[] latencies = calling.call();
+        if (failed != null) {
+            throw new IllegalStateException(failed);
+        }
         double took = System.nanoTime() - begun;
         client = clientNanos() - client;
         server = redis.serverNanos() - server;
@@ -176,7 +182,7 @@ public final class RedisTurns {
             last = begun;
             call.get().whenComplete((result, failure) -> {
                 if (failure != null) {
-                    throw new IllegalStateException(failure);
+                    failed = failure;
                 }
                 latencies[1 + (count.getAndIncrement() & MOST_LATENCIES - 1)] = System.nanoTime() - begun;
                 free.release();
@@ -185,6 +191,14 @@ public final class RedisTurns {
         free.acquire(number);
         latencies[0] = count.get();
         return latencies;
+    }
+
+    private void callOnce(Blocking call) {
+        try {
+            call.call();
+        } catch (RuntimeException ex) {
+            failed = ex;
+        }
     }
 
     private long[] callByThreads(Blocking call) throws InterruptedException {
@@ -196,7 +210,7 @@ public final class RedisTurns {
             Thread thread = new Thread(() -> {
                 long begun = System.nanoTime();
                 do {
-                    call.call();
+                    callOnce(call);
                     long ended = System.nanoTime();
                     latencies[1 + (count.getAndIncrement() & MOST_LATENCIES - 1)] = ended - begun;
                     begun = ended;
