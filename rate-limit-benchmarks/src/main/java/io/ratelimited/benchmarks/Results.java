@@ -26,12 +26,7 @@ final class Results {
         try (Stream<Path> files = Files.list(directory)) {
             for (Path file : files.filter(f -> f.toString().endsWith(".json")).toList()) {
                 for (JsonNode node : json.readTree(file)) {
-                    if (node.get("mode").asString().equals("sample")) {
-                        all.add(latency(node, "50.0"));
-                        all.add(latency(node, "99.0"));
-                    } else {
-                        all.add(result(node));
-                    }
+                    all.add(result(node));
                 }
             }
         }
@@ -50,22 +45,6 @@ final class Results {
                 node.get("threads").asInt(),
                 median(forks.stream().mapToDouble(Double::doubleValue)),
                 bytes == null ? Double.NaN : bytes.get("score").asDouble());
-    }
-
-    /** A percentile of a suite that was sampled. The suite has another name, and the percentile is a parameter. */
-    private static Result latency(JsonNode node, String percentile) {
-        Map<String, String> parameters = parameters(node);
-        parameters.put("percentile", percentile);
-        return new Result(
-                suite(node) + "Latency",
-                method(node),
-                parameters,
-                node.get("threads").asInt(),
-                node.get("primaryMetric")
-                        .get("scorePercentiles")
-                        .get(percentile)
-                        .asDouble(),
-                Double.NaN);
     }
 
     private static String suite(JsonNode node) {
@@ -119,7 +98,7 @@ final class Results {
     /**
      * One line of a result file.
      *
-     * @param nanos per call, or calls a second where throughput was measured: the median of the forks' medians; of latencies a percentile
+     * @param nanos per call, or calls a second where throughput was measured: the median of the forks' medians
      * @param bytes allocated per call; NaN when not measured
      */
     record Result(

@@ -4,6 +4,7 @@ import io.ratelimited.benchmarks.Results.Result;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -48,7 +49,7 @@ public final class Tables {
         tables.growth(Path.of(args[1]));
         newKeys(directory.resolve("growth.txt"));
         startUp(directory.resolve("start-up.txt"));
-        tables.redis();
+        redis(directory.resolve("redis.txt"));
     }
 
     private void decide() {
@@ -285,52 +286,128 @@ public final class Tables {
         }
     }
 
-    private void redis() {
-        if (!results.has("Redis")) {
+    /** The lines that {@link RedisTurns} printed, by what they begin with. */
+    private static void redis(Path file) throws IOException {
+        if (!Files.exists(file)) {
             return;
         }
-        heading(
-                "Decisions a second ÷ floor",
-                "1 thread, 1 key",
-                "64 threads, one hot key",
-                "64 threads, 10,000 keys",
-                "16 threads, exhausted key",
-                "64 async, one hot key",
-                "16 async",
-                "1 async");
-        redisRow("floor: a script that only returns, decisions a second", "floorScript");
-        redisRow("**ours**, token bucket", "tokenBucket");
-        redisRow("**ours**, two token buckets on a call", "twoLimits");
-        redisRow("Spring Cloud Gateway's script", "peerGateway");
-        redisRow("Redisson RRateLimiter", "peerRedisson");
-        redisRow("Bucket4j, Lettuce compare-and-swap", "peerBucket4j");
-        heading("64 threads on 10,000 keys, µs", "p50", "p99");
-        for (String method : List.of("floorScript", "tokenBucket", "peerGateway")) {
-            System.out.println(first(method, "Redis", method) + " | "
-                    + nanos(results.find("RedisLatency", method, 64, "percentile=50.0")) + " | "
-                    + nanos(results.find("RedisLatency", method, 64, "percentile=99.0")) + " |");
+        Map<String, String[]> lines = new TreeMap<>();
+        for (String line : Files.readAllLines(file)) {
+            String[] words = line.split(" ", -1);
+            lines.put(String.join(" ", Arrays.asList(words).subList(0, 5)), words);
         }
+        List<String> rows = new ArrayList<>();
+        for (String keys : List.of("1", "10000")) {
+            for (String number : List.of("1", "16", "64")) {
+                rows.add(number + " " + keys + " enough");
+            }
+        }
+        List<String> threads = Stream.concat(rows.stream().map(row -> "threads " + row), Stream.of("threads 16 1 one"))
+                .toList();
+        heading(
+                "Threads: decisions a second ÷ floor",
+                "1 on 1 key",
+                "16 on 1 key",
+                "64 on 1 key",
+                "1 on 10,000 keys",
+                "16 on 10,000 keys",
+                "64 on 10,000 keys",
+                "16 on an exhausted key");
+        redisRow(lines, "floor: a script that only returns, decisions a second", "floorScript", threads);
+        redisRow(lines, "**ours**, token bucket", "tokenBucket", threads);
+        redisRow(lines, "**ours**, two token buckets on a call", "twoLimits", threads);
+        redisRow(lines, "Spring Cloud Gateway's script", "peerGateway", threads);
+        redisRow(lines, "Redisson RRateLimiter", "peerRedisson", threads);
+        redisRow(lines, "Bucket4j, Lettuce compare-and-swap", "peerBucket4j", threads);
+        List<String> calls = rows.stream().map(row -> "async " + row).toList();
+        heading(
+                "Asynchronous calls: decisions a second ÷ floor",
+                "1 on 1 key",
+                "16 on 1 key",
+                "64 on 1 key",
+                "1 on 10,000 keys",
+                "16 on 10,000 keys",
+                "64 on 10,000 keys");
+        redisRow(lines, "floor: a script that only returns, decisions a second", "floorScriptAsync", calls);
+        redisRow(lines, "**ours**, a future", "tokenBucketAsync", calls);
+        redisRow(lines, "**ours**, reactive", "tokenBucketReactiveAsync", calls);
+        redisRow(lines, "Spring Cloud Gateway's script", "peerGatewayAsync", calls);
+        redisRow(lines, "Redisson RRateLimiter", "peerRedissonAsync", calls);
+        redisRow(lines, "Bucket4j, Lettuce compare-and-swap", "peerBucket4jAsync", calls);
+        heading(
+                "64 callers on 10,000 keys, µs",
+                "p50, threads",
+                "p99, threads",
+                "p50, asynchronous",
+                "p99, asynchronous");
+        redisLatency(lines, "floor: a script that only returns", "floorScript", "floorScriptAsync");
+        redisLatency(lines, "**ours**, blocking; a future", "tokenBucket", "tokenBucketAsync");
+        redisLatency(lines, "**ours**, reactive", "", "tokenBucketReactiveAsync");
+        redisLatency(lines, "Spring Cloud Gateway's script", "peerGateway", "peerGatewayAsync");
+        heading(
+                "Processor time of one call at a time on 1 key, µs",
+                "server, 1 thread",
+                "client, 1 thread",
+                "server, asynchronous",
+                "client, asynchronous");
+        redisTime(lines, "floor: a script that only returns", "floorScript", "floorScriptAsync");
+        redisTime(lines, "**ours**, blocking; a future", "tokenBucket", "tokenBucketAsync");
+        redisTime(lines, "**ours**, reactive", "", "tokenBucketReactiveAsync");
+        redisTime(lines, "Spring Cloud Gateway's script", "peerGateway", "peerGatewayAsync");
     }
 
-    private void redisRow(String what, String method) {
-        StringBuilder row = new StringBuilder(first(what, "Redis", method));
-        row.append(redisCell(method, "floorScript", 1, "keys=1", "permits=enough"));
-        row.append(redisCell(method, "floorScript", 64, "keys=1", "permits=enough"));
-        row.append(redisCell(method, "floorScript", 64, "keys=10000", "permits=enough"));
-        row.append(redisCell(method, "floorScript", 16, "keys=1", "permits=one"));
-        for (String calls : List.of("calls=64", "calls=16", "calls=1")) {
-            row.append(redisCell(method + "Async", "floorScriptAsync", 1, calls));
-        }
+    private static void redisRow(Map<String, String[]> lines, String what, String name, List<String> columns) {
+        int word = name.startsWith("floor") ? RedisTurns.PER_SECOND : RedisTurns.RATIO;
+        StringBuilder row = new StringBuilder(first(what, "Redis", name));
+        columns.forEach(column -> row.append(redisCell(lines, column + " " + name, word)));
         System.out.println(row + " |");
     }
 
-    private String redisCell(String method, String floor, int threads, String... parameters) {
-        Result base = results.find("Redis", floor, threads, parameters);
-        Result result = results.find("Redis", method, threads, parameters);
-        if (result == null || base == null || method.equals(floor)) {
-            return " | " + nanos(result);
+    private static void redisLatency(Map<String, String[]> lines, String what, String blocking, String asynchronous) {
+        String threads = "threads 64 10000 enough ";
+        String calls = "async 64 10000 enough ";
+        System.out.println(first(what, "Redis", asynchronous)
+                + redisCell(lines, threads + blocking, RedisTurns.P50)
+                + redisCell(lines, threads + blocking, RedisTurns.P99)
+                + redisRatio(lines, threads + blocking, threads + "floorScript")
+                + redisCell(lines, calls + asynchronous, RedisTurns.P50)
+                + redisCell(lines, calls + asynchronous, RedisTurns.P99)
+                + redisRatio(lines, calls + asynchronous, calls + "floorScriptAsync")
+                + " |");
+    }
+
+    /** Of two p99, in brackets. */
+    private static String redisRatio(Map<String, String[]> lines, String line, String floor) {
+        String[] own = lines.get(line);
+        String[] base = lines.get(floor);
+        return own == null || base == null
+                ? ""
+                : String.format(
+                        Locale.ROOT,
+                        " (%.2f)",
+                        Double.parseDouble(own[RedisTurns.P99]) / Double.parseDouble(base[RedisTurns.P99]));
+    }
+
+    private static void redisTime(Map<String, String[]> lines, String what, String blocking, String asynchronous) {
+        String threads = "threads 1 1 enough ";
+        String calls = "async 1 1 enough ";
+        System.out.println(first(what, "Redis", asynchronous)
+                + redisCell(lines, threads + blocking, RedisTurns.SERVER)
+                + redisCell(lines, threads + blocking, RedisTurns.CLIENT)
+                + redisCell(lines, calls + asynchronous, RedisTurns.SERVER)
+                + redisCell(lines, calls + asynchronous, RedisTurns.CLIENT)
+                + " |");
+    }
+
+    /** A word of a line as a cell; an empty cell where the line is missing. */
+    private static String redisCell(Map<String, String[]> lines, String line, int word) {
+        String[] words = lines.get(line);
+        if (words == null) {
+            return " | ";
         }
-        return String.format(Locale.ROOT, " | %.2f", result.nanos() / base.nanos());
+        double value = Double.parseDouble(words[word]);
+        return " | "
+                + String.format(Locale.ROOT, word == RedisTurns.RATIO ? "%.2f" : value < 100 ? "%.1f" : "%,.0f", value);
     }
 
     /** Medians of the lines that {@link StartUp} printed. */

@@ -66,8 +66,7 @@ final class LimitScripts {
                     && current.isMergeable()
                     && !calls.get(from).isRefund()) {
                 args.mergeable();
-                String time = context.connection().time();
-                if (calls.size() == 1 && time.isEmpty()) {
+                if (calls.size() == 1 && context.connection().time().isEmpty()) {
                     lastSingle = new Single(
                             current, calls.get(0).permits(), calls.get(0).maxWaitMicros(), args);
                 }
