@@ -3,6 +3,8 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.RedisBackendOptions.TimeSource;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -92,6 +94,26 @@ class SharedRecordsTest {
         SharedRecords three = node();
         awaitText(three, ANN, "rate=3/d");
         awaitText(three, LIMIT, "rate=5/d");
+    }
+
+    @Test
+    void aRecordThatWasRemovedLongAgoCanBeWrittenAgain() {
+        ManualTicker ticker = RedisServers.ticker();
+        backends.push(RedisBackend.of(
+                RedisServers.settings(server.port()),
+                FarNode.PATIENT.ticker(ticker).timeSource(TimeSource.NODE)));
+        SharedRecords node = backends.getFirst().records();
+        write(node, ANN, "rate=3/d", null);
+        write(node, ANN, "", null);
+        write(node, LIMIT, "rate=5/d", Duration.ofMinutes(30));
+
+        ticker.advance(Duration.ofMinutes(61));
+        write(node, new SharedRecords.Key("search", "bob"), "rate=4/d", null);
+        write(node, ANN, "rate=7/d", null);
+        write(node, LIMIT, "rate=6/d", null);
+
+        assertThat(node.find(ANN)).extracting(SharedRecords.Entry::text).isEqualTo("rate=7/d");
+        assertThat(node.find(LIMIT)).extracting(SharedRecords.Entry::text).isEqualTo("rate=6/d");
     }
 
     @Test
