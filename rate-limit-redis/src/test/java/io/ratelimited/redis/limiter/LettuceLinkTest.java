@@ -86,8 +86,8 @@ class LettuceLinkTest {
             assertThat(admitted(sent.get(i))).as("call " + i).isEqualTo(i < 150 ? 2 : 1);
         }
         assertThat(scripts() - before)
-                .as("four commands, and those that occupied")
-                .isLessThan(20);
+                .as("four commands, and as many as it took to occupy the thread")
+                .isLessThan(100);
     }
 
     /** A key that holds no bucket, and one of another limit. */
