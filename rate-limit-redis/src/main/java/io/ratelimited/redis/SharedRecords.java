@@ -136,8 +136,10 @@ public final class SharedRecords {
     public Outcome write(Key key, long basedOn, String text, @Nullable Duration lasting, int maximumCallers) {
         try {
             Outcome outcome = connection.await(writeAsync(key, basedOn, text, lasting, maximumCallers));
-            if (outcome == Outcome.OUTDATED) {
-                connection.await(read());
+            Entry known = find(key);
+            if (outcome == Outcome.OUTDATED && (known == null || known.version <= basedOn)) {
+                // Redis has lost what this node knows of the record.
+                connection.await(compare());
             }
             return outcome;
         } catch (ExecutionException ex) {
@@ -162,10 +164,15 @@ public final class SharedRecords {
                 .add(text);
         return connection.eval(Script.CHANGES, keys, args).thenApply(reply -> {
             long version = (Long) reply.get(0);
-            if (version <= 0) {
-                return version < 0 ? Outcome.FULL : Outcome.OUTDATED;
+            if (version < 0) {
+                return Outcome.FULL;
             }
-            put(key.field(), entry(version, (Long) reply.get(2), text, (Long) reply.get(1)));
+            long now = (Long) reply.get(1);
+            if (version == 0) {
+                put(key.field(), entry((String) reply.get(2), now));
+                return Outcome.OUTDATED;
+            }
+            put(key.field(), entry(version, (Long) reply.get(2), text, now));
             return Outcome.WRITTEN;
         });
     }
@@ -184,6 +191,12 @@ public final class SharedRecords {
 
     private static long counted(@Nullable Entry entry) {
         return entry == null || entry.text.isEmpty() ? 0 : entry.version;
+    }
+
+    /** @param stored version, end and text */
+    private Entry entry(String stored, long nowMicros) {
+        String[] parts = stored.split(" ", 3);
+        return entry(Long.parseLong(parts[0]), Long.parseLong(parts[1]), parts[2], nowMicros);
     }
 
     private Entry entry(long version, long endMicros, String text, long nowMicros) {
@@ -208,6 +221,12 @@ public final class SharedRecords {
         return reading;
     }
 
+    private synchronized CompletableFuture<Void> compare() {
+        long since = known;
+        reading = reading.handle((done, failure) -> since).thenCompose(this::readAll);
+        return reading;
+    }
+
     private record Page(long position, long sum, long floor, Map<String, Entry> entries, long last) {}
 
     private CompletableFuture<Page> page(long from) {
@@ -223,10 +242,7 @@ public final class SharedRecords {
             long last = position;
             for (int i = 4; i < reply.size(); i += 3) {
                 last = (Long) reply.get(i);
-                String[] parts = ((String) reply.get(i + 2)).split(" ", 3);
-                found.put(
-                        (String) reply.get(i + 1),
-                        entry(Long.parseLong(parts[0]), Long.parseLong(parts[1]), parts[2], now));
+                found.put((String) reply.get(i + 1), entry((String) reply.get(i + 2), now));
             }
             return new Page(
                     position, (Long) reply.get(2), (Long) reply.get(3), found, found.size() < PAGE ? position : last);

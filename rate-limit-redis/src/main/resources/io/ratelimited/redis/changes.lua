@@ -12,7 +12,8 @@
 --        reply: the time, the last position, the sum, the floor; for each later entry: position, field, entry
 -- write  3  field; 4  version that the field must have; 5  microseconds until it ends, 0 for never; 6  most callers of a
 --        limit; 7  text
---        reply: the version, 0 if the field has another, -1 if there are too many callers; the time; when it ends
+--        reply: the version, the time, when it ends; or 0, the time and the entry, if the field has another version; or -1,
+--        if there are too many callers
 -- merge  3  floor; for each entry that the node has: field, version, end, text
 --        reply: how many of them were missing or older here
 
@@ -30,6 +31,11 @@ local function get(field)
 end
 
 local position, floor = get('version'), get('floor')
+
+-- The entry of a field; one without a version where there is none: a server may have evicted one key and kept another.
+local function stored(field)
+  return redis.call('HGET', entries, field) or '0 0 '
+end
 
 -- Version, end and text; nothing for a field without an entry.
 local function read_entry(field)
@@ -91,8 +97,7 @@ if ARGV[2] == 'read' then
     local n = #reply
     reply[n + 1] = tonumber(page[i + 1])
     reply[n + 2] = page[i]
-    -- A server may have evicted one key and kept another.
-    reply[n + 3] = redis.call('HGET', entries, page[i]) or '0 0 '
+    reply[n + 3] = stored(page[i])
   end
   return reply
 end
@@ -105,7 +110,7 @@ if ARGV[2] == 'write' then
   -- A node may remember a removed entry for longer than the server.
   local forgotten = not version and based_on <= floor
   if (version or 0) ~= based_on and not forgotten then
-    return { 0, now }
+    return { 0, now, stored(field) }
   end
   local limit = string.match(field, '^c[^:]*:(.*)$')
   if limit and text ~= '' and (before or '') == '' and get('n' .. limit) >= tonumber(ARGV[6]) then

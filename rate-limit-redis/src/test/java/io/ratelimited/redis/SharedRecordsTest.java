@@ -10,6 +10,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -80,6 +81,24 @@ class SharedRecordsTest {
         SharedRecords three = node();
         awaitText(three, ANN, "rate=3/d");
         awaitText(three, LIMIT, "rate=5/d");
+    }
+
+    /** A removed record is in no sum: the writer finds out that Redis does not know of it. */
+    @Test
+    void aRecordWhoseRemovalTheServerHasLostCanBeWritten() {
+        write(one, LIMIT, "rate=5/d", null);
+        write(one, LIMIT, "", null);
+
+        server.ask(commands -> commands.flushall());
+        write(two, ANN, "rate=3/d", null);
+        awaitText(one, ANN, "rate=3/d");
+
+        long basedOn = Objects.requireNonNull(one.find(LIMIT)).version();
+        SharedRecords.Outcome outcome = one.write(LIMIT, basedOn, "rate=6/d", null, 10_000);
+        if (outcome == SharedRecords.Outcome.OUTDATED) {
+            write(one, LIMIT, "rate=6/d", null);
+        }
+        awaitText(two, LIMIT, "rate=6/d");
     }
 
     @Test

@@ -36,8 +36,8 @@ public final class LimitRegistry {
 
     private static final Log LOG = LogFactory.getLog(LimitRegistry.class);
 
-    /** How often a change is tried while others change the same limit. */
-    private static final int ATTEMPTS = 10;
+    /** How often a change is tried while others change the same limit: each attempt that fails is a change that another made. */
+    private static final int ATTEMPTS = 100;
 
     private static final Duration LONGEST = Duration.ofDays(3_650);
 
