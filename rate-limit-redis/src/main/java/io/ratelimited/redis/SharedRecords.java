@@ -170,6 +170,7 @@ public final class SharedRecords {
             long now = (Long) reply.get(1);
             if (version == 0) {
                 put(key.field(), entry((String) reply.get(2), now));
+                tell(Set.of(key.field()));
                 return Outcome.OUTDATED;
             }
             put(key.field(), entry(version, (Long) reply.get(2), text, now));
