@@ -29,8 +29,9 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch what is newer than what they have.
- *   <li>Redis and each node add up the versions of the records that they have. A node whose sum is another one compares
- *       everything, and writes back what Redis has lost, as after a failover or a restart without its data.
+ *   <li>Redis and each node add up the versions of the records that they have. A node whose sum is another one, or that has
+ *       a later version than all of Redis, compares everything, and writes back what Redis has lost, as after a failover or a
+ *       restart without its data.
  *   <li>A node that has been away longer than Redis remembers removed records takes all that is there, and writes nothing back.
  * </ol>
  */
@@ -55,6 +56,8 @@ public final class SharedRecords {
     private long floor;
     /** Of the versions of all records that have a text. */
     private long sum;
+    /** The latest version of all records: Redis has lost something if its position is before it. */
+    private long newest;
 
     private CompletableFuture<Void> reading = CompletableFuture.completedFuture(null);
 
@@ -188,6 +191,7 @@ public final class SharedRecords {
     private synchronized void replace(String field, @Nullable Entry entry) {
         Entry before = entry == null ? entries.remove(field) : entries.put(field, entry);
         sum = Math.floorMod(sum - counted(before) + counted(entry), SUM_LIMIT);
+        newest = Math.max(newest, entry == null ? 0 : entry.version);
     }
 
     private static long counted(@Nullable Entry entry) {
@@ -212,7 +216,8 @@ public final class SharedRecords {
      * @param sumThere of the versions of all records, as the heartbeat has read it
      */
     synchronized CompletableFuture<Void> follow(long position, long sumThere) {
-        return position == known && sumThere == sum ? CompletableFuture.completedFuture(null) : read();
+        boolean isSame = position == known && position >= newest && sumThere == sum;
+        return isSame ? CompletableFuture.completedFuture(null) : read();
     }
 
     private synchronized CompletableFuture<Void> read() {
@@ -253,7 +258,7 @@ public final class SharedRecords {
     /** @param since what this node knew when it began to read */
     private CompletableFuture<Void> readNewer(long since) {
         return page(known).thenCompose(page -> {
-            if (page.floor > since || page.position < since) {
+            if (page.floor > since || isBehind(page, since)) {
                 return readAll(since);
             }
             forgetRemoved();
@@ -272,6 +277,10 @@ public final class SharedRecords {
         entries.values()
                 .removeIf(entry ->
                         entry.text.isEmpty() && entry.endsAt != null && now - entry.endsAt >= REMEMBERED_NANOS);
+    }
+
+    private synchronized boolean isBehind(Page page, long since) {
+        return page.position < Math.max(since, newest);
     }
 
     private synchronized boolean differsFrom(Page page) {
@@ -358,6 +367,7 @@ public final class SharedRecords {
                 changed.add(field);
             }
         });
+        newest = entries.values().stream().mapToLong(Entry::version).max().orElse(0);
         know(page.position, page.floor);
         tell(changed);
     }
