@@ -25,9 +25,6 @@ import io.ratelimited.redis.RedisClientSettings;
 import io.ratelimited.redis.RedisLimitOptions;
 import java.io.IOException;
 import java.io.InputStream;
-import java.net.InetAddress;
-import java.net.ServerSocket;
-import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Arrays;
@@ -38,7 +35,6 @@ import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 import org.openjdk.jmh.annotations.Benchmark;
 import org.openjdk.jmh.annotations.BenchmarkMode;
@@ -60,9 +56,8 @@ import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
 
 /**
- * Decisions a second on a Redis of its own on the loopback interface, beside a script that does nothing: the floor. The
- * binary is {@code redis-server} on the path, or the one that {@code -Dredis.server} names. Latencies: {@code -bm sample};
- * those with Async in their names keep {@code calls} pending from one thread, and print their latencies themselves.
+ * Decisions a second on a {@link RedisServer} of its own, beside a script that does nothing: the floor. Latencies: {@code -bm
+ * sample}; those with Async in their names keep {@code calls} pending from one thread, and print their latencies themselves.
  */
 @BenchmarkMode(Mode.Throughput)
 @OutputTimeUnit(TimeUnit.SECONDS)
@@ -86,7 +81,7 @@ public class RedisBenchmark {
     public String permits = "";
 
     private String[] names = {};
-    private Process server;
+    private RedisServer server;
     private RedisClient client;
     private StatefulRedisConnection<String, String> connection;
     private String digest = "";
@@ -108,7 +103,8 @@ public class RedisBenchmark {
     @Setup(Level.Trial)
     public void setUp() throws IOException {
         boolean exhausted = permits.equals("one");
-        int port = start();
+        server = RedisServer.start();
+        int port = server.port();
         client = RedisClient.create(RedisURI.create("127.0.0.1", port));
         connection = client.connect();
         digest = connection.sync().scriptLoad("return 1");
@@ -161,50 +157,13 @@ public class RedisBenchmark {
         }
     }
 
-    private int start() throws IOException {
-        int port;
-        try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = socket.getLocalPort();
-        }
-        server = new ProcessBuilder(
-                        System.getProperty("redis.server", "redis-server"),
-                        "--port",
-                        Integer.toString(port),
-                        "--bind",
-                        "127.0.0.1",
-                        "--save",
-                        "",
-                        "--appendonly",
-                        "no")
-                .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
-        Runtime.getRuntime().addShutdownHook(new Thread(server::destroyForcibly));
-        long end = System.nanoTime() + PATIENCE.toNanos();
-        while (!listens(port)) {
-            if (!server.isAlive() || System.nanoTime() - end > 0) {
-                throw new IOException("redis-server did not start on port " + port + "; name one by -Dredis.server");
-            }
-            LockSupport.parkNanos(10_000_000);
-        }
-        return port;
-    }
-
-    private static boolean listens(int port) {
-        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
-            return socket.isConnected();
-        } catch (IOException ex) {
-            return false;
-        }
-    }
-
     /** Stops all of it. */
     @TearDown(Level.Trial)
     public void tearDown() {
         redissonClient.shutdown();
         backend.close();
         client.shutdown(Duration.ZERO, PATIENCE);
-        server.destroyForcibly();
+        server.close();
     }
 
     /** Begins to count the server's processor time. */

@@ -50,6 +50,7 @@ public final class Tables {
         newKeys(directory.resolve("growth.txt"));
         startUp(directory.resolve("start-up.txt"));
         redis(directory.resolve("redis.txt"));
+        webFlux(directory.resolve("webflux.txt"));
     }
 
     private void decide() {
@@ -408,6 +409,54 @@ public final class Tables {
         double value = Double.parseDouble(words[word]);
         return " | "
                 + String.format(Locale.ROOT, word == RedisTurns.RATIO ? "%.2f" : value < 100 ? "%.1f" : "%,.0f", value);
+    }
+
+    /** The lines that {@link WebFluxTurns} printed, by what they begin with. */
+    private static void webFlux(Path file) throws IOException {
+        if (!Files.exists(file)) {
+            return;
+        }
+        Map<String, String[]> lines = new TreeMap<>();
+        for (String line : Files.readAllLines(file)) {
+            String[] words = line.split(" ", -1);
+            lines.put(words[0] + " " + words[1], words);
+        }
+        heading(
+                "A WebFlux endpoint under a limit on Redis, µs",
+                "p50, 1 connection",
+                "p99, 1 connection",
+                "p50, 16 connections",
+                "p99, 16 connections",
+                "p50, 256 connections",
+                "p99, 256 connections");
+        webFluxRow(lines, "floor: no limit", "floor", false);
+        webFluxRow(lines, "**ours**, an annotated method", "annotation", false);
+        webFluxRow(lines, "**ours**, a route", "route", false);
+        webFluxRow(lines, "Spring Cloud Gateway's filter", "gateway", false);
+        webFluxRow(lines, "**ours**, an annotated method ÷ Gateway's filter", "annotation", true);
+        webFluxRow(lines, "**ours**, a route ÷ Gateway's filter", "route", true);
+    }
+
+    /** @param toGateway the ratio to Gateway's filter alone, instead of microseconds and the ratio to the floor */
+    private static void webFluxRow(Map<String, String[]> lines, String what, String kind, boolean toGateway) {
+        StringBuilder row = new StringBuilder("| " + what + " | `WebFluxTurns " + kind + "`");
+        for (String number : List.of("1", "16", "256")) {
+            String[] words = lines.get(number + " " + kind);
+            for (int i = 0; i < 2; i++) {
+                row.append(" | ");
+                if (words != null && toGateway) {
+                    row.append(
+                            String.format(Locale.ROOT, "%.2f", Double.parseDouble(words[WebFluxTurns.TO_GATEWAY + i])));
+                } else if (words != null) {
+                    row.append(String.format(
+                            Locale.ROOT,
+                            "%,.0f (%.2f)",
+                            Double.parseDouble(words[WebFluxTurns.P50 + i]),
+                            Double.parseDouble(words[WebFluxTurns.TO_FLOOR + i])));
+                }
+            }
+        }
+        System.out.println(row + " |");
     }
 
     /** Medians of the lines that {@link StartUp} printed. */
