@@ -161,13 +161,13 @@ public record Declaration(
 
     /** The name that the annotation gives, or the default. */
     public String name(StringValueResolver placeholders) {
-        String given = text("name", placeholders);
+        String given = givenName(placeholders);
         return given == null ? defaultName() : given;
     }
 
     /** Whether the name is the default one, which no other method may have. */
     boolean isNameless(StringValueResolver placeholders) {
-        return text("name", placeholders) == null;
+        return givenName(placeholders) == null;
     }
 
     private String defaultName() {
@@ -228,15 +228,15 @@ public record Declaration(
         if (attribute instanceof Number number) {
             return number.longValue() == -1 ? null : number;
         }
-        return property.type() == Duration.class
-                ? duration(property.label(), placeholders)
-                : text(property.label(), placeholders);
+        String text = text(property.label(), (String) attribute, placeholders);
+        return text == null || property.type() != Duration.class
+                ? text
+                : duration(property.label(), text, placeholders);
     }
 
-    private @Nullable Duration duration(String attribute, StringValueResolver placeholders) {
-        String text = text(attribute, placeholders);
+    private Duration duration(String attribute, String text, StringValueResolver placeholders) {
         try {
-            return text == null ? null : DurationStyle.detectAndParse(text);
+            return DurationStyle.detectAndParse(text);
         } catch (IllegalArgumentException ex) {
             throw invalid(
                     attribute,
@@ -247,9 +247,13 @@ public record Declaration(
         }
     }
 
-    /** An attribute with placeholders resolved; null when it is empty. */
-    private @Nullable String text(String attribute, StringValueResolver placeholders) {
-        String text = annotation.getString(attribute);
+    /** The name that the annotation gives, with placeholders resolved; null when it is empty. */
+    private @Nullable String givenName(StringValueResolver placeholders) {
+        return text("name", annotation.getString("name"), placeholders);
+    }
+
+    /** The text of an attribute with placeholders resolved; null when it is empty. */
+    private @Nullable String text(String attribute, String text, StringValueResolver placeholders) {
         if (text.isEmpty()) {
             return null;
         }

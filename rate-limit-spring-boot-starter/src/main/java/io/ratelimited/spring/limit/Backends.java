@@ -28,7 +28,7 @@ final class Backends {
      * @throws InvalidRateLimitException when there is none
      */
     LimiterFactory of(ResolvedLimit limit) {
-        String backend = String.valueOf(limit.properties().backend());
+        String backend = String.valueOf(limit.values().get(LimitProperty.BACKEND));
         LimiterFactory factory = factories.get(backend);
         if (factory == null) {
             throw new InvalidRateLimitException(

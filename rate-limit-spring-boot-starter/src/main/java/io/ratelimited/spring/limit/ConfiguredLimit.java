@@ -37,7 +37,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final String place;
     private final RateLimiter limiter;
     private final LimitProperties definition;
-    private final Layer fixed;
+    private final ResolvedLimit atStart;
     private final Map<String, RateLimiter> tiers;
     private final boolean countsInFlight;
     private final LimiterFactory backend;
@@ -76,11 +76,7 @@ public final class ConfiguredLimit implements NamedLimit {
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
         this.countsInFlight = limit().algorithm().countsCallsInFlight();
-        Map<LimitProperty, @Nullable Object> atStart = new EnumMap<>(LimitProperty.class);
-        Stream.of(LimitProperty.values())
-                .filter(property -> !property.isChangeable())
-                .forEach(property -> atStart.put(property, resolved.values().get(property)));
-        this.fixed = new Layer(Layer.Strength.KEPT, place, "Correct the configuration and restart.", atStart);
+        this.atStart = resolved;
         this.settings = new Settings(configuration, Map.of(), resolved);
         this.enforcement = enforcement(resolved);
     }
@@ -195,7 +191,11 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** The layer of the properties that are read only once, when the limit is made or first used. */
     Layer fixed() {
-        return fixed;
+        Map<LimitProperty, @Nullable Object> fixed = new EnumMap<>(LimitProperty.class);
+        Stream.of(LimitProperty.values())
+                .filter(property -> !property.isChangeable())
+                .forEach(property -> fixed.put(property, atStart.values().get(property)));
+        return new Layer(Layer.Strength.KEPT, place, "Correct the configuration and restart.", fixed);
     }
 
     Settings settings() {

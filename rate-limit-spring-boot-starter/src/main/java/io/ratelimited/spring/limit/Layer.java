@@ -6,7 +6,7 @@ import io.ratelimited.spring.RateLimitProperties;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
-import java.util.stream.Stream;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -47,17 +47,19 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
         Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
         all.put(LimitProperty.BACKEND, properties.backend());
         all.put(LimitProperty.ON_FAILURE, properties.redis().onFailure());
-        if (maxWaiting != null) {
-            all.put(LimitProperty.MAX_WAITING, maxWaiting);
-        }
+        all.put(LimitProperty.MAX_WAITING, maxWaiting);
+        all.values().removeIf(Objects::isNull);
         String remedy = annotation.remedy;
-        Map<LimitProperty, @Nullable Object> own = LimitProperty.values(properties.limit(name));
-        Map<LimitProperty, @Nullable Object> defaults = LimitProperty.values(properties.orDefaults());
         return List.of(
-                new Layer(Strength.STATED, PropertyText.limit(name), remedy, own),
+                new Layer(Strength.STATED, PropertyText.limit(name), remedy, values(properties.limit(name))),
                 annotation,
-                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, defaults),
-                new Layer(Strength.DEFAULT, "", remedy, all));
+                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, values(properties.orDefaults())),
+                new Layer(Strength.DEFAULT, "", remedy, Map.copyOf(all)));
+    }
+
+    /** What properties set, in as little memory as an application of many limits wants. */
+    private static Map<LimitProperty, @Nullable Object> values(LimitProperties stated) {
+        return Map.copyOf(LimitProperty.values(stated));
     }
 
     /**
@@ -67,7 +69,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
      */
     static Layer ofAnnotation(String name, String place, LimitProperties declared) {
         String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ".";
-        return new Layer(Strength.DECLARED, place, remedy, LimitProperty.values(declared));
+        return new Layer(Strength.DECLARED, place, remedy, values(declared));
     }
 
     /** The place of a property. */
@@ -99,10 +101,11 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
 
     /** The algorithm that the strongest layer with one sets. */
     static Algorithm algorithm(List<Layer> layers) {
-        return layers.stream()
-                .flatMap(layer -> Stream.ofNullable(layer.values.get(LimitProperty.ALGORITHM)))
-                .map(Algorithm.class::cast)
-                .findFirst()
-                .orElse(Algorithm.TOKEN_BUCKET);
+        for (Layer layer : layers) {
+            if (layer.values.get(LimitProperty.ALGORITHM) instanceof Algorithm algorithm) {
+                return algorithm;
+            }
+        }
+        return Algorithm.TOKEN_BUCKET;
     }
 }

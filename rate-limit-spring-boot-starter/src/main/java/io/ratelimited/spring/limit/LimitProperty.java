@@ -160,7 +160,12 @@ public enum LimitProperty {
 
     /** Whether any property defines the limit, not only how it is used. */
     public static boolean isDefinition(LimitProperties properties) {
-        return !definition(properties).equals(LimitProperties.NONE);
+        for (LimitProperty property : values(properties).keySet()) {
+            if (property.scope != Scope.USE) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** The part that defines the limit, without the properties of its uses. */

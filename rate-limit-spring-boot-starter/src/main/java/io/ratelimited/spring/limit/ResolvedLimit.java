@@ -29,32 +29,44 @@ public final class ResolvedLimit {
     private final List<Layer> layers;
     private final Algorithm algorithm;
     private final Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
-    private final Map<LimitProperty, Layer> origins = new EnumMap<>(LimitProperty.class);
-    /** Whether the annotation sets something that has no meaning for the algorithm which the properties choose. */
-    private boolean ignoresAnnotation;
 
     private ResolvedLimit(String name, String place, List<Layer> layers) {
         this.name = name;
         this.place = place;
         this.layers = layers;
         this.algorithm = Layer.algorithm(layers);
+        for (LimitProperty property : LimitProperty.values()) {
+            Layer origin = origin(property);
+            Object value = origin == null ? null : origin.values().get(property);
+            if (value != null) {
+                values.put(property, value);
+            }
+        }
+    }
+
+    /** The strongest layer that sets a property and means this limit; null if none does. */
+    private @Nullable Layer origin(LimitProperty property) {
         for (int i = 0; i < layers.size(); i++) {
             Layer layer = layers.get(i);
-            List<Layer> fromThere = layers.subList(i, layers.size());
-            boolean leavesOut = layer.leavesOut(algorithm, fromThere);
-            layer.values().forEach((property, value) -> {
-                if (leavesOut && !property.hasMeaningFor(algorithm)) {
-                    ignoresAnnotation |= layer.strength() == Layer.Strength.DECLARED;
-                } else if (!origins.containsKey(property)
-                        && !isPolicyOfOthers(property, layer)
-                        && !isOfOtherWindows(property, layer, fromThere)) {
-                    origins.put(property, layer);
-                    if (value != null) {
-                        values.put(property, value);
-                    }
-                }
-            });
+            if (layer.values().containsKey(property)
+                    && !isLeftOut(property, i)
+                    && !isPolicyOfOthers(property, layer)
+                    && !isOfOtherWindows(property, layer, layers.subList(i, layers.size()))) {
+                return layer;
+            }
         }
+        return null;
+    }
+
+    private Layer originOrStrongest(LimitProperty property) {
+        Layer origin = origin(property);
+        return origin == null ? layers.get(0) : origin;
+    }
+
+    /** Whether the value of a layer has no meaning for the algorithm that the layers choose. */
+    private boolean isLeftOut(LimitProperty property, int layer) {
+        return !property.hasMeaningFor(algorithm)
+                && layers.get(layer).leavesOut(algorithm, layers.subList(layer, layers.size()));
     }
 
     /** A queue waits, whatever the policy of most limits is. */
@@ -126,7 +138,7 @@ public final class ResolvedLimit {
     }
 
     String place(LimitProperty property) {
-        Layer origin = origins.get(property);
+        Layer origin = origin(property);
         return origin == null || origin.place().isEmpty() ? place : origin.place(property);
     }
 
@@ -143,7 +155,17 @@ public final class ResolvedLimit {
     }
 
     boolean ignoresAnnotation() {
-        return ignoresAnnotation;
+        for (int i = 0; i < layers.size(); i++) {
+            Layer layer = layers.get(i);
+            if (layer.strength() == Layer.Strength.DECLARED) {
+                for (LimitProperty property : layer.values().keySet()) {
+                    if (isLeftOut(property, i)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        return false;
     }
 
     Map<LimitProperty, Object> values() {
@@ -173,12 +195,12 @@ public final class ResolvedLimit {
     ResolvedLimit on(LimiterFactory backend) {
         checkOvershoot(); // also where the backend does not read it
         ResolvedLimit suited = resolve(name, place, layers);
-        Layer chosenBy = origins.get(LimitProperty.BACKEND);
+        Layer chosenBy = origin(LimitProperty.BACKEND);
         values.forEach((property, value) -> {
             if (!property.isOfSomeBackends() || backend.properties().contains(property.label())) {
                 return;
             }
-            Layer origin = origins.get(property);
+            Layer origin = origin(property);
             if (origin != null && origin.strength() == Layer.Strength.STATED && origin.equals(chosenBy)) {
                 throw invalid(
                         property,
@@ -211,8 +233,7 @@ public final class ResolvedLimit {
             return builder.build();
         } catch (InvalidLimitException ex) {
             LimitProperty property = LimitProperty.of(ex.attribute());
-            Layer strongest = layers.get(0);
-            Layer origin = property == null ? strongest : origins.getOrDefault(property, strongest);
+            Layer origin = property == null ? layers.get(0) : originOrStrongest(property);
             throw new InvalidRateLimitException(
                     name, place(ex.attribute()), String.valueOf(ex.getMessage()), origin.remedy(), ex);
         }
@@ -220,7 +241,7 @@ public final class ResolvedLimit {
 
     private void checkMaxWait() {
         Duration maxWait = maxWait();
-        Layer origin = origins.get(LimitProperty.MAX_WAIT);
+        Layer origin = origin(LimitProperty.MAX_WAIT);
         if (maxWait == null || origin == null) {
             return;
         }
@@ -278,7 +299,7 @@ public final class ResolvedLimit {
     }
 
     private ResolvedLimit tier(String tier, LimitProperties stated) {
-        Layer origin = origins.getOrDefault(LimitProperty.TIERS, layers.get(0));
+        Layer origin = originOrStrongest(LimitProperty.TIERS);
         return part(place + ", tier '" + tier + "'", origin.tierPlace(tier), origin.remedy(), stated);
     }
 
