@@ -32,7 +32,7 @@ import reactor.core.publisher.Mono;
  * Spring Boot's builders, HTTP interface clients of service groups included.
  */
 @AutoConfiguration(after = RateLimitAutoConfiguration.class)
-@Conditional(OnEnabledCondition.class)
+@Conditional({OnEnabledCondition.class, OnClientsCondition.class})
 @ConditionalOnBean({LimitRegistry.class, LimitEnforcer.class})
 public final class ClientRateLimitAutoConfiguration {
 
@@ -48,9 +48,7 @@ public final class ClientRateLimitAutoConfiguration {
             ObjectProvider<RateLimitFieldReader> readers) {
         Map<String, Client> clients = properties.clients() == null ? Map.of() : properties.clients();
         ClassLoader loader = getClass().getClassLoader();
-        if (!clients.isEmpty()
-                && !ClassUtils.isPresent(REST_CLIENT, loader)
-                && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
+        if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
             throw new InvalidRateLimitException(
                     "Property rate-limit.clients has " + clients.keySet()
                             + ", but nothing on the class path builds clients that can be limited",
@@ -74,24 +72,14 @@ public final class ClientRateLimitAutoConfiguration {
 
         @Bean
         @Order(Ordered.LOWEST_PRECEDENCE)
-        RestClientCustomizer rateLimitRestClientCustomizer(
-                LimitedClients clients, BlockingClientInterceptor interceptor) {
-            return builder -> {
-                if (!clients.all().isEmpty()) {
-                    builder.requestInterceptor(interceptor);
-                }
-            };
+        RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
+            return builder -> builder.requestInterceptor(interceptor);
         }
 
         @Bean
         @Order(Ordered.LOWEST_PRECEDENCE)
-        RestTemplateCustomizer rateLimitRestTemplateCustomizer(
-                LimitedClients clients, BlockingClientInterceptor interceptor) {
-            return template -> {
-                if (!clients.all().isEmpty()) {
-                    template.getInterceptors().add(interceptor);
-                }
-            };
+        RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
+            return template -> template.getInterceptors().add(interceptor);
         }
     }
 
@@ -107,12 +95,8 @@ public final class ClientRateLimitAutoConfiguration {
 
         @Bean
         @Order(Ordered.LOWEST_PRECEDENCE)
-        WebClientCustomizer rateLimitWebClientCustomizer(LimitedClients clients, ReactiveClientFilter filter) {
-            return builder -> {
-                if (!clients.all().isEmpty()) {
-                    builder.filter(filter);
-                }
-            };
+        WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
+            return builder -> builder.filter(filter);
         }
     }
 }
