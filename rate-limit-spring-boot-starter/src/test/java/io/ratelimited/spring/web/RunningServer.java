@@ -39,6 +39,16 @@ public final class RunningServer implements AutoCloseable {
             .map((BOOT + "security.autoconfigure.")::concat)
             .collect(Collectors.joining(","));
 
+    /** For applications whose properties do not say where Redis is: a part of the time of each start. */
+    private static final String REDIS = Stream.of(
+                    "DataRedisAutoConfiguration",
+                    "DataRedisReactiveAutoConfiguration",
+                    "health.DataRedisHealthContributorAutoConfiguration",
+                    "health.DataRedisReactiveHealthContributorAutoConfiguration",
+                    "observation.LettuceObservationAutoConfiguration")
+            .map((BOOT + "data.redis.autoconfigure.")::concat)
+            .collect(Collectors.joining(","));
+
     final ConfigurableApplicationContext context;
     private final int port;
 
@@ -78,7 +88,8 @@ public final class RunningServer implements AutoCloseable {
             all.add("server.port=0");
             all.add("spring.main.banner-mode=off");
             all.add("spring.reactor.netty.shutdown-quiet-period=0s");
-            all.add("spring.autoconfigure.exclude=" + without);
+            boolean redis = Stream.of(properties).anyMatch(property -> property.startsWith("spring.data.redis."));
+            all.add("spring.autoconfigure.exclude=" + (redis ? without : without + "," + REDIS));
             return new RunningServer(new SpringApplicationBuilder(sources.toArray(Class<?>[]::new))
                     .web(type)
                     .resourceLoader(new DefaultResourceLoader(sources.get(0).getClassLoader()))
