@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -23,6 +24,9 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 @ExtendWith(OutputCaptureExtension.class)
 class ClientAddressAttacksTest {
 
+    @RegisterExtension
+    static final SharedServers SERVERS = new SharedServers();
+
     private static final String XFF = "X-Forwarded-For";
 
     @Parameter
@@ -31,32 +35,30 @@ class ClientAddressAttacksTest {
     @ParameterizedTest
     @ValueSource(strings = {"none", "framework"})
     void whatIsForgedBeforeTheEntryOfTheProxyBuysNothing(String strategy) {
-        try (RunningServer server = start("server.forward-headers-strategy=" + strategy, "trusted-proxies=1")) {
-            assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
-            assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
-            assertThat(get(server, XFF, "192.0.2.3", XFF, "203.0.113.5")).isEqualTo(429);
-            assertThat(get(server, "Forwarded", "for=192.0.2.4, for=\"203.0.113.5:1234\";proto=http"))
-                    .isEqualTo(429);
-            assertThat(get(server, XFF, "203.0.113.5, 198.51.100.9")).isEqualTo(200);
-        }
+        RunningServer server = behindAProxy(strategy);
+        assertThat(get(server, XFF, "192.0.2.1, 203.0.113.5")).isEqualTo(200);
+        assertThat(get(server, XFF, "192.0.2.2, 203.0.113.5")).isEqualTo(429);
+        assertThat(get(server, XFF, "192.0.2.3", XFF, "203.0.113.5")).isEqualTo(429);
+        assertThat(get(server, "Forwarded", "for=192.0.2.4, for=\"203.0.113.5:1234\";proto=http"))
+                .isEqualTo(429);
+        assertThat(get(server, XFF, "203.0.113.5, 198.51.100.9")).isEqualTo(200);
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"none", "framework"})
     void aSecondHeaderThatTheProxyPassesOnIsNotBelieved(String strategy) {
-        try (RunningServer server = start("server.forward-headers-strategy=" + strategy, "trusted-proxies=1")) {
-            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=203.0.113.5"))
-                    .isEqualTo(200);
-            assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
-            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2.1"))
-                    .as("the budget of the proxy itself")
-                    .isEqualTo(200);
-            for (int i = 2; i < 5; i++) {
-                assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2." + i))
-                        .isEqualTo(429);
-                assertThat(get(server, XFF, "192.0.2." + i, "Forwarded", "for=203.0.113.5"))
-                        .isEqualTo(429);
-            }
+        RunningServer server = behindAProxy(strategy);
+        assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=203.0.113.5"))
+                .isEqualTo(200);
+        assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
+        assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2.1"))
+                .as("the budget of the proxy itself")
+                .isEqualTo(200);
+        for (int i = 2; i < 5; i++) {
+            assertThat(get(server, XFF, "203.0.113.5", "Forwarded", "for=192.0.2." + i))
+                    .isEqualTo(429);
+            assertThat(get(server, XFF, "192.0.2." + i, "Forwarded", "for=203.0.113.5"))
+                    .isEqualTo(429);
         }
     }
 
@@ -101,17 +103,20 @@ class ClientAddressAttacksTest {
 
     @Test
     void mappedAddressesAreTheirIpv4Address() {
-        for (String[] settings : new String[][] {{"trusted-proxies=1"}, {"server.forward-headers-strategy=native"}}) {
-            try (RunningServer server = start(settings)) {
-                assertThat(get(server, XFF, "::ffff:203.0.113.5")).isEqualTo(200);
-                assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
-                assertThat(get(server, XFF, "[::ffff:cb00:7105]")).isEqualTo(429);
-                assertThat(get(server, XFF, "::ffff:198.51.100.9")).isEqualTo(200);
-                assertThat(get(server, XFF, "::1")).isEqualTo(200);
-                assertThat(get(server, XFF, "2001:db8::1")).isEqualTo(200);
-                assertThat(get(server, XFF, "2001:db8::ffff:2")).isEqualTo(429);
-            }
+        requireMappedAddresses(behindAProxy("none"));
+        try (RunningServer server = start("server.forward-headers-strategy=native")) {
+            requireMappedAddresses(server);
         }
+    }
+
+    private static void requireMappedAddresses(RunningServer server) {
+        assertThat(get(server, XFF, "::ffff:203.0.113.5")).isEqualTo(200);
+        assertThat(get(server, XFF, "203.0.113.5")).isEqualTo(429);
+        assertThat(get(server, XFF, "[::ffff:cb00:7105]")).isEqualTo(429);
+        assertThat(get(server, XFF, "::ffff:198.51.100.9")).isEqualTo(200);
+        assertThat(get(server, XFF, "::1")).isEqualTo(200);
+        assertThat(get(server, XFF, "2001:db8::1")).isEqualTo(200);
+        assertThat(get(server, XFF, "2001:db8::ffff:2")).isEqualTo(429);
     }
 
     @Test
@@ -134,8 +139,15 @@ class ClientAddressAttacksTest {
 
     @ParameterizedTest
     @ValueSource(strings = {"0", "1, 2", "10.0.0.0/33", "proxy.example", "::1/129"})
-    void whatIsNeitherHopsNorNetworksStopsTheStart(String written) {
-        assertThatThrownBy(() -> start("trusted-proxies=" + written).close())
+    void whatIsNeitherHopsNorNetworksIsInvalid(String written) {
+        assertThatThrownBy(() -> TrustedProxies.of(List.of(written.split(", ", -1))))
+                .isInstanceOf(InvalidRateLimitException.class)
+                .hasMessageContaining("Property rate-limit.http.trusted-proxies must be");
+    }
+
+    @Test
+    void whatIsInvalidStopsTheStart() {
+        assertThatThrownBy(() -> start("trusted-proxies=1, 2").close())
                 .satisfies(failure -> assertThat(root(failure))
                         .isInstanceOf(InvalidRateLimitException.class)
                         .hasMessageContaining("Property rate-limit.http.trusted-proxies must be"));
@@ -160,12 +172,24 @@ class ClientAddressAttacksTest {
         return failure.getCause() == null ? failure : root(failure.getCause());
     }
 
+    private RunningServer behindAProxy(String strategy) {
+        return SERVERS.get(
+                kind,
+                application(),
+                "server.forward-headers-strategy=" + strategy,
+                "rate-limit.http.trusted-proxies=1");
+    }
+
     private RunningServer start(String... settings) {
         return kind.start(
-                List.of(kind == Kind.REACTOR_NETTY ? ReactiveApp.class : ServletApp.class),
+                application(),
                 Stream.of(settings)
                         .map(setting -> setting.startsWith("trusted") ? "rate-limit.http." + setting : setting)
                         .toArray(String[]::new));
+    }
+
+    private List<Class<?>> application() {
+        return List.of(kind == Kind.REACTOR_NETTY ? ReactiveApp.class : ServletApp.class);
     }
 
     private static int get(RunningServer server, String... headers) {

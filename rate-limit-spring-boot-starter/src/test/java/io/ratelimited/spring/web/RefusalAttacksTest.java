@@ -17,6 +17,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
@@ -55,6 +56,9 @@ import reactor.core.publisher.Mono;
 @ExtendWith(OutputCaptureExtension.class)
 class RefusalAttacksTest {
 
+    @RegisterExtension
+    static final SharedServers SERVERS = new SharedServers();
+
     static final String BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
     private static final String[] ROUTES = {
@@ -74,44 +78,40 @@ class RefusalAttacksTest {
     @ParameterizedTest
     @EnumSource(Kind.class)
     void anAdviceForEverythingSeesNoRefusal(Kind kind, CapturedOutput output) {
-        try (RunningServer server = kind.start(List.of(App.class, CatchAll.class), ROUTES)) {
-            for (String path : List.of("/one", "/mono", "/future", "/routed", "/early")) {
-                assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
-                requireProblem(server.get(path), 429);
-            }
-            assertThat(server.get("/broken").body()).isEqualTo("failed");
-            assertThat(output).doesNotContain("ERROR").doesNotContain("Failure in @ExceptionHandler");
+        RunningServer server = SERVERS.get(kind, List.of(App.class, CatchAll.class), ROUTES);
+        for (String path : List.of("/one", "/mono", "/future", "/routed", "/early")) {
+            assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+            requireProblem(server.get(path), 429);
         }
+        assertThat(server.get("/broken").body()).isEqualTo("failed");
+        assertThat(output).doesNotContain("ERROR").doesNotContain("Failure in @ExceptionHandler");
     }
 
     @ParameterizedTest
     @EnumSource(Kind.class)
     void aControllerThatHandlesEverythingSeesNoRefusal(Kind kind, CapturedOutput output) {
-        try (RunningServer server =
-                kind.start(List.of(App.class, Greedy.class), "rate-limit.limits.greedy-caused.rate=1/m")) {
-            for (String path : List.of("/greedy/plain", "/greedy/caused", "/greedy/mono")) {
-                assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
-                requireProblem(server.get(path), 429);
-            }
-            for (String path : List.of("/greedy/broken", "/greedy/broken/plain")) {
-                HttpResponse<String> failed = server.get(path);
-                assertThat(failed.statusCode()).as(path).isEqualTo(500);
-                assertThat(failed.body()).isEqualTo("failed");
-            }
-            assertThat(output).doesNotContain("ERROR").doesNotContain("Failure in @ExceptionHandler");
+        RunningServer server = withoutAdvice(kind);
+        for (String path : List.of("/greedy/plain", "/greedy/caused", "/greedy/mono")) {
+            assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+            requireProblem(server.get(path), 429);
         }
+        for (String path : List.of("/greedy/broken", "/greedy/broken/plain")) {
+            HttpResponse<String> failed = server.get(path);
+            assertThat(failed.statusCode()).as(path).isEqualTo(500);
+            assertThat(failed.body()).isEqualTo("failed");
+        }
+        assertThat(output).doesNotContain("ERROR").doesNotContain("Failure in @ExceptionHandler");
     }
 
     @ParameterizedTest
     @EnumSource(Kind.class)
     void aControllerThatHandlesRefusalsSeesThem(Kind kind) {
-        try (RunningServer server = kind.start(List.of(App.class, Polite.class))) {
-            for (String path : List.of("/polite/plain", "/polite/mono")) {
-                assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
-                HttpResponse<String> refused = server.get(path);
-                assertThat(refused.statusCode()).as(path).isEqualTo(418);
-                assertThat(refused.headers().allValues("Retry-After")).containsExactly("60");
-            }
+        RunningServer server = withoutAdvice(kind);
+        for (String path : List.of("/polite/plain", "/polite/mono")) {
+            assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+            HttpResponse<String> refused = server.get(path);
+            assertThat(refused.statusCode()).as(path).isEqualTo(418);
+            assertThat(refused.headers().allValues("Retry-After")).containsExactly("60");
         }
     }
 
@@ -132,47 +132,42 @@ class RefusalAttacksTest {
     @ParameterizedTest
     @EnumSource(Kind.class)
     void noCacheKeepsARefusal(Kind kind) {
-        try (RunningServer server = kind.start(List.of(App.class), ROUTES)) {
-            for (String path : List.of("/one", "/routed")) {
-                assertThat(server.get(path).headers().firstValue("Cache-Control"))
-                        .isEmpty();
-                assertThat(server.get(path).headers().allValues("Cache-Control"))
-                        .containsExactly("no-store");
-                // Jetty has fields of its own for error pages.
-                assertThat(server.get(path, "Accept", BROWSER).headers().firstValue("Cache-Control"))
-                        .hasValueSatisfying(value -> assertThat(value).contains("no-store"));
-            }
+        RunningServer server = withoutAdvice(kind);
+        for (String path : List.of("/one", "/routed")) {
+            assertThat(server.get(path).headers().firstValue("Cache-Control")).isEmpty();
+            assertThat(server.get(path).headers().allValues("Cache-Control")).containsExactly("no-store");
+            // Jetty has fields of its own for error pages.
+            assertThat(server.get(path, "Accept", BROWSER).headers().firstValue("Cache-Control"))
+                    .hasValueSatisfying(value -> assertThat(value).contains("no-store"));
         }
     }
 
     @ParameterizedTest
     @EnumSource(Kind.class)
     void permitsThatNoCallCanAskForAreAMistakeOfTheCaller(Kind kind, CapturedOutput output) {
-        try (RunningServer server = kind.start(List.of(App.class, CatchAll.class), ROUTES)) {
-            for (String tokens : List.of("-5", "0", "-9223372036854775808")) {
-                requireProblem(server.get("/model?tokens=" + tokens), 400);
-                requireProblem(server.get("/model/mono?tokens=" + tokens), 400);
-                requireProblem(server.get("/heavy", "Weight", tokens), 400);
-            }
-            requireProblem(server.get("/model?tokens=9223372036854775807"), 429);
-            assertThat(server.get("/model?tokens=5").statusCode()).isEqualTo(200);
-            assertThat(output).doesNotContain("ERROR").doesNotContain("\tat ");
-            assertThat(output.getOut().split("permits of rate limit 'model' ", -1))
-                    .as("in the log once a minute")
-                    .hasSize(2);
+        RunningServer server = SERVERS.get(kind, List.of(App.class, CatchAll.class), ROUTES);
+        for (String tokens : List.of("-5", "0", "-9223372036854775808")) {
+            requireProblem(server.get("/model?tokens=" + tokens), 400);
+            requireProblem(server.get("/model/mono?tokens=" + tokens), 400);
+            requireProblem(server.get("/heavy", "Weight", tokens), 400);
         }
+        requireProblem(server.get("/model?tokens=9223372036854775807"), 429);
+        assertThat(server.get("/model?tokens=5").statusCode()).isEqualTo(200);
+        assertThat(output).doesNotContain("ERROR").doesNotContain("\tat ");
+        assertThat(output.getOut().split("permits of rate limit 'model' ", -1))
+                .as("in the log once a minute")
+                .hasSize(2);
     }
 
     @ParameterizedTest
     @EnumSource(Kind.class)
     void whatACallerSendsForgesNoLineOfTheLog(Kind kind, CapturedOutput output) {
-        try (RunningServer server = kind.start(List.of(App.class), "rate-limit.limits.plan.tiers.gold.rate=50/m")) {
-            server.get("/plan?tier=a%0AFORGED%20tier%1B%5B2K%E2%80%A8FORGED");
-            server.get("/text?tokens=a%0D%0AFORGED%20permits");
-            server.get("/number?tokens=a%0D%0AFORGED%20number");
-            assertThat(output).contains("a\\u000aFORGED tier\\u001b[2K\\u2028FORGED");
-            assertThat(output.getAll().lines()).noneMatch(line -> line.startsWith("FORGED"));
-        }
+        RunningServer server = withoutAdvice(kind);
+        server.get("/plan?tier=a%0AFORGED%20tier%1B%5B2K%E2%80%A8FORGED");
+        server.get("/text?tokens=a%0D%0AFORGED%20permits");
+        server.get("/number?tokens=a%0D%0AFORGED%20number");
+        assertThat(output).contains("a\\u000aFORGED tier\\u001b[2K\\u2028FORGED");
+        assertThat(output.getAll().lines()).noneMatch(line -> line.startsWith("FORGED"));
     }
 
     @ParameterizedTest
@@ -283,6 +278,17 @@ class RefusalAttacksTest {
                 requireReadable(refused);
             }
         }
+    }
+
+    /** The application, and controllers that handle exceptions of their own. */
+    private static RunningServer withoutAdvice(Kind kind) {
+        return SERVERS.get(
+                kind,
+                List.of(App.class, Greedy.class, Polite.class),
+                concat(
+                        ROUTES,
+                        "rate-limit.limits.greedy-caused.rate=1/m",
+                        "rate-limit.limits.plan.tiers.gold.rate=50/m"));
     }
 
     private static void requirePreflight(RunningServer server, String path, int times) {

@@ -1,0 +1,51 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.spring.web.RunningServer.Kind;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.extension.AfterAllCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.http.client.ReactorResourceFactory;
+
+/** Servers that several tests of a class call, one test after the other. Whoever gets one finds every budget full. */
+final class SharedServers implements AfterAllCallback {
+
+    private final Map<List<Object>, RunningServer> running = new HashMap<>();
+
+    /** The one with these classes and properties, started for the first test that wants it. */
+    RunningServer get(Kind kind, List<Class<?>> sources, String... properties) {
+        RunningServer server = running.computeIfAbsent(
+                List.of(kind, sources, List.of(properties)),
+                key -> kind.start(with(OwnLoops.class, sources), properties));
+        server.ticker().advance(Duration.ofDays(1));
+        return server;
+    }
+
+    private static List<Class<?>> with(Class<?> more, List<Class<?>> sources) {
+        return Stream.concat(sources.stream(), Stream.of(more)).toList();
+    }
+
+    /** Those of all applications end with the first server of Reactor Netty that is closed. */
+    @Configuration(proxyBeanMethods = false)
+    static class OwnLoops {
+
+        @Bean
+        ReactorResourceFactory loops() {
+            ReactorResourceFactory loops = new ReactorResourceFactory();
+            loops.setUseGlobalResources(false);
+            loops.setShutdownQuietPeriod(Duration.ZERO);
+            return loops;
+        }
+    }
+
+    @Override
+    public void afterAll(ExtensionContext context) {
+        running.values().forEach(RunningServer::close);
+        running.clear();
+    }
+}
