@@ -17,9 +17,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
-import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.AfterParameterizedClassInvocation;
+import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -55,10 +56,10 @@ class ChangesByEndpointTest {
     @Parameter
     WebApplicationType type;
 
-    private ConfigurableApplicationContext context;
+    private static ConfigurableApplicationContext context;
 
-    @BeforeEach
-    void start() {
+    @BeforeParameterizedClassInvocation
+    static void start(WebApplicationType type) {
         boolean servlet = type == WebApplicationType.SERVLET;
         context = new SpringApplicationBuilder(Application.class, servlet ? ServletUsers.class : ReactiveUsers.class)
                 .web(type)
@@ -72,9 +73,18 @@ class ChangesByEndpointTest {
                 .run();
     }
 
-    @AfterEach
-    void stop() {
+    @AfterParameterizedClassInvocation
+    static void stop() {
         context.close();
+    }
+
+    @BeforeEach
+    void nothingHasChanged() {
+        context.getBean(Changes.class).failing = false;
+        context.getBean(RateLimits.class).revert("search");
+        changes().clear();
+        // Forgets what it has.
+        context.getBean(InMemoryAuditEventRepository.class).setCapacity(100);
     }
 
     @Test
@@ -132,7 +142,7 @@ class ChangesByEndpointTest {
                 .containsExactly(type == WebApplicationType.SERVLET ? "ann" : null);
     }
 
-    private List<RateLimitChangedEvent> changes() {
+    private static List<RateLimitChangedEvent> changes() {
         return context.getBean(Changes.class).seen;
     }
 
@@ -164,7 +174,7 @@ class ChangesByEndpointTest {
         }
 
         @Bean
-        AuditEventRepository audit() {
+        InMemoryAuditEventRepository audit() {
             return new InMemoryAuditEventRepository();
         }
 

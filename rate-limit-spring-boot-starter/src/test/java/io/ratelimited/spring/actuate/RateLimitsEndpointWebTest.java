@@ -52,7 +52,7 @@ class RateLimitsEndpointWebTest {
             Map.entry("rate-limit.limits[Orders.place(String,int)].rate", "5/m"),
             Map.entry("rate-limit.limits[partner/eu].rate", "7/m"));
 
-    /** Applications whose limits no test changes. */
+    /** Applications that several tests share. */
     private static final Map<WebApplicationType, ConfigurableApplicationContext> SHARED =
             new EnumMap<>(WebApplicationType.class);
 
@@ -147,7 +147,7 @@ class RateLimitsEndpointWebTest {
             value = WebApplicationType.class,
             names = {"SERVLET", "REACTIVE"})
     void aNameWithASlashIsShownChangedAndForgotten(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("partner/eu", null, 3);
         limits.tryAcquire("partner/eu", "a/b", 2);
 
@@ -284,7 +284,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void aChangeAnswersTheNewLimitAndKeepsWhatIsLeft(WebApplicationType type) throws Exception {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "alice", 150);
 
         assertThat(post("/search", "{\"rate\": \"200/s\", \"burts\": 400}").statusCode())
@@ -300,7 +300,7 @@ class RateLimitsEndpointWebTest {
 
     @Test
     void policyWaitAndTiersCanBeChanged() throws Exception {
-        start(WebApplicationType.SERVLET, Map.of());
+        share(WebApplicationType.SERVLET);
 
         String waiting = post("/search", "{\"policy\": \"wait\", \"maxWait\": \"250ms\", \"maxWaiting\": 7}")
                 .body();
@@ -352,7 +352,7 @@ class RateLimitsEndpointWebTest {
     @ParameterizedTest
     @EnumSource(names = {"SERVLET", "REACTIVE"})
     void onlyTheLimitInThePathIsShownChangedAndForgotten(WebApplicationType type) {
-        start(type, Map.of());
+        share(type);
         limits.tryAcquire("search", "alice", 200);
         limits.tryAcquire("search", "bob", 200);
 
@@ -437,7 +437,7 @@ class RateLimitsEndpointWebTest {
         assertThat(JsonPath.<Integer>read(get("/report").body(), "$.inFlight")).isZero();
     }
 
-    /** An application in which every budget is whole. */
+    /** An application in which every budget is whole and no limit is changed. */
     private void share(WebApplicationType type) {
         context = SHARED.get(type);
         if (context == null) {
@@ -446,6 +446,7 @@ class RateLimitsEndpointWebTest {
         }
         limits = context.getBean(RateLimits.class);
         ((ManualTicker) context.getBean(Ticker.class)).advance(Duration.ofDays(1));
+        limits.all().forEach(limit -> limits.revert(limit.name()));
     }
 
     private void start(WebApplicationType type, Map<String, Object> more) {
