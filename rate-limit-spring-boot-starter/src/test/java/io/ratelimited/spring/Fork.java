@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 public final class Fork {
 
     /** For a process that lives for seconds: the second compiler would never earn its time. */
-    static final String SHORT = "-XX:TieredStopAtLevel=1";
+    public static final String SHORT = "-XX:TieredStopAtLevel=1";
 
     private Fork() {}
 

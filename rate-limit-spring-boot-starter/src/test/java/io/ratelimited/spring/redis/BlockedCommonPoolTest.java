@@ -48,6 +48,7 @@ public final class BlockedCommonPoolTest {
                     directory,
                     Fork.classPath(entry -> true),
                     BlockedCommonPoolTest.class,
+                    Fork.SHORT,
                     "-XX:ActiveProcessorCount=" + processors,
                     "-Dport=" + server.port());
             assertThat(facts).containsExactly("redis 100", "queued 1", "alarms 100", "gaveup 50");
