@@ -31,6 +31,11 @@ final class Budget {
     private long credit;
     /** The length of a window, as far as it is known. */
     private long window;
+    /**
+     * How long the other side counts a call at most: a window, or a longer time that a reset has been away. A reset that is told
+     * with the answer to a call is not before the other side forgets that call.
+     */
+    private long memory;
     /** The first and the last of the resets that answers have told since credit rose. */
     private long earliestReset;
 
@@ -73,10 +78,9 @@ final class Budget {
         boolean isTold = told.windowNanos() != Quota.UNKNOWN
                 && told.quota() >= told.remaining()
                 && told.quota() <= RecentCalls.MOST;
-        boolean forgetsAfterWindow = told.resetNanos() <= window;
-        isWindow = isTold && forgetsAfterWindow && window >= SHORTEST_WINDOW;
-        // A window that slides by two counts forgets a call after two windows.
-        int own = recent.after(sentAt - (forgetsAfterWindow ? window : 2 * window));
+        // A window that slides, even by one count and the one before, forgets a call after two windows at the latest.
+        isWindow = isTold && memory <= 2 * window && window >= SHORTEST_WINDOW;
+        int own = recent.after(sentAt - Math.min(memory, 2 * window));
         if (!isTold || told.remaining() < told.quota() - inFlight - own) {
             shared = true;
             sharedAt = now;
@@ -87,7 +91,9 @@ final class Budget {
 
     private void keepTerms(Quota told) {
         quota = Math.max(told.quota() == Quota.UNKNOWN ? quota : told.quota(), told.remaining());
+        long before = window;
         window = told.windowNanos() == Quota.UNKNOWN ? Math.max(window, told.resetNanos()) : told.windowNanos();
+        memory = Math.max(window == before ? memory : window, told.resetNanos());
     }
 
     private void restart(long reset, long from) {
@@ -139,13 +145,13 @@ final class Budget {
         }
         boolean countsOwn = isWindow && !shared;
         if (countsOwn) {
-            raise(quota - inFlight - recent.after(now - window), now);
+            raise(quota - inFlight - recent.after(now - memory), now);
         }
         if (credit > (countsOwn ? 0 : reserve())) {
             return now;
         }
         if (countsOwn) {
-            long regained = inFlight < quota ? recent.newestBut((int) (quota - inFlight - 1)) + window : now + window;
+            long regained = inFlight < quota ? recent.newestBut((int) (quota - inFlight - 1)) + memory : now + memory;
             return endIsTold && !probed && earliestReset - regained < 0 ? earliestReset : regained;
         }
         if (credit > 0) {
