@@ -17,14 +17,17 @@ import java.time.Duration;
  *   <li>Without credit, one call goes at the earliest reset that the answers have told since credit last rose, when at least
  *       one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
  *   <li>While the answers say that nobody else uses the quota, the whole quota but the calls of this side that are in flight
- *       or ended within the last window is there, and all credit goes at once. That holds for every server whose reset is
- *       never farther than a window: no interval of a window has more calls than the quota.
+ *       or ended so recently that the other side still counts them is there, and all credit goes at once. The other side
+ *       counts a call for no longer than a window, or than the farthest reset that it has told.
  * </ol>
  */
 final class Budget {
 
     /** The fields tell whole seconds: a window of one may be any shorter time, in which a bucket fills many times. */
     private static final long SHORTEST_WINDOW = Duration.ofSeconds(2).toNanos();
+
+    /** Of a window of this library that slides, unless configured otherwise. */
+    private static final int SLOTS = 10;
 
     private final RecentCalls recent;
     private long quota;
@@ -36,6 +39,10 @@ final class Budget {
      * with the answer to a call is not before the other side forgets that call.
      */
     private long memory;
+    /** How long a window that slides is likely to count a call, without the rounding to seconds: the slots are not told. */
+    private long likelyMemory;
+    /** When the call went that has the permit of {@link #kept}. */
+    private long keptWentAt;
     /** The first and the last of the resets that answers have told since credit rose. */
     private long earliestReset;
 
@@ -79,7 +86,7 @@ final class Budget {
                 && told.quota() >= told.remaining()
                 && told.quota() <= RecentCalls.MOST;
         // A window that slides, even by one count and the one before, forgets a call after two windows at the latest.
-        isWindow = isTold && memory <= 2 * window && window >= SHORTEST_WINDOW;
+        isWindow = isTold && memory <= 2 * window && memory >= SHORTEST_WINDOW;
         int own = recent.after(sentAt - Math.min(memory, 2 * window));
         if (!isTold || told.remaining() < told.quota() - inFlight - own) {
             shared = true;
@@ -93,7 +100,11 @@ final class Budget {
         quota = Math.max(told.quota() == Quota.UNKNOWN ? quota : told.quota(), told.remaining());
         long before = window;
         window = told.windowNanos() == Quota.UNKNOWN ? Math.max(window, told.resetNanos()) : told.windowNanos();
-        memory = Math.max(window == before ? memory : window, told.resetNanos());
+        if (window != before) {
+            memory = window;
+            likelyMemory = window + window / SLOTS;
+        }
+        memory = Math.max(memory, told.resetNanos());
     }
 
     private void restart(long reset, long from) {
@@ -118,6 +129,9 @@ final class Budget {
         long reset = now + told.resetNanos();
         long atMost = told.remaining() - inFlight;
         long atLeast = atMost - answeredSince;
+        if (sentAt == keptWentAt && told.remaining() == 0) {
+            likelyMemory += (memory - likelyMemory) / 2;
+        }
         if (guessed) {
             restart(Math.max(reset - now, earliestReset - now) + now, roseAt);
         } else if (atLeast > credit) {
@@ -147,11 +161,16 @@ final class Budget {
         if (countsOwn) {
             raise(quota - inFlight - recent.after(now - memory), now);
         }
-        if (credit > (countsOwn ? 0 : reserve())) {
+        if (credit > (countsOwn ? kept() : reserve())) {
             return now;
         }
         if (countsOwn) {
-            long regained = inFlight < quota ? recent.newestBut((int) (quota - inFlight - 1)) + memory : now + memory;
+            long others = quota - inFlight - Math.max(0, credit);
+            long oldest = others > 0 ? recent.newestBut((int) others - 1) : now;
+            if (credit > 0) {
+                return oldest + likelyMemory;
+            }
+            long regained = oldest + memory;
             return endIsTold && !probed && earliestReset - regained < 0 ? earliestReset : regained;
         }
         if (credit > 0) {
@@ -179,15 +198,24 @@ final class Budget {
         return credit > 0 && !shared ? Math.min(rest, window / quota + window / quota / credit) : rest;
     }
 
+    /**
+     * The last permit of a window that slides goes when its calls are likely to be forgotten, if that gains more than it costs:
+     * the answer tells what is there again, and the call is not refused if nothing is.
+     */
+    private long kept() {
+        return !shared && memory > window && (memory - likelyMemory) > memory / quota ? 1 : 0;
+    }
+
     private long reserve() {
         return quota < 2 ? 0 : Math.max(1, quota / 4);
     }
 
     /** A call goes. */
-    void take() {
+    void take(long now) {
         if (credit <= 0) {
             probed = true;
         } else {
+            keptWentAt = credit <= kept() ? now : keptWentAt;
             credit--;
         }
     }

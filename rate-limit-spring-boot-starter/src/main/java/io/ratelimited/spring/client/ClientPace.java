@@ -118,7 +118,7 @@ final class ClientPace {
 
     /** A call goes. */
     Pass go(long now) {
-        budgets.values().forEach(Budget::take);
+        budgets.values().forEach(budget -> budget.take(now));
         inFlight++;
         windowBegan = anyCall ? windowBegan : now;
         anyCall = true;
