@@ -113,8 +113,8 @@ final class ClientGate {
     }
 
     /** As {@link ClientPace#pause}. */
-    synchronized boolean pause(long nanos) {
-        return pace.pause(nanos, ticker.nanos());
+    synchronized boolean pause(long nanos, @Nullable Pass refused) {
+        return pace.pause(nanos, refused, ticker.nanos());
     }
 
     /** Lets those go whose time has come, and sets the alarm for the next. */

@@ -27,14 +27,8 @@ final class ClientPace {
     /** The first call after the pause, until it ends. */
     private @Nullable Pass probe;
 
-    /** How many calls the other side has admitted before it refused the next; 0 if that is not known. */
-    private long learned;
-    /** Calls that were admitted since {@link #windowBegan}. */
-    private long admitted;
-    /** The end of the last pause, or a whole number of windows later. */
-    private long windowBegan;
-    /** The time between two refusals of which each ended a window; 0 if it is not known. */
-    private long windowNanos;
+    /** Only where nothing else tells a quota. */
+    private final RefusedWindow window = new RefusedWindow();
 
     private long inFlight;
     private long answers;
@@ -65,11 +59,14 @@ final class ClientPace {
         if (!anyCall) {
             return now;
         }
+        if (window.pass(now)) {
+            probing = true;
+        }
         long longest = lastCall + maxPause;
         if (awaitsAnswer(now)) {
             return later(now, longest);
         }
-        long next = now;
+        long next = isUsedUp() && window.isTrusted() ? window.end() : now;
         for (Budget budget : budgets.values()) {
             next = later(next, budget.next(now, lastCall, inFlight));
         }
@@ -78,19 +75,11 @@ final class ClientPace {
 
     /** Whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
     boolean awaitsAnswer(long now) {
-        return !isPaused(now) && inFlight > 0 && (probe != null || goSingly(now));
+        return !isPaused(now) && inFlight > 0 && (probe != null || isUsedUp() && !window.isTrusted());
     }
 
-    /**
-     * Whether as many calls have gone as the other side admitted before it refused one: of those behind them each waits for the
-     * answer to the one before, so that one call is refused instead of all in flight. Only where nothing else tells a quota.
-     */
-    private boolean goSingly(long now) {
-        if (windowNanos > 0 && now - windowBegan >= windowNanos) {
-            windowBegan = now;
-            admitted = 0;
-        }
-        return learned > 0 && budgets.isEmpty() && admitted + inFlight >= learned;
+    private boolean isUsedUp() {
+        return budgets.isEmpty() && window.isUsedUp(inFlight);
     }
 
     /** The time between two calls that are spread. */
@@ -120,7 +109,9 @@ final class ClientPace {
     Pass go(long now) {
         budgets.values().forEach(budget -> budget.take(now));
         inFlight++;
-        windowBegan = anyCall ? windowBegan : now;
+        if (!anyCall) {
+            window.begin(now);
+        }
         anyCall = true;
         lastCall = now;
         Pass pass = new Pass(answers, now);
@@ -155,7 +146,9 @@ final class ClientPace {
             probing = false;
         }
         ended(pass);
-        learn(refused, now);
+        if (!refused) {
+            window.admitted(isPaused(now));
+        }
         recent.add(now);
         long since = answers - pass.answersBefore;
         if (!answer.quotas().isEmpty()) {
@@ -174,22 +167,15 @@ final class ClientPace {
         answers++;
     }
 
-    private void learn(boolean refused, long now) {
-        if (!refused && isPaused(now)) {
-            learned++;
-        } else if (!refused && ++admitted >= 2 * learned) {
-            learned = 0;
-        }
-    }
-
     /**
      * Calls pause.
      *
      * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
+     * @param refused the call whose answer told it; null if another instance was told
      * @return whether that is a new pause, or the present one becomes longer by a second or more: answers to calls in flight
      *     mean the same pause
      */
-    boolean pause(long nanos, long now) {
+    boolean pause(long nanos, @Nullable Pass refused, long now) {
         long until = now + Math.min(nanos, maxPause);
         boolean known = isPaused(now);
         long longer = known ? until - pausedUntil : 0;
@@ -197,12 +183,15 @@ final class ClientPace {
             paused = true;
             probing = true;
             pausedUntil = until;
-            if (!known) {
-                learned = admitted;
-                admitted = 0;
-                windowNanos = anyCall ? until - windowBegan : 0;
+            if (!anyCall) {
+                window.begin(now);
             }
-            windowBegan = until;
+            if (!known) {
+                window.paused(until, refused == null ? 0 : NANOS_OF_SECOND + now - refused.sentAt);
+            }
+            if (known || refused == null || nanos > maxPause) {
+                window.extended(until);
+            }
         }
         return !known || longer >= NANOS_OF_SECOND;
     }

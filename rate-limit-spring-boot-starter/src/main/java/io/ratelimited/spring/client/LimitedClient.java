@@ -174,14 +174,14 @@ public final class LimitedClient {
                 digest -> new KeyedGate(digest, key, new ClientGate(ticker, terms.maxPauseNanos)));
         long pause = fleet == null ? 0 : fleet.left(keyed.digest);
         if (pause > 0) {
-            keyed.gate.pause(pause);
+            keyed.gate.pause(pause, null);
         }
         return keyed;
     }
 
     private void pausedElsewhere(String digest, long nanos) {
         KeyedGate keyed = gates.getIfPresent(digest);
-        if (keyed != null && keyed.gate.pause(nanos)) {
+        if (keyed != null && keyed.gate.pause(nanos, null)) {
             long seconds = Math.max(1, TimeUnit.NANOSECONDS.toSeconds(nanos + 500_000_000));
             LOG.warn("Client '" + name + "' pauses for " + PropertyText.of(Duration.ofSeconds(seconds))
                     + ": another instance was told so by " + terms.hosts + ".");
@@ -321,7 +321,7 @@ public final class LimitedClient {
         if (refused) {
             refusedThere.increment();
         }
-        if (pause > 0 && keyed.gate.pause(pause)) {
+        if (pause > 0 && keyed.gate.pause(pause, pass)) {
             LOG.warn("Client '" + name + "' pauses for "
                     + PropertyText.of(Duration.ofNanos(Math.min(pause, terms.maxPauseNanos))) + ": the answer " + status
                     + " of " + terms.hosts + " says Retry-After " + PropertyText.of(Duration.ofNanos(pause)) + ".");

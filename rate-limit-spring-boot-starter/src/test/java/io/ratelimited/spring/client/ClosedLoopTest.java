@@ -42,6 +42,7 @@ class ClosedLoopTest {
     /** The longest way to the server, and back, in nanoseconds. */
     private int latency = 2_000_000;
 
+    private boolean wanted = true;
     private long sent;
     private long admitted;
     private long refused;
@@ -93,6 +94,9 @@ class ClosedLoopTest {
     }
 
     private void call(Server server, ClientGate gate, long thinkNanos) {
+        if (!wanted) {
+            return;
+        }
         gate.enter(Duration.ofMinutes(5).toNanos()).thenAccept(entered -> {
             if (entered.pass() == null) {
                 after(100_000_000, () -> call(server, gate, thinkNanos));
@@ -119,7 +123,7 @@ class ClosedLoopTest {
             answered.add(gate);
             Answer answer = AnswerFields.read(status, fields::get, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
             if (answer.retryAfterNanos() > 0) {
-                gate.pause(answer.retryAfterNanos());
+                gate.pause(answer.retryAfterNanos(), pass);
             }
             gate.answered(pass, answer, status != 200);
             after(thinkNanos, () -> call(server, gate, thinkNanos));
@@ -169,7 +173,8 @@ class ClosedLoopTest {
         "FIXED_WINDOW, 100/10s, LEGACY, 99",
         "FIXED_WINDOW, 50/s, STANDARD, 99",
         "SLIDING_LOG, 100/10s, STANDARD, 99",
-        // Slides by a tenth of its period, and counts a call for eleven. Where these are no whole seconds, the time in which
+        // Slides by a tenth of its period, and counts a call for eleven. Where these are no whole seconds, the time in
+        // which
         // a call is forgotten is a guess, and one permit of each window is kept to learn of it.
         "SLIDING_WINDOW, 100/10s, STANDARD, 99",
         "SLIDING_WINDOW, 600/m, STANDARD, 99",
@@ -186,8 +191,7 @@ class ClosedLoopTest {
             counted += counted / limit.slots();
         }
         // Of a window, what callers get who try all the time.
-        long allowed = limit.rate().permits()
-                * ((Duration.ofSeconds(60).toNanos() + counted - 1) / counted);
+        long allowed = limit.rate().permits() * ((Duration.ofSeconds(60).toNanos() + counted - 1) / counted);
         assertThat(refusedAfterFirstAnswer).isZero();
         assertThat(admitted).isGreaterThanOrEqualTo(allowed * percent / 100);
     }
@@ -264,21 +268,83 @@ class ClosedLoopTest {
         }
     }
 
-    @Test
-    void aServerThatOnlySendsRetryAfter() {
-        Windows windows = new Windows(100, 10_000);
-        Server server = fields -> {
+    /** A server whose refusals say when the window ends, and whose other answers say nothing. */
+    private Server withRetryAfterOnly(Windows windows) {
+        return fields -> {
             if (windows.tryTake()) {
                 return 200;
             }
             fields.put("Retry-After", List.of(String.valueOf((windows.leftMillis() + 999) / 1000)));
             return 429;
         };
-        run(server, gate(), Duration.ofSeconds(60), 5_600_000);
-        assertThat(admitted).isEqualTo(7 * 100);
-        // Only a refusal tells such a limit: of the calls in flight in the first of seven windows, of one in the
-        // others.
-        assertThat(refused).isBetween(6L, 6L + CALLERS);
+    }
+
+    /**
+     * Only a refusal tells such a limit: of the calls in flight in the first window, of one in the next two or three, and then
+     * of one in eleven.
+     */
+    @ParameterizedTest
+    @CsvSource({"10000, 60", "10000, 600", "60000, 2400", "3000, 181"})
+    void aServerThatOnlySendsRetryAfter(long millis, long seconds) {
+        Windows windows = new Windows(100, millis);
+        run(withRetryAfterOnly(windows), gate(), Duration.ofSeconds(seconds), 5_600_000);
+        long begun = 1 + seconds * 1000 / millis;
+        assertThat(admitted).isEqualTo(begun * 100);
+        assertThat(refused).isLessThanOrEqualTo(CALLERS + 3 + (begun - 3) / 11);
+    }
+
+    /** A second is too much to lose of the first, and the others are no whole number of seconds. */
+    @ParameterizedTest
+    @CsvSource({"2000, 100", "7300, 97", "4500, 97"})
+    void lengthsThatCannotBeLearnedCostOneRefusalInEachWindow(long millis, long percent) {
+        Windows windows = new Windows(100, millis);
+        run(withRetryAfterOnly(windows), gate(), Duration.ofMinutes(5), 5_600_000);
+        long begun = 300_000 / millis;
+        assertThat(admitted).isGreaterThanOrEqualTo(begun * percent);
+        assertThat(refused).isBetween(begun / 2, begun + CALLERS + begun / 10);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"50", "99", "101", "200", "1000"})
+    void anotherQuotaIsFoundAgainByOneRefusal(long quota) {
+        Windows windows = new Windows(100, 10_000);
+        start(withRetryAfterOnly(windows), gate(), 5_600_000);
+        run(Duration.ofSeconds(55));
+        windows.quota = quota;
+        run(Duration.ofSeconds(160));
+        admitted = 0;
+        refused = 0;
+        run(Duration.ofSeconds(60));
+        assertThat(admitted).isBetween(6 * quota, 7 * quota);
+        assertThat(refused).isLessThanOrEqualTo(1);
+    }
+
+    @Test
+    void callsThatLeaveSomeOfAWindowFindWhatABucketHasSaved() {
+        Limit limit = Limit.of("partner", Algorithm.TOKEN_BUCKET)
+                .rate("1/10s")
+                .burst(20)
+                .build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        Server server = fields -> {
+            Decision decision = limiter.reserve(null, 1, 0).decision();
+            if (!decision.admitted()) {
+                fields.put("Retry-After", List.of(String.valueOf(LimitFields.retryAfter(decision))));
+            }
+            return decision.admitted() ? 200 : 429;
+        };
+        ClientGate gate = gate();
+        start(server, gate, 5_600_000);
+        run(Duration.ofSeconds(75));
+        assertThat(admitted).isEqualTo(20 + 7);
+        assertThat(refused).isLessThanOrEqualTo(2 * CALLERS + 2);
+        wanted = false;
+        run(Duration.ofMinutes(5));
+        wanted = true;
+        admitted = 0;
+        start(server, gate, 5_600_000);
+        run(Duration.ofSeconds(5));
+        assertThat(admitted).isEqualTo(20);
     }
 
     @Test
@@ -393,7 +459,7 @@ class ClosedLoopTest {
     @Test
     void callsBehindTheOneAfterAPauseWaitForItsAnswer() {
         ClientGate gate = gate();
-        gate.pause(Duration.ofSeconds(1).toNanos());
+        gate.pause(Duration.ofSeconds(1).toNanos(), null);
         ticker.advanceNanos(Duration.ofSeconds(1).toNanos());
         Pass first = gate.enter(0).join().pass();
         CompletableFuture<Entered> second = gate.enter(Duration.ofSeconds(5).toNanos());
@@ -412,7 +478,7 @@ class ClosedLoopTest {
         for (int i = 0; i < 5; i++) {
             Pass pass = gate.enter(Duration.ofHours(1).toNanos()).join().pass();
             gone.add(ticker.nanos());
-            gate.pause(Duration.ofDays(300).toNanos());
+            gate.pause(Duration.ofDays(300).toNanos(), pass);
             gate.answered(
                     pass,
                     new Answer(

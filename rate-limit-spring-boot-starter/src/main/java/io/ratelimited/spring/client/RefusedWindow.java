@@ -1,0 +1,149 @@
+package io.ratelimited.spring.client;
+
+/**
+ * What refusals tell of windows, where nothing else tells a quota: how many calls a window holds, and how long it is. Not
+ * thread-safe. All times are of a monotonic clock, in nanoseconds.
+ *
+ * <ol>
+ *   <li>The calls that were admitted between a pause and the next refusal are what a window holds. Of those behind them each
+ *       waits for the answer to the one before, so that one call is refused instead of all in flight. This is forgotten after
+ *       twice as many.
+ *   <li>A refusal tells the end of its window to the second, and windows follow each other. When two windows in a row were
+ *       used up by as many calls, and one whole number of seconds explains the ends of these pauses and of those before, calls
+ *       behind what a window holds go in the next window, for {@value #TRUSTED} windows. Then one window is used until a call
+ *       is refused, since it may hold more.
+ *   <li>This guess is forgotten when a call is refused in spite of it, and when a window is not used up: a bucket saves what is
+ *       not used.
+ * </ol>
+ */
+final class RefusedWindow {
+
+    private static final int TRUSTED = 10;
+
+    private static final long SECOND = 1_000_000_000L;
+    /** Of a shorter window, a second is too much to lose. */
+    private static final long SHORTEST = 3 * SECOND;
+
+    /** How many calls a window holds; 0 if that is not known. */
+    private long holds;
+    /** Calls that were admitted since {@link #began}. */
+    private long admitted;
+    /** The end of the last pause, or the end of a window after it. */
+    private long began;
+    /** The time between two refusals of which each ended a window; 0 if it is not known. */
+    private long length;
+
+    /** The end of a pause, and the windows since then; negative if there is none. */
+    private long firstEnd;
+
+    private long windows = -1;
+    /** How many windows are known before their length is guessed: more if no whole number of seconds has explained it once. */
+    private int known = 2;
+    /** The length of a window is between these two. */
+    private long shortest;
+
+    private long longest;
+    /** For how many windows nothing behind what they hold goes. */
+    private int trusted;
+
+    /** Nothing is known of the time before. */
+    void begin(long now) {
+        began = now;
+    }
+
+    /**
+     * Windows that have ended are over.
+     *
+     * @return whether the present window is one whose begin is a guess, and has just begun
+     */
+    boolean pass(long now) {
+        boolean guessed = false;
+        while (length > 0 && now - began >= length) {
+            if (trusted > 0 && admitted >= holds) {
+                trusted--;
+                windows++;
+                began += length;
+                guessed = true;
+            } else {
+                forget();
+                began = now;
+                guessed = false;
+            }
+            admitted = 0;
+        }
+        return guessed;
+    }
+
+    private void forget() {
+        trusted = 0;
+        windows = -1;
+    }
+
+    /** Whether as many calls have gone as a window holds. */
+    boolean isUsedUp(long inFlight) {
+        return holds > 0 && admitted + inFlight >= holds;
+    }
+
+    /** Whether calls behind those go in the next window, which begins at {@link #end}. */
+    boolean isTrusted() {
+        return trusted > 0;
+    }
+
+    /** When the present window ends. */
+    long end() {
+        return began + length;
+    }
+
+    /** A call has been admitted. */
+    void admitted(boolean duringPause) {
+        if (duringPause) {
+            holds++;
+        } else if (++admitted >= 2 * holds) {
+            holds = 0;
+            forget();
+        }
+    }
+
+    /**
+     * A pause begins.
+     *
+     * @param until when it ends
+     * @param error how much sooner the window may end
+     */
+    void paused(long until, long error) {
+        boolean repeated = admitted == holds;
+        length = until - began;
+        holds = admitted;
+        admitted = 0;
+        began = until;
+        if (windows < 0 || trusted > 0) {
+            trusted = 0;
+            start(until);
+            return;
+        }
+        windows++;
+        shortest = Math.max(shortest, (until - firstEnd - error) / windows);
+        longest = Math.min(longest, (until - firstEnd + error) / windows);
+        long whole = longest / SECOND * SECOND;
+        if (whole < shortest) {
+            known = 8;
+            start(until);
+        } else if (repeated && holds > 0 && windows >= known && whole >= SHORTEST) {
+            trusted = TRUSTED;
+            length = whole;
+        }
+    }
+
+    private void start(long end) {
+        firstEnd = end;
+        windows = 0;
+        shortest = 0;
+        longest = Long.MAX_VALUE;
+    }
+
+    /** A pause ends at another time than a window. */
+    void extended(long until) {
+        began = until;
+        forget();
+    }
+}
