@@ -189,8 +189,8 @@ final class ClientPace {
             if (!known) {
                 window.paused(until, refused == null ? 0 : NANOS_OF_SECOND + now - refused.sentAt);
             }
-            if (known || refused == null || nanos > maxPause) {
-                window.extended(until);
+            if (longer >= NANOS_OF_SECOND || refused == null || nanos > maxPause) {
+                window.endsOtherwise(until);
             }
         }
         return !known || longer >= NANOS_OF_SECOND;

@@ -9,7 +9,7 @@ package io.ratelimited.spring.client;
  *       waits for the answer to the one before, so that one call is refused instead of all in flight. This is forgotten after
  *       twice as many.
  *   <li>A refusal tells the end of its window to the second, and windows follow each other. When two windows in a row were
- *       used up by as many calls, and one whole number of seconds explains the ends of these pauses and of those before, calls
+ *       used up by as many calls, and one whole number of seconds alone explains the ends of these pauses and of those before, calls
  *       behind what a window holds go in the next window, for {@value #TRUSTED} windows. Then one window is used until a call
  *       is refused, since it may hold more.
  *   <li>This guess is forgotten when a call is refused in spite of it, and when a window is not used up: a bucket saves what is
@@ -128,7 +128,7 @@ final class RefusedWindow {
         if (whole < shortest) {
             known = 8;
             start(until);
-        } else if (repeated && holds > 0 && windows >= known && whole >= SHORTEST) {
+        } else if (repeated && holds > 0 && windows >= known && whole >= SHORTEST && whole - SECOND < shortest) {
             trusted = TRUSTED;
             length = whole;
         }
@@ -142,7 +142,7 @@ final class RefusedWindow {
     }
 
     /** A pause ends at another time than a window. */
-    void extended(long until) {
+    void endsOtherwise(long until) {
         began = until;
         forget();
     }

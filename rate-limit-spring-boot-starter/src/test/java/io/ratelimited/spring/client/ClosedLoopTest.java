@@ -298,8 +298,8 @@ class ClosedLoopTest {
     @CsvSource({"2000, 100", "7300, 97", "4500, 97"})
     void lengthsThatCannotBeLearnedCostOneRefusalInEachWindow(long millis, long percent) {
         Windows windows = new Windows(100, millis);
-        run(withRetryAfterOnly(windows), gate(), Duration.ofMinutes(5), 5_600_000);
-        long begun = 300_000 / millis;
+        run(withRetryAfterOnly(windows), gate(), Duration.ofMinutes(10), 5_600_000);
+        long begun = 600_000 / millis;
         assertThat(admitted).isGreaterThanOrEqualTo(begun * percent);
         assertThat(refused).isBetween(begun / 2, begun + CALLERS + begun / 10);
     }
