@@ -24,6 +24,9 @@ final class RefusedWindow {
     /** Of a shorter window, a second is too much to lose. */
     private static final long SHORTEST = 3 * SECOND;
 
+    /** Windows whose length is no whole number of seconds are told from others by then. */
+    private static final int KNOWN_AFTER_MISTAKE = 8;
+
     /** How many calls a window holds; 0 if that is not known. */
     private long holds;
     /** Calls that were admitted since {@link #began}. */
@@ -37,7 +40,7 @@ final class RefusedWindow {
     private long firstEnd;
 
     private long windows = -1;
-    /** How many windows are known before their length is guessed: more if no whole number of seconds has explained it once. */
+    /** How many windows are known before their length is guessed. */
     private int known = 2;
     /** The length of a window is between these two. */
     private long shortest;
@@ -111,9 +114,11 @@ final class RefusedWindow {
      * @param error how much sooner the window may end
      */
     void paused(long until, long error) {
+        boolean early = trusted > 0 && admitted == 0;
         boolean repeated = admitted == holds;
         length = until - began;
-        holds = admitted;
+        holds = early ? holds : admitted;
+        known = early ? KNOWN_AFTER_MISTAKE : known;
         admitted = 0;
         began = until;
         if (windows < 0 || trusted > 0) {
@@ -126,7 +131,7 @@ final class RefusedWindow {
         longest = Math.min(longest, (until - firstEnd + error) / windows);
         long whole = longest / SECOND * SECOND;
         if (whole < shortest) {
-            known = 8;
+            known = KNOWN_AFTER_MISTAKE;
             start(until);
         } else if (repeated && holds > 0 && windows >= known && whole >= SHORTEST && whole - SECOND < shortest) {
             trusted = TRUSTED;
