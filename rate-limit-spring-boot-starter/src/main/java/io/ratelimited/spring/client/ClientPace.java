@@ -75,7 +75,7 @@ final class ClientPace {
 
     /** Whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
     boolean awaitsAnswer(long now) {
-        return !isPaused(now) && inFlight > 0 && (probe != null || isUsedUp() && !window.isTrusted());
+        return !isPaused(now) && inFlight > 0 && (probe != null || (isUsedUp() && !window.isTrusted()));
     }
 
     private boolean isUsedUp() {

@@ -21,6 +21,11 @@ public interface RateLimitFieldWriter {
      */
     void write(List<Told> limits, BiConsumer<String, String> setter);
 
+    /** The names of the fields that {@link #write} sets, those of draft 10 by default. Refusals expose them to scripts (CORS). */
+    default List<String> names() {
+        return List.of("RateLimit-Policy", "RateLimit");
+    }
+
     /**
      * A limit that a response tells of.
      *

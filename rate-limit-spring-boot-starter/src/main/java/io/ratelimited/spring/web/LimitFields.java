@@ -88,15 +88,6 @@ public final class LimitFields {
         return QuotaPolicy.string(limit);
     }
 
-    /** The names of the fields. */
-    static List<String> names(Headers style) {
-        return switch (style) {
-            case STANDARD -> List.of("RateLimit-Policy", "RateLimit");
-            case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
-            case NONE -> List.of();
-        };
-    }
-
     private void writeStandard(Ticker ticker, BiConsumer<String, String> setter) {
         String policies = null;
         String states = null;
@@ -187,6 +178,15 @@ public final class LimitFields {
 
         public boolean isNone() {
             return headers == Headers.NONE;
+        }
+
+        /** The names of the fields. */
+        List<String> names() {
+            return switch (headers) {
+                case STANDARD -> writer == null ? List.of("RateLimit-Policy", "RateLimit") : writer.names();
+                case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
+                case NONE -> List.of();
+            };
         }
     }
 

@@ -3,7 +3,6 @@ package io.ratelimited.spring.web;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.RateLimitProperties.Headers;
 import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.net.URI;
@@ -131,11 +130,11 @@ public record Refusal(RuntimeException exception, int status) {
      * @param exposed what the application exposes itself
      * @param style the fields that responses have
      */
-    public static String exposed(Collection<String> exposed, Headers style) {
+    public static String exposed(Collection<String> exposed, LimitFields.Style style) {
         Set<String> names = new TreeSet<>(String.CASE_INSENSITIVE_ORDER);
         exposed.forEach(list -> names.addAll(List.of(list.strip().split("\\s*,\\s*"))));
         names.add(HttpHeaders.RETRY_AFTER);
-        names.addAll(LimitFields.names(style));
+        names.addAll(style.names());
         return String.join(", ", names);
     }
 

@@ -284,7 +284,7 @@ class ClosedLoopTest {
      * of one in eleven.
      */
     @ParameterizedTest
-    @CsvSource({"10000, 60", "10000, 600", "60000, 2400", "3000, 181"})
+    @CsvSource({"10000, 60", "10000, 300", "60000, 900", "3000, 181"})
     void aServerThatOnlySendsRetryAfter(long millis, long seconds) {
         Windows windows = new Windows(100, millis);
         run(withRetryAfterOnly(windows), gate(), Duration.ofSeconds(seconds), 5_600_000);
@@ -295,17 +295,17 @@ class ClosedLoopTest {
 
     /** A second is too much to lose of the first, and the others are no whole number of seconds. */
     @ParameterizedTest
-    @CsvSource({"2000, 100", "7300, 97", "4500, 97"})
+    @CsvSource({"2000, 100", "7300, 97", "4500, 98"})
     void lengthsThatCannotBeLearnedCostOneRefusalInEachWindow(long millis, long percent) {
         Windows windows = new Windows(100, millis);
-        run(withRetryAfterOnly(windows), gate(), Duration.ofMinutes(10), 5_600_000);
-        long begun = 600_000 / millis;
+        run(withRetryAfterOnly(windows), gate(), Duration.ofMinutes(4), 5_600_000);
+        long begun = 240_000 / millis;
         assertThat(admitted).isGreaterThanOrEqualTo(begun * percent);
         assertThat(refused).isBetween(begun / 2, begun + CALLERS + begun / 10);
     }
 
     @ParameterizedTest
-    @CsvSource({"50", "99", "101", "200", "1000"})
+    @CsvSource({"50", "101", "1000"})
     void anotherQuotaIsFoundAgainByOneRefusal(long quota) {
         Windows windows = new Windows(100, 10_000);
         start(withRetryAfterOnly(windows), gate(), 5_600_000);

@@ -14,6 +14,7 @@ import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -33,14 +34,25 @@ class OwnFieldsTest {
 
         @Bean
         RateLimitFieldWriter writer() {
-            return (limits, setter) -> setter.accept(
-                    "Quota",
-                    limits.stream()
-                            .filter(told -> told.decision() != null)
-                            .map(told -> told.limit().name() + "="
-                                    + told.decision().remaining() + ";"
-                                    + told.decision().reset().toSeconds())
-                            .collect(Collectors.joining(",")));
+            return new RateLimitFieldWriter() {
+
+                @Override
+                public void write(List<Told> limits, BiConsumer<String, String> setter) {
+                    setter.accept(
+                            "Quota",
+                            limits.stream()
+                                    .filter(told -> told.decision() != null)
+                                    .map(told -> told.limit().name() + "="
+                                            + told.decision().remaining() + ";"
+                                            + told.decision().reset().toSeconds())
+                                    .collect(Collectors.joining(",")));
+                }
+
+                @Override
+                public List<String> names() {
+                    return List.of("Quota");
+                }
+            };
         }
 
         @Bean
@@ -71,10 +83,16 @@ class OwnFieldsTest {
     @ParameterizedTest
     @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
     void beansWriteAndReadOtherFields(Kind kind) {
-        try (RunningServer server = kind.start(List.of(app(kind), LaterDraft.class))) {
+        Class<?> cors = kind == Kind.REACTOR_NETTY
+                ? RefusalAttacksTest.ReactiveCorsOfTheApplication.class
+                : RefusalAttacksTest.CorsOfTheApplication.class;
+        try (RunningServer server = kind.start(List.of(app(kind), cors, LaterDraft.class))) {
             HttpResponse<String> response = server.get("/one");
             assertThat(response.headers().firstValue("Quota").orElseThrow()).matches("\\w+=0;(59|60)");
             assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
+            HttpResponse<String> refused = server.get("/one", "Origin", "http://friend.example");
+            assertThat(refused.headers().allValues("Access-Control-Expose-Headers"))
+                    .containsExactly("Quota, Retry-After");
             client().withUserConfiguration(LaterDraft.class).run(context -> {
                 RestClient client = context.getBean(RestClient.Builder.class).build();
                 // The refusal tells when one may go again.

@@ -229,7 +229,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
                 });
         if (ReactiveCors.isAllowed(exchange)) {
             String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
-            headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style.headers()));
+            headers.set(name, Refusal.exposed(headers.getOrEmpty(name), style));
         }
     }
 

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.web.servlet;
 
-import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
@@ -22,10 +22,10 @@ import org.springframework.web.cors.DefaultCorsProcessor;
 final class ServletCors extends DefaultCorsProcessor {
 
     private final Supplier<Stream<CorsConfigurationSource>> sources;
-    private final Headers style;
+    private final LimitFields.Style style;
 
     /** @param sources of Spring MVC, which knows its own and {@code @CrossOrigin}, and of Spring Security */
-    ServletCors(Supplier<Stream<CorsConfigurationSource>> sources, Headers style) {
+    ServletCors(Supplier<Stream<CorsConfigurationSource>> sources, LimitFields.Style style) {
         this.sources = sources;
         this.style = style;
     }

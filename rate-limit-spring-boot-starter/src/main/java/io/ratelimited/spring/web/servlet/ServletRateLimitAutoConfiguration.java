@@ -73,7 +73,7 @@ public final class ServletRateLimitAutoConfiguration {
                 requests,
                 limits,
                 new RefusalHandlers(context),
-                new ServletCors(cors::orderedStream, properties.http().headers()),
+                new ServletCors(cors::orderedStream, requests.style()),
                 new InvalidPermitsLog(enforcer.ticker()),
                 resolvers::orderedStream);
     }

@@ -40,6 +40,10 @@ final class ServletRequests implements CurrentRequest.Source {
         return readsClientIp;
     }
 
+    LimitFields.Style style() {
+        return style;
+    }
+
     /** Null when none is trusted. */
     @Nullable
     TrustedProxies proxies() {
