@@ -319,18 +319,22 @@ final class Commands {
         return number(before - scores.size());
     }
 
-    /** {@code key low high [WITHSCORES] LIMIT 0 count}. */
+    /** {@code key [(]low high [WITHSCORES] [LIMIT 0 count]}. */
     private static LuaValue zrangebyscore(Store store, Varargs args) {
-        double low = score(args, 3);
+        String from = Lua.text(text(args, 3));
+        boolean isAbove = from.startsWith("(");
+        double low = isAbove ? Double.parseDouble(from.substring(1)) : score(args, 3);
         double high = score(args, 4);
         boolean withScores = Lua.text(text(args, 5)).equals("WITHSCORES");
         LuaTable found = new LuaTable();
         int[] next = {1};
+        int limit = withScores ? 8 : 7;
         scores(store, args).entrySet().stream()
-                .filter(member -> member.getValue() >= low && member.getValue() <= high)
+                .filter(member ->
+                        (isAbove ? member.getValue() > low : member.getValue() >= low) && member.getValue() <= high)
                 .sorted(Map.Entry.<LuaString, Double>comparingByValue()
                         .thenComparing(Map.Entry.comparingByKey(Store::compare)))
-                .limit(integer(args, withScores ? 8 : 7))
+                .limit(args.narg() < limit ? Long.MAX_VALUE : integer(args, limit))
                 .forEach(member -> {
                     found.rawset(next[0]++, member.getKey());
                     if (withScores) {
