@@ -2,6 +2,7 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
 import org.springframework.beans.factory.BeanFactory;
@@ -17,6 +18,7 @@ import org.springframework.core.env.Environment;
 import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.io.support.SpringFactoriesLoader;
 import org.springframework.core.io.support.SpringFactoriesLoader.ArgumentResolver;
+import org.springframework.http.client.ReactorResourceFactory;
 
 /** Application contexts with the starter, and what a user reads when one does not start. */
 public final class Contexts {
@@ -33,6 +35,13 @@ public final class Contexts {
 
     public static ApplicationContextRunner runner(ManualTicker ticker) {
         return runner().withBean(Ticker.class, () -> ticker);
+    }
+
+    /** The threads of Reactor Netty, for which the end of a context does not wait: by default it does for two seconds. */
+    public static ReactorResourceFactory reactorResources() {
+        ReactorResourceFactory resources = new ReactorResourceFactory();
+        resources.setShutdownQuietPeriod(Duration.ZERO);
+        return resources;
     }
 
     /** Runs with beans of the classes, each named by its class. */

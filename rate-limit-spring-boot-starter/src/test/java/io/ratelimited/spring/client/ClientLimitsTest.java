@@ -50,6 +50,7 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.webclient.autoconfigure.WebClientAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestClientResponseException;
 import org.springframework.web.reactive.function.client.WebClient;
@@ -152,6 +153,7 @@ class ClientLimitsTest {
 
     private ApplicationContextRunner runner(String... properties) {
         return Contexts.runner(ticker)
+                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         ClientRateLimitAutoConfiguration.class,
                         HttpClientAutoConfiguration.class,
@@ -196,6 +198,7 @@ class ClientLimitsTest {
     @Test
     void withoutClientsInThePropertiesNothingIsAdded() {
         Contexts.runner(ticker)
+                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         ClientRateLimitAutoConfiguration.class,
                         HttpClientAutoConfiguration.class,

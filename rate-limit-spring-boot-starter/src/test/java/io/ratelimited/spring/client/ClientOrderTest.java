@@ -47,6 +47,7 @@ import org.springframework.context.ApplicationContext;
 import org.springframework.http.HttpRequest;
 import org.springframework.http.client.ClientHttpRequestExecution;
 import org.springframework.http.client.ClientHttpResponse;
+import org.springframework.http.client.ReactorResourceFactory;
 import org.springframework.web.client.RestClient;
 import org.springframework.web.client.RestTemplate;
 import org.springframework.web.reactive.function.client.ClientRequest;
@@ -102,6 +103,7 @@ class ClientOrderTest {
 
     private ApplicationContextRunner runner(String... properties) {
         return Contexts.runner(ticker)
+                .withBean(ReactorResourceFactory.class, Contexts::reactorResources)
                 .withConfiguration(AutoConfigurations.of(
                         ClientRateLimitAutoConfiguration.class,
                         HttpClientAutoConfiguration.class,

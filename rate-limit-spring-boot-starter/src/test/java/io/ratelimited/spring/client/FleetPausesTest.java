@@ -246,12 +246,12 @@ class FleetPausesTest {
     @Test
     void twoInstancesKeepTogetherWithinTheQuotaOfAPartner() throws Exception {
         quota.set(new InMemoryRateLimiter(
-                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("40/s").burst(14).build()));
+                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("80/s").burst(14).build()));
         String[] properties = {
             "rate-limit.clients.partner.limits=partner",
             "rate-limit.clients.partner.policy=wait",
             "rate-limit.clients.partner.max-wait=60s",
-            "rate-limit.limits.partner.rate=40/s",
+            "rate-limit.limits.partner.rate=80/s",
             "rate-limit.limits.partner.burst=5"
         };
         List<RestClient> clients = List.of(client(instance(redis, properties)), client(instance(redis, properties)));
