@@ -85,9 +85,8 @@ final class Budget {
         boolean isTold = told.windowNanos() != Quota.UNKNOWN
                 && told.quota() >= told.remaining()
                 && told.quota() <= RecentCalls.MOST;
-        // A window that slides, even by one count and the one before, forgets a call after two windows at the latest.
-        isWindow = isTold && memory <= 2 * window && memory >= SHORTEST_WINDOW;
-        int own = recent.after(sentAt - Math.min(memory, 2 * window));
+        isWindow = isTold && told.resetNanos() <= 2 * window && memory >= SHORTEST_WINDOW;
+        int own = recent.after(sentAt - memory);
         if (!isTold || told.remaining() < told.quota() - inFlight - own) {
             shared = true;
             sharedAt = now;
@@ -104,7 +103,8 @@ final class Budget {
             memory = window;
             likelyMemory = window + window / SLOTS;
         }
-        memory = Math.max(memory, told.resetNanos());
+        // A window that slides, even by one count and the one before, forgets a call after two windows at the latest.
+        memory = Math.max(memory, Math.min(told.resetNanos(), 2 * window));
     }
 
     private void restart(long reset, long from) {
@@ -130,7 +130,7 @@ final class Budget {
         long atMost = told.remaining() - inFlight;
         long atLeast = atMost - answeredSince;
         if (sentAt == keptWentAt && told.remaining() == 0) {
-            likelyMemory += (memory - likelyMemory) / 2;
+            likelyMemory += (memory - likelyMemory) / 8;
         }
         if (guessed) {
             restart(Math.max(reset - now, earliestReset - now) + now, roseAt);
@@ -184,7 +184,7 @@ final class Budget {
         if (to > credit) {
             credit = to;
             if (now - earliestReset >= 0) {
-                restart(now + window, now);
+                restart(now + memory, now);
             }
         }
     }
