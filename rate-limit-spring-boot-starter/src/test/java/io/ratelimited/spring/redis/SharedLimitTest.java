@@ -115,7 +115,9 @@ class SharedLimitTest {
 
     @Test
     void aChangeKeepsWhatIsSpent() {
-        List<ConfigurableApplicationContext> both = List.of(start(), start());
+        // A change holds for all applications with the same prefix, and outlives an emptied Redis.
+        String prefix = "rate-limit.redis.key-prefix=changed";
+        List<ConfigurableApplicationContext> both = List.of(start(prefix), start(prefix));
         assertThat(limits(both.get(0)).tryAcquire("search", "ann", 2)).isTrue();
         assertThat(limits(both.get(1)).tryAcquire("search", "ann", 1)).isTrue();
 
