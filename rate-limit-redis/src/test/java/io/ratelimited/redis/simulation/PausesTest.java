@@ -27,7 +27,7 @@ class PausesTest {
         World world = new World();
         Servers servers = new Servers(
                 world, 1, () -> new Server(Lua.shared(), () -> Simulation.BEGIN_MICROS + world.now() / 1_000));
-        Plan plan = new Plan(seed, NODES, 1, LIMIT, LIMIT, OnFailure.values()[0], 0, 0, 10_000_000, 0, List.of());
+        Plan plan = new Plan(seed, NODES, 1, LIMIT, LIMIT, OnFailure.LOCAL, 0, 0, 10_000_000, 0, List.of());
         List<Told> told = new ArrayList<>();
         List<Node> nodes = new ArrayList<>();
         for (int i = 0; i < NODES; i++) {
