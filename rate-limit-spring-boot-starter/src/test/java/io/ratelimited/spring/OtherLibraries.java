@@ -36,7 +36,7 @@ final class OtherLibraries implements AutoConfigurationImportFilter {
         boolean[] kept = new boolean[classes.length];
         for (int i = 0; i < classes.length; i++) {
             kept[i] = classes[i] == null
-                    || !classes[i].startsWith("io.github.resilience4j.") && !LEFT_OUT.contains(classes[i]);
+                    || !(classes[i].startsWith("io.github.resilience4j.") || LEFT_OUT.contains(classes[i]));
         }
         return kept;
     }
