@@ -37,6 +37,7 @@ import org.springframework.web.client.RestClient;
  */
 class ClientLibrariesTest {
 
+    @SuppressWarnings("ImmutableEnumChecker") // the builders are immutable
     private enum Library {
         JDK(ClientHttpRequestFactoryBuilder.jdk()),
         JETTY(ClientHttpRequestFactoryBuilder.jetty()),
