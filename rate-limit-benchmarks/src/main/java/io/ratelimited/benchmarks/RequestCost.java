@@ -9,6 +9,7 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -141,12 +142,21 @@ public final class RequestCost {
         try (Stream<Path> threads = Files.list(Path.of("/proc", String.valueOf(process.pid()), "task"))) {
             long sum = 0;
             for (Path thread : threads.toList()) {
-                if (!Files.readString(thread.resolve("comm")).contains("Compiler")) {
-                    String time = Files.readString(thread.resolve("schedstat"));
-                    sum += Long.parseLong(time.substring(0, time.indexOf(' ')));
-                }
+                sum += processorNanos(thread);
             }
             return sum;
+        }
+    }
+
+    private static long processorNanos(Path thread) throws IOException {
+        try {
+            if (Files.readString(thread.resolve("comm")).contains("Compiler")) {
+                return 0;
+            }
+            String time = Files.readString(thread.resolve("schedstat"));
+            return Long.parseLong(time.substring(0, time.indexOf(' ')));
+        } catch (NoSuchFileException ex) {
+            return 0; // a thread of the compiler that has ended since it was listed: no other ends
         }
     }
 
