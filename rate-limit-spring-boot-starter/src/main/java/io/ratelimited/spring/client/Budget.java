@@ -203,7 +203,7 @@ final class Budget {
      * the answer tells what is there again, and the call is not refused if nothing is.
      */
     private long kept() {
-        return !shared && memory > window && (memory - likelyMemory) > memory / quota ? 1 : 0;
+        return !shared && quota > 1 && memory > window && memory - likelyMemory > memory / quota ? 1 : 0;
     }
 
     private long reserve() {

@@ -471,6 +471,59 @@ class ClosedLoopTest {
         assertThat(third.join().pass()).isNotNull();
     }
 
+    /** Whatever answers say in valid fields, and in whatever order they come, the next call goes when the longest pause is over. */
+    @Test
+    void noSequenceOfAnswersStopsCalls() {
+        for (int run = 0; run < 2_000; run++) {
+            random.setSeed(run);
+            ClientGate gate = gate();
+            List<Pass> inFlight = new ArrayList<>();
+            for (int step = 0; step < 60; step++) {
+                ticker.advanceNanos(random.nextLong(Duration.ofSeconds(3).toNanos()));
+                Pass pass = inFlight.size() > 4 ? null : gate.enter(0).join().pass();
+                if (pass != null) {
+                    inFlight.add(pass);
+                }
+                if (!inFlight.isEmpty() && random.nextInt(3) > 0) {
+                    Pass ended = inFlight.remove(random.nextInt(inFlight.size()));
+                    boolean refused = random.nextInt(5) == 0;
+                    if (refused) {
+                        gate.pause(Duration.ofSeconds(1 + random.nextInt(20)).toNanos(), ended);
+                    }
+                    gate.answered(ended, anyAnswer(), refused);
+                }
+            }
+            inFlight.forEach(pass -> gate.answered(pass, Answer.SILENT, false));
+            CompletableFuture<Entered> last = gate.enter(2 * MAX_PAUSE);
+            ticker.advanceNanos(MAX_PAUSE);
+            assertThat(last).as("run " + run).isCompletedWithValueMatching(entered -> entered.pass() != null);
+        }
+    }
+
+    private Answer anyAnswer() {
+        List<Quota> quotas = new ArrayList<>();
+        for (String name : List.of("a", "b")) {
+            if (random.nextInt(3) > 0) {
+                quotas.add(new Quota(
+                        name,
+                        any(-1, 0, 1, 2, 5, 10, 1_000, Long.MAX_VALUE),
+                        any(0, 0, 1, 4, 1_000),
+                        time(-1),
+                        time(2)));
+            }
+        }
+        return new Answer(0, quotas);
+    }
+
+    private long time(long other) {
+        long seconds = any(other, 1, 2, 3, 4, 5, 60, Duration.ofDays(366).toSeconds());
+        return seconds < 0 ? Quota.UNKNOWN : seconds * 1_000_000_000L;
+    }
+
+    private long any(long... values) {
+        return values[random.nextInt(values.length)];
+    }
+
     @Test
     void noAnswerStopsCallsForLongerThanTheLongestPause() {
         ClientGate gate = gate();
