@@ -5,12 +5,14 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.testing.ManualTicker;
+import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Properties;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
@@ -43,6 +45,20 @@ final class StartUpCostTest {
                         || line.startsWith("org.aspectj.weaver.tools.")
                         || line.startsWith("org.aspectj.apache.bcel.")
                         || line.startsWith("org.springframework.core.ReactiveAdapterRegistry "));
+    }
+
+    /** Without this file Spring Boot reads the class of every auto-configuration at each start. */
+    @Test
+    void springBootNeedsNoClassOfAnAutoConfigurationThatDoesNotApply() throws Exception {
+        Properties metadata = new Properties();
+        try (InputStream in =
+                Files.newInputStream(Path.of("target/classes/META-INF/spring-autoconfigure-metadata.properties"))) {
+            metadata.load(in);
+        }
+        assertThat(metadata).containsKey(RateLimitAutoConfiguration.class.getName());
+        assertThat(metadata.getProperty(
+                        "io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration.ConditionalOnClass"))
+                .contains("io.ratelimited.redis.RedisBackend");
     }
 
     /** Reflection that is found anew for each limit made ten kilobytes of garbage every time. */
