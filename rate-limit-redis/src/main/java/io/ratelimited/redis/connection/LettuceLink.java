@@ -38,6 +38,12 @@ final class LettuceLink implements RedisLink {
     /** Keys of one command at the most, so that other clients of the server do not wait long. */
     private static final int MOST_KEYS = 64;
 
+    /** Calls that wait for a server with nothing to do, from which on it begins with half of them. */
+    private static final int WORTH_HALVING = 8;
+
+    /** How long a server that sleeps takes to begin. It reads all that is there by then, and answers that together. */
+    private static final long BEGINNING_NANOS = 20_000;
+
     private final StatefulRedisConnection<String, String> connection;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
@@ -134,11 +140,28 @@ final class LettuceLink implements RedisLink {
         }
     }
 
+    /**
+     * Where the server has nothing to do, half of the calls go first: it decides the others while the callers of the first half
+     * go on. Callers that all ask again at once would else take turns with it for ever, one side always waiting.
+     */
     private void send() {
         int seen = written.get();
+        if (seen >= WORTH_HALVING && pending.get() <= seen) {
+            sendFirst(seen / 2);
+            Threads.spin(BEGINNING_NANOS);
+        }
+        sendFirst(Integer.MAX_VALUE);
+        if (written.addAndGet(-seen) != 0) {
+            // More has come meanwhile. An event loop reads what was answered before it goes on.
+            callSender();
+        }
+    }
+
+    /** Sends so many of the calls that wait, at the most. */
+    private void sendFirst(int most) {
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
-            collect(commands);
+            collect(commands, most);
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -148,17 +171,13 @@ final class LettuceLink implements RedisLink {
             // Whatever it is, callers must not wait for ever, and the next command must be sent.
             commands.forEach(command -> command.completeExceptionally(ex));
         }
-        if (written.addAndGet(-seen) != 0) {
-            // More has come meanwhile. An event loop reads what was answered before it goes on.
-            callSender();
-        }
     }
 
     /**
-     * Takes what is unsent and still wanted. Calls with the same merge key share a command for several keys; none passes
+     * Takes so many that are unsent and still wanted, at the most. Calls with the same merge key share a command for several keys; none passes
      * a command without one, which may concern the same key.
      */
-    private void collect(List<AsyncCommand<String, String, ?>> commands) {
+    private void collect(List<AsyncCommand<String, String, ?>> commands, int most) {
         Call next = unsent.poll();
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
             // Alone: nobody pays for company.
@@ -166,7 +185,7 @@ final class LettuceLink implements RedisLink {
             return;
         }
         Map<MergeKey, List<Evaluation>> groups = new LinkedHashMap<>();
-        for (; next != null; next = unsent.poll()) {
+        for (int taken = 1; next != null; next = taken++ < most ? unsent.poll() : null) {
             if (next.isDone()) {
                 pending.decrementAndGet();
             } else if (next instanceof Evaluation evaluation && evaluation.mergeKey != null) {

@@ -120,6 +120,14 @@ public final class Threads implements AutoCloseable {
         return clock.nanos();
     }
 
+    /** Holds this thread for so few nanoseconds that to sleep would take longer. */
+    static void spin(long nanos) {
+        long end = Ticker.system().nanos() + nanos;
+        while (Ticker.system().nanos() - end < 0) {
+            Thread.onSpinWait();
+        }
+    }
+
     Instant now() {
         long nanos = clock.epochNanos();
         return Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));

@@ -90,6 +90,29 @@ class LettuceLinkTest {
                 .isLessThan(100);
     }
 
+    /** Few are sent at once; of many that find the server idle it gets half first. */
+    @Test
+    void areHalvedForAnIdleServer() {
+        // The server knows the script from now on.
+        ask("rl:{1}:known", take("3/h", 1)).join();
+        assertThat(commandsFor(7)).isEqualTo(1);
+        assertThat(commandsFor(8)).isEqualTo(2);
+        assertThat(commandsFor(60)).isEqualTo(2);
+    }
+
+    /** Commands that the server gets for calls of so many keys that are issued together: each has a time of its own. */
+    private long commandsFor(int keys) {
+        ScriptArguments take = take("3/h", 2);
+        CountDownLatch release = occupy();
+        List<CompletableFuture<List<Object>>> sent = new ArrayList<>();
+        for (int i = 0; i < keys; i++) {
+            sent.add(ask("rl:{" + i + "}:of-" + keys, take));
+        }
+        release.countDown();
+        assertThat(sent).allSatisfy(one -> assertThat(admitted(one)).isEqualTo(2));
+        return sent.stream().map(one -> one.join().get(0)).distinct().count();
+    }
+
     /** A key that holds no bucket, and one of another limit. */
     @Test
     void askAgainAboutAKeyThatNeedsACommandOfItsOwn() {
