@@ -29,7 +29,10 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.web.client.RestClient;
 
-/** Eight threads who want more than ten times what a server on loopback allows. */
+/**
+ * Eight threads who want more than ten times what a server on loopback allows. The budget of a window that a slow machine
+ * misses is lost, so the shares of windows are exact in virtual time alone ({@link ClosedLoopTest}).
+ */
 @Tag("proof")
 class LoopbackTest {
 
@@ -101,14 +104,15 @@ class LoopbackTest {
 
     @ParameterizedTest
     @CsvSource({
-        "TOKEN_BUCKET, 60",
-        "FIXED_WINDOW, 10",
-        "SLIDING_LOG, 10",
-        "RETRY_AFTER_ONLY, 10",
-        "RESET_SINCE_1970, 10",
-        "NONSENSE, 3"
+        "TOKEN_BUCKET, 60, 99",
+        "FIXED_WINDOW, 10, 80",
+        "SLIDING_LOG, 10, 80",
+        "RETRY_AFTER_ONLY, 10, 80",
+        "RESET_SINCE_1970, 10, 80",
+        "NONSENSE, 3, 99"
     })
-    void afterTheFirstAnswerNothingIsRefusedAndTheLimitIsUsed(Kind kind, long seconds) throws Exception {
+    void afterTheFirstAnswerNothingIsRefusedAndTheLimitIsUsed(Kind kind, long seconds, long leastPercentUsed)
+            throws Exception {
         Algorithm algorithm = switch (kind) {
             case TOKEN_BUCKET -> Algorithm.TOKEN_BUCKET;
             case SLIDING_LOG -> Algorithm.SLIDING_LOG;
@@ -167,6 +171,6 @@ class LoopbackTest {
                 "[INFO] " + kind + " in " + seconds + " s: " + admitted + " admitted, " + refused + " refused");
         assertThat(refused.sum())
                 .isLessThanOrEqualTo(kind == Kind.RETRY_AFTER_ONLY ? 2 * CALLERS + seconds * 1000 / WINDOW_MILLIS : 0);
-        assertThat(admitted.sum()).isGreaterThanOrEqualTo(50 * seconds * 99 / 100);
+        assertThat(admitted.sum()).isGreaterThanOrEqualTo(50 * seconds * leastPercentUsed / 100);
     }
 }
