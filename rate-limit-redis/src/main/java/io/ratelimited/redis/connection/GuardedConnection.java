@@ -281,7 +281,7 @@ public final class GuardedConnection implements AutoCloseable {
                         Throwable cause = failure == null ? null : Replies.cause(failure);
                         // A server that redirects has answered.
                         if (cause != null && Redirection.of(cause, "") == null) {
-                            health.refused(cause);
+                            health.stillAway(cause);
                             time.isRefused(cause);
                             throw new CompletionException(cause);
                         }
@@ -294,6 +294,11 @@ public final class GuardedConnection implements AutoCloseable {
             if (!closed) {
                 health.away(reason);
             }
+        }
+
+        @Override
+        public void stillAway(Throwable reason) {
+            health.stillAway(reason);
         }
 
         @Override

@@ -68,8 +68,8 @@ public final class Health {
         lastFailure = reason;
     }
 
-    /** A probe has failed. */
-    void refused(Throwable reason) {
+    /** A probe or an attempt to connect has failed. */
+    void stillAway(Throwable reason) {
         lastFailure = reason;
     }
 

@@ -27,6 +27,9 @@ final class Server {
         /** The breaker is open, and nobody asks the server any more. */
         void away(Throwable reason);
 
+        /** The server could not be reached again. */
+        void stillAway(Throwable reason);
+
         /** The server answers. Sends what has to come first, and then calls {@link #readmit}. */
         void answers(Server server);
     }
@@ -115,6 +118,8 @@ final class Server {
             lastFailure = reason;
             if (breaker.open()) {
                 owner.away(reason);
+            } else {
+                owner.stillAway(reason);
             }
             ready.completeExceptionally(Replies.notSent("not connected to Redis"));
         }

@@ -222,9 +222,9 @@ class GuardedConnectionTest {
     void aConnectionThatBreaksWhileItIsProbedIsReplaced() {
         refuse(one, "one:1/a");
         clock.advance(LOOK);
-        servers.refusing = true;
+        servers.refusal = "refused";
         one.breakOff();
-        servers.refusing = false;
+        servers.refusal = null;
         one.probes.remove().complete(List.of(1L));
         assertThat(connection.isUp()).isTrue();
         assertThat(last("one:1")).isNotSameAs(one);
@@ -283,6 +283,16 @@ class GuardedConnectionTest {
         ask("one:1/a");
         assertThat(last("one:1").keys).containsExactly("one:1/a");
         assertThat(connection.isUp()).isTrue();
+    }
+
+    @Test
+    void theLastReasonWhyAServerCannotBeReachedIsTold() {
+        servers.refusal = "closed";
+        one.breakOff();
+        assertThat(connection.lastError()).contains("closed");
+        servers.refusal = "wrong password";
+        clock.advance(LOOK);
+        assertThat(connection.lastError()).contains("wrong password");
     }
 
     @Test

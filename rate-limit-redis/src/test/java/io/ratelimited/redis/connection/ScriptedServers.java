@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
 
 /** A cluster whose connections answer when and as a test says; a key begins with the address of its primary and a slash. */
 final class ScriptedServers implements RedisConnector {
@@ -15,8 +16,9 @@ final class ScriptedServers implements RedisConnector {
     final Set<String> primaries = new LinkedHashSet<>();
     /** All connections that were made, in order. */
     final List<Link> links = new ArrayList<>();
-    /** Connections are refused. */
-    boolean refusing;
+    /** Why connections are refused; null while they are not. */
+    @Nullable
+    String refusal;
     /** Searches for the primaries are answered by the test. */
     boolean holding;
 
@@ -60,8 +62,8 @@ final class ScriptedServers implements RedisConnector {
     @Override
     public CompletionStage<RedisLink> connect(String address) {
         beforeConnecting.run();
-        if (refusing) {
-            return CompletableFuture.failedFuture(new IllegalStateException("refused"));
+        if (refusal != null) {
+            return CompletableFuture.failedFuture(new IllegalStateException(refusal));
         }
         Link link = new Link(address);
         synchronized (links) {
