@@ -174,8 +174,8 @@ final class LettuceLink implements RedisLink {
     }
 
     /**
-     * Takes so many that are unsent and still wanted, at the most. Calls with the same merge key share a command for several keys; none passes
-     * a command without one, which may concern the same key.
+     * Takes so many that are unsent and still wanted, at the most. Calls with the same merge key share a command for several
+     * keys; none passes a command without one, which may concern the same key.
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands, int most) {
         Call next = unsent.poll();
