@@ -166,6 +166,33 @@ class FixedWindowCalendarTest {
         assertThat(granted).isBetween(8L, 10L);
     }
 
+    /** Where clocks are set back into a window before, the one that has begun goes on, also for callers who come then. */
+    @ParameterizedTest
+    @CsvSource({
+        "America/New_York, 2026-11-01T06:10:00Z, 90m, 2026-11-01T08:00:00Z",
+        "Europe/Lisbon, 2026-10-25T01:10:00Z, 90m, 2026-10-25T03:00:00Z",
+    })
+    void aNewCallerHasOneBudgetInAWindowThatTheClocksShowTwice(String zone, Instant now, String period, Instant end) {
+        RateLimiter limiter = limiter("2/" + period, zone, new ManualTicker(0, now));
+        assertThat(limiter.tryAcquire("new", 2)).isTrue();
+        assertThat(limiter.tryAcquire("new", 1)).isFalse();
+        assertThat(limiter.peek("new", 1, 0).retryAfter()).isEqualTo(Duration.between(now, end));
+    }
+
+    /** The country moved its standard time by an hour: the seconds went on. */
+    @Test
+    void shortWindowsDoNotFollowANewStandardTime() {
+        Instant moved = Instant.parse("2019-01-01T01:00:00Z");
+        ManualTicker ticker = new ManualTicker(0, moved.minusMillis(1));
+        RateLimiter limiter = limiter("2/s", "Africa/Sao_Tome", ticker);
+        assertThat(limiter.tryAcquire("known", 2)).isTrue();
+        assertThat(limiter.peek("known", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(1));
+        ticker.advance(Duration.ofMillis(1));
+        assertThat(limiter.tryAcquire("known", 2)).isTrue();
+        assertThat(limiter.tryAcquire("new", 2)).isTrue();
+        assertThat(limiter.tryAcquire("new", 1)).isFalse();
+    }
+
     @Test
     void aClockThatStepsBackReopensNoWindow() {
         ManualTicker ticker = new ManualTicker(0, Instant.parse("2026-01-02T00:00:10Z"));

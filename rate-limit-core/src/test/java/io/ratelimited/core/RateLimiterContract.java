@@ -973,6 +973,32 @@ public abstract class RateLimiterContract {
         assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofHours(22));
     }
 
+    /** In New York summer time has ended at 6:00Z: a window of one and a half hours that began at 5:30Z goes on. */
+    @Test
+    void aFixedWindowThatTheClocksShowTwiceIsOne() {
+        ticker.setWallClock(Instant.parse("2026-11-01T06:10:00Z"));
+        RateLimiter limiter = limiter(Limit.of("twice", Algorithm.FIXED_WINDOW)
+                .rate("5/90m")
+                .zone(ZoneId.of("America/New_York"))
+                .build());
+        assertThat(exhaust(limiter, "k")).hasSize(5);
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMinutes(110));
+    }
+
+    @Test
+    void aShortFixedWindowDoesNotFollowANewStandardTime() {
+        ticker.setWallClock(Instant.parse("2019-01-01T00:59:59.999Z"));
+        RateLimiter limiter = limiter(Limit.of("standard", Algorithm.FIXED_WINDOW)
+                .rate("5/s")
+                .zone(ZoneId.of("Africa/Sao_Tome"))
+                .build());
+        assertThat(exhaust(limiter, "k")).hasSize(5);
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofMillis(1));
+        ticker.advance(Duration.ofMillis(1));
+        assertThat(exhaust(limiter, "k")).hasSize(5);
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isEqualTo(Duration.ofSeconds(1));
+    }
+
     @Test
     void aQuotaOfAMonthEndsWithTheMonthOfItsZone() {
         Limit limit = Limit.of("monthly", Algorithm.FIXED_WINDOW)

@@ -15,7 +15,6 @@ local function fixed_window()
   -- Weeks and months. Only windows of the calendar pay for the functions in here.
   local function fw_calendar(s, months, month, day)
     local DAY = 86400000000
-    s.calendar = true
     if months == 0 then
       -- 1970-01-01 was a Thursday.
       s.period, s.first = 7 * DAY, (day - 4) * DAY
@@ -84,8 +83,9 @@ local function fixed_window()
   local function fw_index(s, time)
     local shown = time + fw_offset(s, time)
     local index = s.index_of and s.index_of(shown) or floor((shown - s.first) / s.period)
-    -- Clocks that are set back over midnight show the day before once more.
-    return s.calendar and fw_start(s, index + 1) <= time and index + 1 or index
+    -- Clocks that are set back show a part of the window before once more.
+    while fw_start(s, index + 1) <= time do index = index + 1 end
+    return index
   end
 
   function fixed_window.open(key, p)

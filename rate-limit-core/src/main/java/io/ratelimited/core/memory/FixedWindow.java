@@ -197,6 +197,8 @@ final class FixedWindow extends Cell {
         private final @Nullable CalendarWindows calendar;
 
         private final ZoneRules rules;
+        /** The standard offset of 1970, from which windows are numbered, whatever became standard later. */
+        private final long standard;
         /** The window of the last look-up, which the next look-up almost always finds, too. */
         private volatile Window current = new Window(0, 0, 0);
 
@@ -214,13 +216,20 @@ final class FixedWindow extends Cell {
             this.bits = Long.SIZE - 1 - Long.numberOfLeadingZeros(period);
             this.maxTaken = (1L << bits) - 1;
             this.rules = limit.zone().getRules();
+            this.standard = rules.getStandardOffset(Instant.EPOCH).getTotalSeconds() * SECOND;
         }
 
         private Window windowAt(long now) {
             Window window = current;
             if (now - window.start < 0 || now - window.end >= 0) {
                 long index = index(now);
-                window = new Window(index, start(index), start(index + 1));
+                long end = start(index + 1);
+                // Clocks that are set back show a part of the window before once more.
+                while (now - end >= 0) {
+                    index++;
+                    end = start(index + 1);
+                }
+                window = new Window(index, start(index), end);
                 current = window;
             }
             return window;
@@ -232,12 +241,10 @@ final class FixedWindow extends Cell {
 
         /**
          * Nanoseconds by which the windows are ahead of those of UTC: the offset of the zone, without the full periods by
-         * which summer time moves its clocks. So an hour that comes twice is two windows.
+         * which its clocks have been moved since 1970. So an hour that comes twice is two windows.
          */
         private long offset(long now) {
-            Instant instant = instant(now);
-            long standard = rules.getStandardOffset(instant).getTotalSeconds() * SECOND;
-            long total = rules.getOffset(instant).getTotalSeconds() * SECOND;
+            long total = rules.getOffset(instant(now)).getTotalSeconds() * SECOND;
             return standard + (total - standard) % period;
         }
 

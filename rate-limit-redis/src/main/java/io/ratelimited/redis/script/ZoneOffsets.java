@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 /**
  * The offsets of a time zone from UTC for the script of {@code FIXED_WINDOW}: before and after each change of the clocks in
  * the years around now. The script picks by the server's time, so that a wrong clock here does no harm. Whole periods by
- * which summer time moves the clocks do not move the windows, as in memory. Thread-safe.
+ * which the clocks have been moved since 1970 do not move the windows, as in memory. Thread-safe.
  */
 final class ZoneOffsets {
 
@@ -59,7 +59,7 @@ final class ZoneOffsets {
     }
 
     private String offset(Instant at) {
-        long standard = rules.getStandardOffset(at).getTotalSeconds() * SECOND;
+        long standard = rules.getStandardOffset(Instant.EPOCH).getTotalSeconds() * SECOND;
         long total = rules.getOffset(at).getTotalSeconds() * SECOND;
         return Long.toString(standard + (total - standard) % ScriptFamily.micros(period));
     }
