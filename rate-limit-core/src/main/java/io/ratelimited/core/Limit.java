@@ -20,6 +20,7 @@ public final class Limit {
     static final long LONGEST = 1L << 60;
 
     private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
+    private static final Duration LONGEST_LEASE = Duration.ofDays(3_650);
 
     private final String name;
     private final Algorithm algorithm;
@@ -123,7 +124,7 @@ public final class Limit {
         return set.slots == null ? 10 : set.slots;
     }
 
-    /** After this time a call in flight no longer counts ({@link Algorithm#CONCURRENCY}); default: never. */
+    /** After this time, at most 3650 days, a call in flight no longer counts ({@link Algorithm#CONCURRENCY}); default: never. */
     public @Nullable Duration lease() {
         return set.lease;
     }
@@ -403,7 +404,11 @@ public final class Limit {
             require(cold == null || (cold >= 1 && cold <= 1000), "coldFactor", "must be from 1 to 1000", cold);
             require(maxConcurrent == null || maxConcurrent >= 0, "maxConcurrent", "must be 0 or more", maxConcurrent);
             require(slots == null || (slots >= 1 && slots <= 10_000), "slots", "must be from 1 to 10000", slots);
-            require(lease == null || !(lease.isNegative() || lease.isZero()), "lease", "must be longer than 0s", lease);
+            require(
+                    lease == null || !(lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0),
+                    "lease",
+                    "must be longer than 0s and at most 3650d",
+                    lease);
             require(maxWaiting >= 0, "maxWaiting", "must be 0 or more", maxWaiting);
             String flaw = rate == null ? null : algorithm.flaw(rate);
             require(flaw == null, "rate", String.valueOf(flaw), rate);

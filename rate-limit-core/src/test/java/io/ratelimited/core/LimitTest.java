@@ -92,7 +92,14 @@ class LimitTest {
                 refusal(Algorithm.WARM_UP, l -> l.coldFactor(0.5), "coldFactor must be from 1 to 1000: 0.5"),
                 refusal(Algorithm.WARM_UP, l -> l.coldFactor(Double.NaN), "coldFactor must be from 1 to 1000: NaN"),
                 refusal(Algorithm.CONCURRENCY, l -> l.maxConcurrent(-1), "maxConcurrent must be 0 or more: -1"),
-                refusal(Algorithm.CONCURRENCY, l -> l.lease(Duration.ZERO), "lease must be longer than 0s: PT0S"),
+                refusal(
+                        Algorithm.CONCURRENCY,
+                        l -> l.lease(Duration.ZERO),
+                        "lease must be longer than 0s and at most 3650d: PT0S"),
+                refusal(
+                        Algorithm.CONCURRENCY,
+                        l -> l.lease(Duration.ofDays(365_000)),
+                        "lease must be longer than 0s and at most 3650d: PT8760000H"),
                 refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(0), "slots must be from 1 to 10000: 0"),
                 refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(10_001), "slots must be from 1 to 10000: 10001"),
                 refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting must be 0 or more: -1"),
