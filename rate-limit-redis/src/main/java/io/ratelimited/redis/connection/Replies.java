@@ -19,6 +19,10 @@ public final class Replies {
     private static final Pattern CORRUPT_KEY =
             Pattern.compile("^WRONGTYPE .*user_script|user_script: ?\\d+: (WRONGTYPE|user_script|[a-z])");
 
+    /** A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script. */
+    private static final Pattern NO_PRIMARY =
+            Pattern.compile("(^|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
+
     private Replies() {}
 
     /** What a task returns; failed if the task throws. */
@@ -39,6 +43,11 @@ public final class Replies {
             cause = cause.getCause();
         }
         return cause == null ? new IllegalStateException("failed without a reason") : cause;
+    }
+
+    /** Whether a server says that it does not decide because another one is the primary, or may have become it. */
+    static boolean isNoPrimary(Throwable failure) {
+        return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
     }
 
     /** Whether a command has certainly not been sent, and so has changed nothing. */

@@ -211,9 +211,7 @@ final class Server {
     /** Whether another connection may help: to a server that is silent here, or to the primary of now. */
     private static boolean needsAnother(@Nullable Throwable failure) {
         return failure instanceof TimeoutException
-                || (failure != null
-                        && (Replies.isNotSent(failure)
-                                || String.valueOf(failure.getMessage()).startsWith("READONLY")));
+                || (failure != null && (Replies.isNotSent(failure) || Replies.isNoPrimary(failure)));
     }
 
     /** Asks on a connection, once at a time. */
