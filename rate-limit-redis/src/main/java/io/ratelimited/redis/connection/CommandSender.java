@@ -1,6 +1,7 @@
 package io.ratelimited.redis.connection;
 
 import io.lettuce.core.RedisException;
+import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeoutException;
@@ -162,9 +163,13 @@ final class CommandSender {
             }
         }
 
-        /** A connection that broke is replaced; the keys of a script are on two servers while their slot moves. */
+        /**
+         * A connection that broke is replaced; what was written before the client heard of it fails with the error of the
+         * system. The keys of a script are on two servers while their slot moves.
+         */
         private boolean isFaultOfNobody(Throwable cause) {
             return cause.getClass() == RedisException.class
+                    || cause instanceof IOException
                     || String.valueOf(cause.getMessage()).startsWith("TRYAGAIN")
                     || isHarmless.test(cause);
         }

@@ -6,6 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -282,6 +283,16 @@ class GuardedConnectionTest {
         assertThat(one.closed).isTrue();
         ask("one:1/a");
         assertThat(last("one:1").keys).containsExactly("one:1/a");
+        assertThat(connection.isUp()).isTrue();
+    }
+
+    /** Under load several are written before the client hears of the break. */
+    @Test
+    void callsThatABrokenConnectionDoesNotTakeAreNoOutage() {
+        for (int i = 0; i < 5; i++) {
+            ask("one:1/a");
+            one.asked.remove().completeExceptionally(new IOException("Broken pipe"));
+        }
         assertThat(connection.isUp()).isTrue();
     }
 
