@@ -281,7 +281,6 @@ public final class GuardedConnection implements AutoCloseable {
                         Throwable cause = failure == null ? null : Replies.cause(failure);
                         // A server that redirects has answered.
                         if (cause != null && Redirection.of(cause, "") == null) {
-                            health.stillAway(cause);
                             time.isRefused(cause);
                             throw new CompletionException(cause);
                         }

@@ -27,7 +27,7 @@ final class Server {
         /** The breaker is open, and nobody asks the server any more. */
         void away(Throwable reason);
 
-        /** The server could not be reached again. */
+        /** The server could not be reached again, or has not passed its probe. */
         void stillAway(Throwable reason);
 
         /** The server answers. Sends what has to come first, and then calls {@link #readmit}. */
@@ -146,7 +146,7 @@ final class Server {
 
     /** What is pending there may still be answered. */
     private void closeLater(RedisLink unused) {
-        threads.at(threads.nanos() + timeoutNanos, unused::close);
+        threads.at(threads.nanos() + timeoutNanos, () -> close(unused));
     }
 
     private void lost(RedisLink broken) {
@@ -224,8 +224,11 @@ final class Server {
             threads.later(CONNECT_MILLIS, () -> closeUnused(asked));
         }
         Replies.of(() -> owner.probe(asked, key)).whenComplete((reply, failure) -> {
-            probed.remove(asked);
+            boolean wanted = probed.remove(asked);
             boolean inUse = asked == link();
+            if (failure != null && wanted && breaker.isOpen()) {
+                owner.stillAway(Replies.cause(failure));
+            }
             if (failure == null && threads.nanos() - sentAt <= timeoutNanos) {
                 recovered(asked);
             } else if (failure == null && inUse && breaker.isOpen()) {
@@ -246,8 +249,14 @@ final class Server {
 
     private void closeUnused(RedisLink asked) {
         if (asked != link()) {
-            asked.close();
+            close(asked);
         }
+    }
+
+    /** That its probe fails now says nothing about the server. */
+    private void close(RedisLink unused) {
+        probed.remove(unused);
+        unused.close();
     }
 
     private void recovered(RedisLink good) {
