@@ -126,6 +126,19 @@ class AnnotationsTest {
     }
 
     @Test
+    void anInterfaceLimitsAMethodThatASuperclassImplementsForIt() {
+        admits(1, "InheritsAll.call", InheritsAll.class, bean -> bean.call("x"));
+        admits(1, "InheritsAll.call", InheritsAll.class, bean -> ((Contract) bean).call("x"));
+        admits(1, "InheritsAll.keyed", InheritsAll.class, bean -> bean.keyed("a"));
+        admits(2, "InheritsGeneric.handle", InheritsGeneric.class, bean -> bean.handle("x"));
+        runner.withBean(InheritsExempt.class).run(context -> {
+            InheritsExempt bean = context.getBean(InheritsExempt.class);
+            bean.call("x");
+            bean.call("x");
+        });
+    }
+
+    @Test
     void aParameterMayHaveTheNameThatTheInterfaceGivesIt() {
         runner.withBean(Implementation.class).run(context -> {
             Implementation bean = context.getBean(Implementation.class);
@@ -270,6 +283,28 @@ class AnnotationsTest {
         @Override
         public void keyed(String renamed) {}
     }
+
+    static class Calls {
+        public void call(String text) {}
+
+        public void keyed(String user) {}
+    }
+
+    static class InheritsAll extends Calls implements Contract {}
+
+    static class Handles<T> {
+        public void handle(T message) {}
+    }
+
+    static class InheritsGeneric extends Handles<String> implements Handler<String> {}
+
+    interface ExemptContract {
+        @RateLimitExempt
+        void call(String text);
+    }
+
+    @RateLimited(rate = "1/h")
+    static class InheritsExempt extends Calls implements ExemptContract {}
 
     @RateLimited(rate = "1/h")
     interface LimitedContract {}

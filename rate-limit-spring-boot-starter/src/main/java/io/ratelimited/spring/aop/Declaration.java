@@ -23,6 +23,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.boot.convert.DurationStyle;
+import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.AnnotationConfigurationException;
 import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
@@ -73,7 +74,7 @@ public record Declaration(
     public static List<Declaration> of(Method method, Class<?> targetClass) {
         Class<?> userClass = ClassUtils.getUserClass(targetClass);
         Method specific = AopUtils.getMostSpecificMethod(method, userClass);
-        MergedAnnotations found = MergedAnnotations.from(specific, SearchStrategy.TYPE_HIERARCHY);
+        MergedAnnotations found = annotations(specific, userClass);
         List<MergedAnnotation<RateLimited>> own = nearest(found);
         MergedAnnotation<RateLimitExempt> exempt = found.get(RateLimitExempt.class);
         if (exempt.isPresent()) {
@@ -102,6 +103,48 @@ public record Declaration(
         }
         List<Declaration> ofClass = ofClass(specific, userClass);
         return ofClass.isEmpty() || Controllers.isLimitedByClass(specific, userClass) ? ofClass : List.of();
+    }
+
+    /**
+     * The annotations of a method and of what it overrides or implements. A superclass may implement a method of an
+     * interface that only its subclass has.
+     */
+    private static MergedAnnotations annotations(Method method, Class<?> userClass) {
+        MergedAnnotations found = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
+        if (method.getDeclaringClass() == userClass
+                || !Modifier.isPublic(method.getModifiers())
+                || Modifier.isStatic(method.getModifiers())
+                || isStated(found)) {
+            return found;
+        }
+        return ClassUtils.getAllInterfacesForClassAsSet(userClass).stream()
+                .flatMap(type -> Stream.of(type.getMethods()))
+                .filter(declared -> implementsFor(userClass, method, declared))
+                .map(declared -> MergedAnnotations.from(declared, SearchStrategy.TYPE_HIERARCHY))
+                .filter(Declaration::isStated)
+                .findFirst()
+                .orElse(found);
+    }
+
+    private static boolean isStated(MergedAnnotations annotations) {
+        return annotations.isPresent(RateLimited.class)
+                || annotations.isPresent(RateLimited.List.class)
+                || annotations.isPresent(RateLimitExempt.class);
+    }
+
+    /** Whether a method is what objects of a class run for a method of an interface of theirs. */
+    private static boolean implementsFor(Class<?> userClass, Method method, Method declared) {
+        if (!declared.getName().equals(method.getName())
+                || declared.getParameterCount() != method.getParameterCount()) {
+            return false;
+        }
+        for (int i = 0; i < method.getParameterCount(); i++) {
+            if (ResolvableType.forMethodParameter(declared, i, userClass).toClass()
+                    != ResolvableType.forMethodParameter(method, i, userClass).toClass()) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** The annotations of a class, for one of its methods. */
