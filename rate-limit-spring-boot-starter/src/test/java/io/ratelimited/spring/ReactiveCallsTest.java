@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.reactivex.rxjava3.core.Completable;
@@ -89,6 +90,16 @@ final class ReactiveCallsTest {
         assertThat(mono.contextWrite(Context.of("user", "bob")).block()).isEqualTo(2);
         assertThatThrownBy(() -> mono.contextWrite(Context.of("user", "ann")).block())
                 .isInstanceOf(RateLimitExceededException.class);
+    }
+
+    @Test
+    void typeArgumentOfTheClassMaySayThatAMethodIsReactive() {
+        context = Applications.start(ticker, new Class<?>[] {MonoLookup.class});
+        Mono<String> mono = context.getBean(MonoLookup.class).find();
+        Disposable inFlight = mono.subscribe();
+        assertThat(mono.toFuture()).isCompletedExceptionally();
+        inFlight.dispose();
+        assertThat(mono.toFuture()).isNotDone();
     }
 
     @Test
@@ -277,6 +288,24 @@ final class ReactiveCallsTest {
         @RateLimited("once")
         public Observable<Integer> observable() {
             return Observable.just(calls.incrementAndGet());
+        }
+    }
+
+    abstract static class Lookup<T> {
+
+        @RateLimited(algorithm = Algorithm.CONCURRENCY, maxConcurrent = 1)
+        public T find() {
+            return start();
+        }
+
+        abstract T start();
+    }
+
+    static class MonoLookup extends Lookup<Mono<String>> {
+
+        @Override
+        Mono<String> start() {
+            return Mono.never();
         }
     }
 

@@ -8,6 +8,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
 import org.springframework.util.ClassUtils;
 
@@ -22,10 +23,11 @@ final class CallKinds {
     /**
      * The kind of the calls of a method.
      *
+     * @param targetClass which may say what a type variable of the return type is
      * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
      */
-    static LimitedMethod.Kind of(Method method) {
-        Class<?> type = method.getReturnType();
+    static LimitedMethod.Kind of(Method method, Class<?> targetClass) {
+        Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
             return CallKinds::invokeAsync;
         }

@@ -157,7 +157,7 @@ public final class LimitedMethods {
                         specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
         }
-        LimitedMethod.Kind kind = CallKinds.of(specific);
+        LimitedMethod.Kind kind = CallKinds.of(specific, targetClass);
         limits.forEach(limit -> registry.prepare(limit::reads));
         limits.forEach(limit -> limit.limit().usedBy(kind == LimitedMethod.Kind.BLOCKING));
         if (requests != null && kind == LimitedMethod.Kind.BLOCKING) {
