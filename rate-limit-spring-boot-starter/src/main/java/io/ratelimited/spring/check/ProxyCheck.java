@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.context.annotation.Bean;
 import org.springframework.core.annotation.AnnotatedElementUtils;
+import org.springframework.util.ClassUtils;
 
 /** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
 final class ProxyCheck {
@@ -143,7 +144,8 @@ final class ProxyCheck {
                             .addAll(limits);
                 }
             });
-            unseen.forEach((callee, limits) -> LOG.warn(type.getName() + "." + caller.getName() + " calls " + callee
+            Class<?> owner = Proxy.isProxyClass(type) ? caller.getDeclaringClass() : type;
+            unseen.forEach((callee, limits) -> LOG.warn(owner.getName() + "." + caller.getName() + " calls " + callee
                     + " of the same object, which Spring's proxy does not see: rate limit '"
                     + String.join("', '", limits)
                     + "' does not limit this call. Call it from another bean, let the class"
@@ -153,6 +155,10 @@ final class ProxyCheck {
 
     private Set<String> limitNames(Method method) {
         LimitedMethod found = limited.get(method);
+        if (found == null && method.isDefault()) { // which a proxy has itself
+            Method own = ClassUtils.getMethodIfAvailable(type, method.getName(), method.getParameterTypes());
+            found = own == null ? null : limited.get(own);
+        }
         Set<String> names = new TreeSet<>();
         if (found != null) {
             found.limits().forEach(limit -> names.add(limit.limit().name()));

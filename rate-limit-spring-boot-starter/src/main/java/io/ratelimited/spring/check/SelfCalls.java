@@ -3,6 +3,7 @@ package io.ratelimited.spring.check;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -10,6 +11,7 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
+import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -37,12 +39,9 @@ final class SelfCalls {
         Map<String, Method> wantedBySignature = new HashMap<>();
         wanted.forEach(method -> wantedBySignature.put(signature(method), method));
         Map<Method, Set<Method>> calls = new LinkedHashMap<>();
-        for (Class<?> c = type; hasBodies(c); c = c.getSuperclass()) {
-            Reader reader = read(c, wantedBySignature.keySet());
-            for (Method method : c.getDeclaredMethods()) {
-                if (method.isSynthetic()) {
-                    continue;
-                }
+        bodies(type).forEach((declaring, methods) -> {
+            Reader reader = read(declaring, wantedBySignature.keySet());
+            for (Method method : methods) {
                 for (String callee : reader.calleesOf(signature(method))) {
                     Method found = wantedBySignature.get(callee);
                     if (found != null && !found.equals(method)) {
@@ -51,8 +50,30 @@ final class SelfCalls {
                     }
                 }
             }
-        }
+        });
         return calls;
+    }
+
+    /** The methods that an object of a class has: of the class and its superclasses, and default methods of interfaces. */
+    private static Map<Class<?>, Set<Method>> bodies(Class<?> type) {
+        Map<Class<?>, Set<Method>> bodies = new LinkedHashMap<>();
+        for (Class<?> c = type; hasBodies(c); c = c.getSuperclass()) {
+            Stream.of(c.getDeclaredMethods())
+                    .filter(method -> !method.isSynthetic())
+                    .forEach(method -> add(method, bodies));
+        }
+        // A proxy has every method itself, and hands on a default one to its interface.
+        Stream<Class<?>> callable =
+                Proxy.isProxyClass(type) ? Stream.of(type.getInterfaces()) : Stream.<Class<?>>of(type);
+        callable.flatMap(c -> Stream.of(c.getMethods()))
+                .filter(method -> method.isDefault() && !method.isSynthetic())
+                .forEach(method -> add(method, bodies));
+        return bodies;
+    }
+
+    private static void add(Method method, Map<Class<?>, Set<Method>> bodies) {
+        bodies.computeIfAbsent(method.getDeclaringClass(), c -> new LinkedHashSet<>())
+                .add(method);
     }
 
     private static boolean hasBodies(@Nullable Class<?> type) {
@@ -71,9 +92,13 @@ final class SelfCalls {
         return reader;
     }
 
-    /** The names of a class and its superclasses in class files. */
+    /** The names of a class and its superclasses, or of an interface and those that it extends, in class files. */
     private static Set<String> types(Class<?> type) {
         Set<String> names = new HashSet<>();
+        if (type.isInterface()) {
+            names.add(Type.getInternalName(type));
+            Stream.of(type.getInterfaces()).forEach(extended -> names.addAll(types(extended)));
+        }
         for (Class<?> c = type; hasBodies(c); c = c.getSuperclass()) {
             names.add(Type.getInternalName(c));
         }
@@ -91,7 +116,7 @@ final class SelfCalls {
         private final Set<String> wanted;
         private final Map<String, Set<String>> calls = new HashMap<>();
 
-        /** @param own the class and its superclasses */
+        /** @param own the class and its superclasses, or the interface and those that it extends */
         Reader(Set<String> own, Set<String> wanted) {
             super(SpringAsmInfo.ASM_VERSION);
             this.own = own;
@@ -157,7 +182,8 @@ final class SelfCalls {
             @Override
             public void visitMethodInsn(int opcode, String callOwner, String name, String descriptor, boolean itf) {
                 noteValue(Type.getReturnType(descriptor));
-                if (opcode == Opcodes.INVOKEVIRTUAL && own.contains(callOwner)) {
+                boolean onObject = opcode == Opcodes.INVOKEVIRTUAL || opcode == Opcodes.INVOKEINTERFACE;
+                if (onObject && own.contains(callOwner)) {
                     called.add(name + descriptor);
                 }
             }

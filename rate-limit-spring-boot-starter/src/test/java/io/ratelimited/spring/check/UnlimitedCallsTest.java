@@ -8,6 +8,8 @@ import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -52,6 +54,18 @@ class UnlimitedCallsTest {
                         .containsOnlyOnce("$Roundabout.byLambda calls place")
                         .containsOnlyOnce("$Roundabout.byReference calls place")
                         .containsOnlyOnce("$Roundabout.inherited calls place"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {CatalogByClass.class, CatalogByProxy.class})
+    void selfCallsFromDefaultMethodsAreWarnedOf(Class<?> catalog, CapturedOutput output) {
+        Contexts.with(runner, catalog).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output)
+                    .containsOnlyOnce(".first calls find of the same object")
+                    .contains("rate limit 'catalog' does not limit this call")
+                    .doesNotContain("all calls find");
+        });
     }
 
     @Test
@@ -215,6 +229,44 @@ class UnlimitedCallsTest {
 
         public Supplier<String> byReference() {
             return this::place;
+        }
+    }
+
+    interface Catalog {
+        @RateLimited(name = "catalog", rate = "1/h")
+        String find(int number);
+
+        default String first() {
+            return find(1);
+        }
+
+        @RateLimited(name = "catalog", rate = "1/h")
+        default String all() {
+            return find(1) + find(2);
+        }
+    }
+
+    static class CatalogByClass implements Catalog {
+        @Override
+        public String find(int number) {
+            return "found";
+        }
+    }
+
+    /** As a client of an HTTP interface, which calls default methods on itself. */
+    static class CatalogByProxy implements FactoryBean<Catalog> {
+        @Override
+        public Catalog getObject() {
+            return (Catalog) Proxy.newProxyInstance(
+                    Catalog.class.getClassLoader(),
+                    new Class<?>[] {Catalog.class},
+                    (proxy, method, args) ->
+                            method.isDefault() ? InvocationHandler.invokeDefault(proxy, method, args) : "found");
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return Catalog.class;
         }
     }
 
