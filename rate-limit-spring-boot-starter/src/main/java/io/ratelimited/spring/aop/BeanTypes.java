@@ -10,6 +10,7 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.BridgeMethodResolver;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
@@ -61,8 +62,12 @@ public final class BeanTypes {
         try {
             Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);
             return Stream.of(all)
+                    .map(
+                            BridgeMethodResolver
+                                    ::findBridgedMethod) // a public class may have nothing else of a hidden one
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .filter(method -> method.getDeclaringClass() != Object.class)
+                    .distinct()
                     .toList();
         } catch (IllegalStateException | LinkageError ex) {
             LOG.debug("The methods of " + type.getName() + " are not known", ex);

@@ -23,6 +23,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.boot.convert.DurationStyle;
+import org.springframework.core.BridgeMethodResolver;
 import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.AnnotationConfigurationException;
 import org.springframework.core.annotation.MergedAnnotation;
@@ -57,7 +58,9 @@ public record Declaration(
         protected Set<String> computeValue(Class<?> type) {
             Set<String> names = new HashSet<>();
             return Stream.of(ReflectionUtils.getUniqueDeclaredMethods(type))
+                    .map(BridgeMethodResolver::findBridgedMethod)
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
+                    .distinct()
                     .map(Method::getName)
                     .filter(name -> !names.add(name))
                     .collect(Collectors.toUnmodifiableSet());

@@ -105,6 +105,8 @@ class StartupRefusalTest {
                         .tells(
                                 "'Yearly.call' (@RateLimited on " + here + "$Yearly.call()): startsOn must be",
                                 "a month and day such as 04-01 for a rate per year: 15"),
+                Mistake.of("a rate in a superclass that is not public", PublicSubclass.class)
+                        .tells("'PublicSubclass.call' (@RateLimited on " + here + "$PublicSubclass.call()): rate must"),
                 // Names
                 Mistake.of("a misspelt name", Misspelt.class)
                         .with("rate-limit.limits.search.rate=5/s")
@@ -463,6 +465,14 @@ class StartupRefusalTest {
             return new BadRate();
         }
     }
+
+    static class HiddenSuperclass {
+        @RateLimited(rate = "5/x")
+        public void call() {}
+    }
+
+    /** The compiler adds a bridge to the inherited method. */
+    public static class PublicSubclass extends HiddenSuperclass {}
 
     static class Good {
         @RateLimited(rate = "5/s")
