@@ -30,6 +30,8 @@ public final class LimitedClients {
     private static final Pattern HOST =
             Pattern.compile("(\\*\\.)?[\\p{Alnum}._-]+(:\\d{1,5})?|\\[[0-9a-f:.]+](:\\d{1,5})?");
 
+    private static final Pattern END = Pattern.compile("\\.(?=$|:)");
+
     private final Map<String, LimitedClient> byName = new TreeMap<>();
     private final Map<String, LimitedClient> byHost = new HashMap<>();
 
@@ -42,7 +44,7 @@ public final class LimitedClients {
                     new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()), reader);
             byName.put(name, client);
             for (String host : orEmpty(properties.hosts())) {
-                LimitedClient other = byHost.putIfAbsent(host.toLowerCase(Locale.ROOT), client);
+                LimitedClient other = byHost.putIfAbsent(plain(host), client);
                 if (other != null) {
                     throw invalid(
                             name,
@@ -127,6 +129,11 @@ public final class LimitedClients {
         return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy);
     }
 
+    /** In lower case, and without the dot that may end a name. */
+    private static String plain(String host) {
+        return END.matcher(host.toLowerCase(Locale.ROOT)).replaceFirst("");
+    }
+
     /** All clients, by name. */
     public Collection<LimitedClient> all() {
         return Collections.unmodifiableCollection(byName.values());
@@ -135,11 +142,12 @@ public final class LimitedClients {
     /** The client that calls a host: by host and port, by host, or by the longest domain above it; null if there is none. */
     @Nullable
     LimitedClient of(URI uri) {
-        if (byHost.isEmpty() || uri.getHost() == null) {
+        String written = byHost.isEmpty() ? null : OutgoingRequest.host(uri);
+        if (written == null) {
             return null;
         }
-        String host = uri.getHost().toLowerCase(Locale.ROOT);
-        String port = uri.getPort() < 0 ? "" : ":" + uri.getPort();
+        String host = plain(written);
+        String port = ":" + OutgoingRequest.port(uri);
         LimitedClient found = byHost.get(host + port);
         if (found == null) {
             found = byHost.get(host);
