@@ -48,6 +48,7 @@ final class ClientGate {
      */
     CompletableFuture<Entered> enter(long maxWaitNanos) {
         CompletableFuture<Entered> entered = new CompletableFuture<>();
+        Waiter waiter;
         synchronized (this) {
             long now = ticker.nanos();
             long next = pace.next(now);
@@ -60,10 +61,21 @@ final class ClientGate {
                 entered.complete(new Entered(null, Math.max(1, wait)));
                 return entered;
             }
-            waiters.add(new Waiter(entered, now + maxWaitNanos));
+            waiter = new Waiter(entered, now + maxWaitNanos);
+            waiters.add(waiter);
         }
+        entered.whenComplete((done, cancellation) -> {
+            if (cancellation != null) {
+                leave(waiter);
+            }
+        });
         drain();
         return entered;
+    }
+
+    /** Whoever has left must not keep others out. */
+    private synchronized void leave(Waiter waiter) {
+        waiters.remove(waiter);
     }
 
     /** How long until the next call goes. A round trip is short: nobody is refused at once because of it. */

@@ -1,0 +1,49 @@
+package io.ratelimited.spring.client;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import java.net.URI;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+
+/** Callers who leave, and readers and keys of the application that are not as expected. */
+class ClientAttacksTest {
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    private ApplicationContextRunner runner(String... properties) {
+        return Contexts.runner(ticker)
+                .withConfiguration(AutoConfigurations.of(ClientRateLimitAutoConfiguration.class))
+                .withPropertyValues("rate-limit.clients.partner.hosts=partner.example")
+                .withPropertyValues(properties);
+    }
+
+    private static OutgoingRequest request(String path) {
+        return new OutgoingRequest("GET", URI.create("https://partner.example" + path), name -> null);
+    }
+
+    @Test
+    void callersWhoHaveLeftHoldNoPlaceInTheQueue() {
+        runner("rate-limit.clients.partner.max-wait=1m").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            List<CompletableFuture<ClientCall>> left = new ArrayList<>();
+            for (int i = 0; i < 1_000; i++) {
+                left.add(client.enterAsync(request("/")));
+            }
+            assertThat(client.enterAsync(request("/"))).isCompletedExceptionally();
+            left.forEach(call -> call.cancel(false));
+            CompletableFuture<ClientCall> next = client.enterAsync(request("/"));
+            assertThat(next).isNotDone();
+            ticker.advance(Duration.ofSeconds(10));
+            assertThat(next).isCompleted();
+        });
+    }
+}
