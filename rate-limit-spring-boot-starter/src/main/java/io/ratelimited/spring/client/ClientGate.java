@@ -6,6 +6,7 @@ import io.ratelimited.spring.fields.Answer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -136,28 +137,20 @@ final class ClientGate {
         boolean sets = false;
         synchronized (this) {
             long now = ticker.nanos();
-            while (!waiters.isEmpty()) {
-                Waiter first = waiters.getFirst();
-                long next = pace.next(now);
-                if (first.entered.isDone()) {
-                    waiters.removeFirst();
-                } else if (next - now <= 0) {
-                    waiters.removeFirst();
+            while (!waiters.isEmpty() && pace.next(now) - now <= 0) {
+                Waiter first = waiters.removeFirst();
+                if (!first.entered.isDone()) {
                     Pass pass = pace.go(now);
                     due.add(() -> {
                         if (!first.entered.complete(new Entered(pass, 0))) {
                             giveBack(pass);
                         }
                     });
-                } else if (first.deadline - now <= 0) {
-                    waiters.removeFirst();
-                    long left = wait(next, now);
-                    due.add(() -> first.entered.complete(new Entered(null, Math.max(1, left))));
-                } else {
-                    alarm = first.deadline - next < 0 ? first.deadline : next;
-                    sets = !alarmIsSet || alarm - alarmAt < 0;
-                    break;
                 }
+            }
+            if (!waiters.isEmpty()) {
+                alarm = refuse(now, pace.next(now), due);
+                sets = !waiters.isEmpty() && (!alarmIsSet || alarm - alarmAt < 0);
             }
             if (sets) {
                 alarmIsSet = true;
@@ -169,6 +162,26 @@ final class ClientGate {
             long at = alarm;
             ticker.sleepUntil(at, () -> wake(at));
         }
+    }
+
+    /**
+     * Refuses those whose time is over; their times need not be in the order of the queue.
+     *
+     * @return when to look again
+     */
+    private long refuse(long now, long next, List<Runnable> due) {
+        Entered refused = new Entered(null, Math.max(1, wait(next, now)));
+        long earliest = next;
+        for (Iterator<Waiter> each = waiters.iterator(); each.hasNext(); ) {
+            Waiter waiter = each.next();
+            if (waiter.deadline - now <= 0) {
+                each.remove();
+                due.add(() -> waiter.entered.complete(refused));
+            } else if (waiter.deadline - earliest < 0) {
+                earliest = waiter.deadline;
+            }
+        }
+        return earliest;
     }
 
     private void wake(long at) {

@@ -4,6 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.client.ClientGate.Entered;
+import io.ratelimited.spring.client.ClientPace.Pass;
+import io.ratelimited.spring.fields.Answer;
 import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -45,5 +48,26 @@ class ClientAttacksTest {
             ticker.advance(Duration.ofSeconds(10));
             assertThat(next).isCompleted();
         });
+    }
+
+    /** As after a wait for a limit, when another answer has told to pause meanwhile. */
+    @Test
+    void whoMayWaitForLessIsRefusedInTimeBehindWhoMayWaitForMore() {
+        ClientGate gate = new ClientGate(ticker, Duration.ofMinutes(1).toNanos());
+        Pass answered = gate.enter(0).join().pass();
+        gate.pause(Duration.ofSeconds(1).toNanos(), answered);
+        gate.answered(answered, Answer.SILENT, true);
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(gate.enter(0).join().pass()).isNotNull();
+        CompletableFuture<Entered> patient = gate.enter(Duration.ofSeconds(5).toNanos());
+        CompletableFuture<Entered> hasty = gate.enter(Duration.ofSeconds(2).toNanos());
+        ticker.advanceNanos(Duration.ofSeconds(2).toNanos() - 1);
+        assertThat(hasty).isNotDone();
+        ticker.advanceNanos(1);
+        assertThat(hasty).isCompletedWithValueMatching(entered -> entered.pass() == null);
+        assertThat(patient).isNotDone();
+        ticker.advance(Duration.ofSeconds(3));
+        assertThat(patient).isCompletedWithValueMatching(entered -> entered.pass() == null);
+        assertThat(gate.waiting()).isZero();
     }
 }
