@@ -25,6 +25,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
@@ -303,7 +304,8 @@ public final class LimitedClient {
     /** A reader of the application may fail: the call has been made all the same. */
     private Answer read(int status, Function<String, @Nullable List<String>> fields) {
         try {
-            return reader.read(status, fields, TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos()));
+            long epochMillis = TimeUnit.NANOSECONDS.toMillis(ticker.epochNanos());
+            return Objects.requireNonNull(reader.read(status, fields, epochMillis), "the reader returns null");
         } catch (RuntimeException ex) {
             if (readerFailed.compareAndSet(false, true)) {
                 LOG.warn("Client '" + name + "' cannot read an answer, which says nothing therefore: " + ex, ex);

@@ -7,6 +7,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
 import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -69,5 +70,18 @@ class ClientAttacksTest {
         ticker.advance(Duration.ofSeconds(3));
         assertThat(patient).isCompletedWithValueMatching(entered -> entered.pass() == null);
         assertThat(gate.waiting()).isZero();
+    }
+
+    @Test
+    void aReaderWithoutAnAnswerSaysNothing() {
+        RateLimitFieldReader reader = (status, fields, epochMillis) -> null;
+        runner("rate-limit.clients.partner.policy=reject")
+                .withBean(RateLimitFieldReader.class, () -> reader)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/")).answered(200, name -> null);
+                    client.enter(request("/")).answered(200, name -> null);
+                });
     }
 }
