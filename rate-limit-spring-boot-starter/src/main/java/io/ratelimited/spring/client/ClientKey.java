@@ -1,8 +1,10 @@
 package io.ratelimited.spring.client;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.InvalidRateLimitException;
 import java.net.URI;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.springframework.expression.Expression;
@@ -59,19 +61,30 @@ final class ClientKey {
     }
 
     /**
-     * The key of a call; null if it has none.
+     * The key of a call, which does not change any more; null if it has none.
      *
      * @throws IllegalStateException when the expression fails; the call must not go
      */
     @Nullable
     Object of(OutgoingRequest request) {
         try {
-            return expression.getValue(context, request);
+            Object key = expression.getValue(context, request);
+            return key == null ? null : CanonicalKey.frozen(written(key));
         } catch (RuntimeException ex) {
             throw new IllegalStateException(
                     "Property " + property + " \"" + expression.getExpressionString()
                             + "\" failed; the call was not made",
                     ex);
         }
+    }
+
+    /** An address is a key as it is written. */
+    private static Object written(Object key) {
+        if (key instanceof List<?> parts) {
+            return parts.stream()
+                    .map(part -> part == null ? Optional.empty() : written(part))
+                    .toList();
+        }
+        return key instanceof URI uri ? uri.toString() : key;
     }
 }

@@ -1,7 +1,9 @@
 package io.ratelimited.spring.client;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.client.ClientGate.Entered;
@@ -14,6 +16,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
@@ -83,5 +87,34 @@ class ClientAttacksTest {
                     client.enter(request("/")).answered(200, name -> null);
                     client.enter(request("/")).answered(200, name -> null);
                 });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"uri", "{method, uri}"})
+    void theAddressIsAKey(String key) {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=" + key)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/a"));
+                    client.enter(request("/b"));
+                    assertThatThrownBy(() -> client.enter(request("/a")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    @Test
+    void anObjectThatIsNoKeyIsExplained() {
+        runner("rate-limit.clients.partner.key=uri.toURL()").run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            assertThatThrownBy(() -> client.enter(request("/a")))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessageContaining("rate-limit.clients.partner.key")
+                    .hasMessageContaining("the call was not made");
+        });
     }
 }
