@@ -58,6 +58,7 @@ public final class LimitedClient {
 
     private final String name;
     private final Terms terms;
+    private final ClientLimits limits;
     private final LimitEnforcer enforcer;
     private final Ticker ticker;
     /** By the digest of the key. */
@@ -105,6 +106,7 @@ public final class LimitedClient {
         this.reader = reader;
         this.name = name;
         this.terms = terms;
+        this.limits = new ClientLimits(terms.limits);
         this.enforcer = enforcer;
         this.ticker = enforcer.ticker();
         this.fleet = pauses == null || !terms.obeys.contains(Obey.RETRY_AFTER)
@@ -247,7 +249,8 @@ public final class LimitedClient {
                 go(pass, null);
                 return;
             }
-            step(enforcer.reserveAsync(requests(), null)).whenComplete((admission, failure) -> {
+            LimitRequest[] requests = limits.requests(terms.policy, waitLeft(), key);
+            step(enforcer.reserveAsync(requests, null)).whenComplete((admission, failure) -> {
                 if (failure != null) {
                     gate.giveBack(pass);
                     refused(
@@ -263,18 +266,6 @@ public final class LimitedClient {
                     go(pass, admission);
                 }
             });
-        }
-
-        private LimitRequest[] requests() {
-            return terms.limits.stream()
-                    .map(limit ->
-                            new LimitRequest(limit, enforcement(limit), limit.limiter(), key, 1, false, null, null))
-                    .toArray(LimitRequest[]::new);
-        }
-
-        private ConfiguredLimit.Enforcement enforcement(ConfiguredLimit limit) {
-            return new ConfiguredLimit.Enforcement(
-                    terms.policy, waitLeft(), limit.enforcement().missingKey(), false);
         }
 
         private void go(Pass pass, @Nullable Admission admission) {

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
@@ -14,6 +16,7 @@ import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -116,5 +119,28 @@ class ClientAttacksTest {
                     .hasMessageContaining("rate-limit.clients.partner.key")
                     .hasMessageContaining("the call was not made");
         });
+    }
+
+    @Test
+    void aKeyHasTheBudgetThatItWasGiven() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    LimitProperties three = LimitProperties.of(Map.of("rate", "3/h"));
+                    context.getBean(RateLimits.class).assign("partner", "/a", three, null);
+                    for (int i = 0; i < 3; i++) {
+                        client.enter(request("/a"));
+                    }
+                    assertThatThrownBy(() -> client.enter(request("/a")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                    client.enter(request("/b"));
+                    assertThatThrownBy(() -> client.enter(request("/b")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
     }
 }
