@@ -13,6 +13,7 @@ import org.springframework.expression.spel.SpelEvaluationException;
 import org.springframework.expression.spel.SpelMessage;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import org.springframework.expression.spel.support.SimpleEvaluationContext;
+import org.springframework.util.ObjectUtils;
 
 /** The expression that divides the state of a client: SpEL on a {@link OutgoingRequest}, without beans and types. Thread-safe. */
 final class ClientKey {
@@ -61,15 +62,16 @@ final class ClientKey {
     }
 
     /**
-     * The key of a call, which does not change any more; null if it has none.
+     * The key of a call, which does not change any more; null if it has none, or a blank one.
      *
      * @throws IllegalStateException when the expression fails; the call must not go
      */
     @Nullable
     Object of(OutgoingRequest request) {
         try {
-            Object key = expression.getValue(context, request);
-            return key == null ? null : CanonicalKey.frozen(written(key));
+            Object key = ObjectUtils.unwrapOptional(expression.getValue(context, request));
+            boolean blank = key instanceof CharSequence text && text.toString().isBlank();
+            return key == null || blank ? null : CanonicalKey.frozen(written(key));
         } catch (RuntimeException ex) {
             throw new IllegalStateException(
                     "Property " + property + " \"" + expression.getExpressionString()

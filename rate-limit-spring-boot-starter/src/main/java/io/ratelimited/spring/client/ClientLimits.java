@@ -1,8 +1,10 @@
 package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Policy;
+import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -10,8 +12,9 @@ import org.jspecify.annotations.Nullable;
  * The limits of a client, which asks them with a policy and a wait of its own.
  *
  * @param all in the order of the properties
+ * @param keyed whether calls have keys; a call that has none all the same follows the {@code missing-key} of each limit
  */
-record ClientLimits(List<ConfiguredLimit> all) {
+record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
 
     /**
      * What a call asks of them.
@@ -19,17 +22,22 @@ record ClientLimits(List<ConfiguredLimit> all) {
      * @param key null for a call without a key
      */
     LimitRequest[] requests(Policy policy, long maxWaitNanos, @Nullable Object key) {
-        return all.stream()
-                .map(limit -> new LimitRequest(
+        List<LimitRequest> requests = new ArrayList<>(all.size());
+        for (ConfiguredLimit limit : all) {
+            MissingKey missing = limit.enforcement().missingKey();
+            MissingKey follows = keyed && key == null ? missing : MissingKey.SHARED;
+            if (follows != MissingKey.SKIP) {
+                requests.add(new LimitRequest(
                         limit,
-                        new ConfiguredLimit.Enforcement(
-                                policy, maxWaitNanos, limit.enforcement().missingKey(), false),
+                        new ConfiguredLimit.Enforcement(policy, maxWaitNanos, missing, false),
                         limit.limiterOf(key, limit.limiter()),
                         key,
                         1,
-                        false,
+                        follows == MissingKey.DENY,
                         null,
-                        null))
-                .toArray(LimitRequest[]::new);
+                        null));
+            }
+        }
+        return requests.toArray(LimitRequest.NONE);
     }
 }

@@ -106,7 +106,7 @@ public final class LimitedClient {
         this.reader = reader;
         this.name = name;
         this.terms = terms;
-        this.limits = new ClientLimits(terms.limits);
+        this.limits = new ClientLimits(terms.limits, terms.key != null);
         this.enforcer = enforcer;
         this.ticker = enforcer.ticker();
         this.fleet = pauses == null || !terms.obeys.contains(Obey.RETRY_AFTER)

@@ -143,4 +143,39 @@ class ClientAttacksTest {
                             .isInstanceOf(RateLimitExceededException.class);
                 });
     }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"null", "' '", "header('X-Account')"})
+    void aCallWithoutAKeyFollowsMissingKey(String key) {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=skips,shares",
+                        "rate-limit.limits.skips.rate=1/h",
+                        "rate-limit.limits.skips.missing-key=skip",
+                        "rate-limit.limits.shares.rate=2/h",
+                        "rate-limit.clients.other.hosts=other.example",
+                        "rate-limit.clients.other.limits=denies",
+                        "rate-limit.limits.denies.rate=1/h",
+                        "rate-limit.limits.denies.missing-key=deny",
+                        "rate-limit.clients.unkeyed.hosts=unkeyed.example",
+                        "rate-limit.clients.unkeyed.limits=denies",
+                        "rate-limit.clients.partner.key=" + key,
+                        "rate-limit.clients.other.key=" + key)
+                .run(context -> {
+                    LimitedClients clients = context.getBean(LimitedClients.class);
+                    LimitedClient client = clients.of(URI.create("https://partner.example"));
+                    client.enter(request("/"));
+                    client.enter(request("/"));
+                    assertRefusedBy("shares", client);
+                    assertRefusedBy("denies", clients.of(URI.create("https://other.example")));
+                    clients.of(URI.create("https://unkeyed.example")).enter(request("/"));
+                });
+    }
+
+    private static void assertRefusedBy(String limit, LimitedClient client) {
+        assertThatThrownBy(() -> client.enter(request("/")))
+                .isInstanceOfSatisfying(
+                        RateLimitExceededException.class,
+                        refusal -> assertThat(refusal.limit()).isEqualTo(limit));
+    }
 }
