@@ -280,6 +280,19 @@ class RefusalAttacksTest {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(Kind.class)
+    void anOriginThatCannotBeReadLeavesARefusalAsItIs(Kind kind, CapturedOutput output) {
+        RunningServer server = withoutAdvice(kind);
+        for (String path : List.of("/one", "/routed", "/early")) {
+            assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
+            for (String origin : List.of("http://x:y", "http://a b", "http://[")) {
+                requireProblem(server.get(path, "Origin", origin), 429);
+            }
+        }
+        assertThat(output).doesNotContain("ERROR");
+    }
+
     /** The application, and controllers that handle exceptions of their own. */
     private static RunningServer withoutAdvice(Kind kind) {
         return SERVERS.get(

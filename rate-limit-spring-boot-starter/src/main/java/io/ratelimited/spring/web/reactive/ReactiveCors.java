@@ -5,6 +5,7 @@ import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
+import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.cors.CorsConfiguration;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
@@ -36,7 +37,7 @@ final class ReactiveCors extends DefaultCorsProcessor {
 
     /** @param refused the mapping that is not asked */
     Mono<Void> write(ServerWebExchange exchange, HandlerMapping refused) {
-        if (!CorsUtils.isCorsRequest(exchange.getRequest())) {
+        if (!isCorsRequest(exchange.getRequest())) {
             return Mono.empty();
         }
         CorsConfiguration configuration = configuration(exchange);
@@ -65,6 +66,15 @@ final class ReactiveCors extends DefaultCorsProcessor {
                 .flatMap(source -> Stream.ofNullable(source.getCorsConfiguration(exchange)))
                 .findFirst()
                 .orElse(null);
+    }
+
+    /** An origin that cannot be read is none that anybody allows. */
+    private static boolean isCorsRequest(ServerHttpRequest request) {
+        try {
+            return CorsUtils.isCorsRequest(request);
+        } catch (IllegalArgumentException ex) {
+            return false;
+        }
     }
 
     /** A script of another origin cannot read the refusal, which stays one. */

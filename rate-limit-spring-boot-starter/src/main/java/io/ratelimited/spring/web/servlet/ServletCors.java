@@ -31,7 +31,7 @@ final class ServletCors extends DefaultCorsProcessor {
     }
 
     void write(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        if (!CorsUtils.isCorsRequest(request)) {
+        if (!isCorsRequest(request)) {
             return;
         }
         if (!isAllowed(response)) {
@@ -64,6 +64,15 @@ final class ServletCors extends DefaultCorsProcessor {
         } catch (RuntimeException ex) {
             // No handler takes this request, so nothing is allowed.
             return null;
+        }
+    }
+
+    /** An origin that cannot be read is none that anybody allows. */
+    private static boolean isCorsRequest(HttpServletRequest request) {
+        try {
+            return CorsUtils.isCorsRequest(request);
+        } catch (IllegalArgumentException ex) {
+            return false;
         }
     }
 
