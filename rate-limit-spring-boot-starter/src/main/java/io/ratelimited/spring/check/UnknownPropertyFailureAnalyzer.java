@@ -18,8 +18,9 @@ import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
+import org.springframework.util.ObjectUtils;
 
-/** Explains properties under {@code rate-limit} that do not exist or are empty, and suggests similar names. */
+/** Explains properties under {@code rate-limit} that do not exist, are empty or stand in a list with a gap, and suggests similar names. */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
 
@@ -55,7 +56,12 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
             }
             type = next;
         }
-        return "Property " + name + " has no value" + origin;
+        // Spring Boot leaves out a value of a known property only if the list that holds it has no element before it.
+        return ObjectUtils.isEmpty(property.getValue())
+                ? "Property " + name + " has no value" + origin
+                : "Property " + name + ": " + property.getValue() + " is not used" + origin
+                        + ": the elements of a list are numbered from 0 without a gap, and a property source that sets any"
+                        + " part of a list replaces the whole list";
     }
 
     /** The properties of a record by their names; none for other types. */

@@ -367,6 +367,21 @@ class StartupRefusalTest {
                 Mistake.of("an empty key", Good.class)
                         .with("rate-limit.limits[Good.call].key=")
                         .tells("'Good.call'", "key is not a SpEL expression: \"\""),
+                Mistake.of("a list that does not begin at 0")
+                        .with("rate-limit.routes[1].path=/a")
+                        .tells("rate-limit.routes[1].path: /a is not used", "from 0 without a gap"),
+                Mistake.of("a list within an element that does not begin at 0")
+                        .with("rate-limit.clients.partner.hosts[1]=one.example")
+                        .tells(
+                                "rate-limit.clients.partner.hosts[1]: one.example is not used",
+                                "replaces the whole list"),
+                Mistake.of("an empty enum of an element of a list")
+                        .with(
+                                "rate-limit.limits.x.rate=5/s",
+                                "rate-limit.routes[0].path=/a",
+                                "rate-limit.routes[0].limits=x",
+                                "rate-limit.routes[0].order=")
+                        .tells("Property rate-limit.routes[0].order has no value"),
                 Mistake.of("neither enabled nor disabled")
                         .with("rate-limit.enabled=treu")
                         .tells("rate-limit.enabled", "treu"),
