@@ -256,7 +256,7 @@ final class BudgetRegistry {
             return budget;
         }
 
-        /** The members of a caller's budget: tier, or rate and burst, and {@code for}, how long it still lasts. */
+        /** The members of a caller's budget: tier, or rate and burst, and {@code for}, how long it still lasts, in seconds rounded up. */
         Map<String, Object> describe(Object key) {
             Budget budget = find(caller(key, shared));
             Map<String, Object> members = new LinkedHashMap<>();
@@ -268,8 +268,8 @@ final class BudgetRegistry {
                 });
             }
             if (budget != null && budget.endsAt != null) {
-                long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos());
-                members.put("for", PropertyText.of(Duration.ofSeconds(Math.max(1, seconds))));
+                long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos() - 1) + 1;
+                members.put("for", PropertyText.of(Duration.ofSeconds(seconds)));
             }
             return members;
         }

@@ -10,6 +10,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -20,6 +21,7 @@ import javax.management.MBeanOperationInfo;
 import javax.management.MBeanParameterInfo;
 import javax.management.MBeanServer;
 import javax.management.ObjectName;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.assertj.core.api.ThrowableAssert;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.actuate.autoconfigure.endpoint.EndpointAutoConfiguration;
@@ -120,6 +122,25 @@ class RateLimitsEndpointJmxTest {
                     () -> bean.invoke("update", Map.of("name", "search", "changes", "200/s")),
                     "\"200/s\" is no change; write changes as in rate=200/s, burst=400");
             assertThat(limits.get("search").limit().rate()).hasToString("100/s");
+        });
+    }
+
+    @Test
+    void whatIsLeftOfABudgetsTimeIsRoundedUp() {
+        runner.run(context -> {
+            RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
+            ManualTicker ticker = (ManualTicker) context.getBean(Ticker.class);
+            endpoint.update("search", "key=bob, rate=3/d, for=24h");
+            ticker.advance(Duration.ofNanos(1));
+
+            assertThat(endpoint.limit("search", "bob"))
+                    .extractingByKey("budget", InstanceOfAssertFactories.MAP)
+                    .containsEntry("for", "1d");
+
+            ticker.advance(Duration.ofHours(24).minusNanos(2));
+            assertThat(endpoint.limit("search", "bob"))
+                    .extractingByKey("budget", InstanceOfAssertFactories.MAP)
+                    .containsEntry("for", "1s");
         });
     }
 
