@@ -61,10 +61,9 @@ public final class BeanTypes {
     public static List<Method> methods(Class<?> type) {
         try {
             Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);
+            // Of a method that it inherits from a hidden class, a public class may have the bridge alone.
             return Stream.of(all)
-                    .map(
-                            BridgeMethodResolver
-                                    ::findBridgedMethod) // a public class may have nothing else of a hidden one
+                    .map(BridgeMethodResolver::findBridgedMethod)
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .filter(method -> method.getDeclaringClass() != Object.class)
                     .distinct()

@@ -20,7 +20,10 @@ import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 import org.springframework.util.ObjectUtils;
 
-/** Explains properties under {@code rate-limit} that do not exist, are empty or stand in a list with a gap, and suggests similar names. */
+/**
+ * Explains properties under {@code rate-limit} that do not exist, are empty or stand in a list with a gap, and suggests
+ * similar names.
+ */
 @Order(Ordered.HIGHEST_PRECEDENCE)
 final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<UnboundConfigurationPropertiesException> {
 

@@ -256,7 +256,7 @@ final class BudgetRegistry {
             return budget;
         }
 
-        /** The members of a caller's budget: tier, or rate and burst, and {@code for}, how long it still lasts, in seconds rounded up. */
+        /** The members of a caller's budget: tier, or rate and burst, and {@code for}: the seconds it still lasts, rounded up. */
         Map<String, Object> describe(Object key) {
             Budget budget = find(caller(key, shared));
             Map<String, Object> members = new LinkedHashMap<>();
