@@ -83,8 +83,11 @@ local function fixed_window()
   local function fw_index(s, time)
     local shown = time + fw_offset(s, time)
     local index = s.index_of and s.index_of(shown) or floor((shown - s.first) / s.period)
-    -- Clocks that are set back show a part of the window before once more.
-    while fw_start(s, index + 1) <= time do index = index + 1 end
+    -- Clocks that are set back show a part of the window before once more: by less than two periods.
+    for _ = 1, 2 do
+      if fw_start(s, index + 1) > time then break end
+      index = index + 1
+    end
     return index
   end
 

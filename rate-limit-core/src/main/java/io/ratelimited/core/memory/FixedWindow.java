@@ -224,8 +224,8 @@ final class FixedWindow extends Cell {
             if (now - window.start < 0 || now - window.end >= 0) {
                 long index = index(now);
                 long end = start(index + 1);
-                // Clocks that are set back show a part of the window before once more.
-                while (now - end >= 0) {
+                // Clocks that are set back show a part of the window before once more: by less than two periods.
+                for (int ahead = 0; ahead < 2 && now - end >= 0; ahead++) {
                     index++;
                     end = start(index + 1);
                 }
