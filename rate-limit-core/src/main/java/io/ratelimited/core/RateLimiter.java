@@ -85,7 +85,10 @@ public interface RateLimiter {
         return CompletableFuture.completedFuture(peek(key, permits, maxWaitNanos));
     }
 
-    /** Forgets what the key has used: its next call finds the initial budget. Calls in flight still count. */
+    /**
+     * Forgets what the key has used: its next call finds the initial budget. Calls in flight still count. In memory, while
+     * more keys come than are remembered, a key that was evicted before may find again what it had used.
+     */
     void reset(@Nullable Object key);
 
     /**
