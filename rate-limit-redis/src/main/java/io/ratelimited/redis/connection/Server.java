@@ -226,7 +226,7 @@ final class Server {
         Replies.of(() -> owner.probe(asked, key)).whenComplete((reply, failure) -> {
             boolean wanted = probed.remove(asked);
             boolean inUse = asked == link();
-            if (failure != null && wanted && breaker.isOpen()) {
+            if (failure != null && wanted && breaker.isOpen() && !Replies.isNotSent(failure)) {
                 owner.stillAway(Replies.cause(failure));
             }
             if (failure == null && threads.nanos() - sentAt <= timeoutNanos) {

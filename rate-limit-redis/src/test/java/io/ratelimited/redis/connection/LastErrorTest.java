@@ -67,6 +67,12 @@ class LastErrorTest {
     }
 
     @Test
+    void staysWhenTheSilentConnectionTakesNoProbe() {
+        one.probes.remove().completeExceptionally(Replies.notSent("8192 calls are pending already"));
+        assertThat(connection.lastError()).contains("did not answer in time");
+    }
+
+    @Test
     void isWhatAnotherConnectionAnswers() {
         servers.link(1).probes.remove().completeExceptionally(new IllegalStateException("LOADING"));
         assertThat(connection.lastError()).contains("LOADING");
