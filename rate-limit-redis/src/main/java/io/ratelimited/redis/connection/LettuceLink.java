@@ -17,8 +17,10 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
@@ -48,6 +50,11 @@ final class LettuceLink implements RedisLink {
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
     private final Queue<Call> unsent = new ConcurrentLinkedQueue<>();
+    /**
+     * Digests of the scripts whose text has been sent. The first call sends it: one that the server did not know by its digest
+     * would be sent again, and run after later calls for its key.
+     */
+    private final Set<String> told = ConcurrentHashMap.newKeySet();
     /** Calls written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
     /** Calls that have been neither answered nor dropped. */
@@ -216,7 +223,10 @@ final class LettuceLink implements RedisLink {
             return command(first);
         }
         String[] keys = group.stream().map(one -> one.keys[0]).toArray(String[]::new);
-        return command(CommandType.EVALSHA, first.arguments.behind(first.script.digest(), keys), (reply, failure) -> {
+        boolean isNew = told.add(first.script.digest());
+        CommandType type = isNew ? CommandType.EVAL : CommandType.EVALSHA;
+        String script = isNew ? first.script.text() : first.script.digest();
+        return command(type, first.arguments.behind(script, keys), (reply, failure) -> {
             for (int i = 0; i < keys.length; i++) {
                 Evaluation one = group.get(i);
                 Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
@@ -241,6 +251,9 @@ final class LettuceLink implements RedisLink {
     }
 
     private AsyncCommand<String, String, List<Object>> command(Call call) {
+        if (call instanceof Evaluation evaluation && told.add(evaluation.script.digest())) {
+            evaluation.sendText();
+        }
         return command(call.type, call.args, (reply, failure) -> {
             if (failure instanceof RedisNoScriptException
                     && call instanceof Evaluation evaluation
