@@ -176,6 +176,19 @@ final class AsyncCallsTest {
     }
 
     @Test
+    void callWhoseFutureTimedOutIsNoLongerInFlight() {
+        Service service = start();
+        CompletableFuture<String> own = new CompletableFuture<>();
+        TimeoutException timeout = new TimeoutException();
+        service.inFlight(own).completeExceptionally(timeout);
+        assertThat(own).isCompletedExceptionally();
+        CompletableFuture<String> second = new CompletableFuture<>();
+        service.inFlight(second).complete("instead");
+        assertThat(second).isCompletedWithValue("instead");
+        assertThat(service.inFlight(CompletableFuture.completedFuture("c"))).isCompletedWithValue("c");
+    }
+
+    @Test
     void nextCallFindsThePlaceOfTheLastOneFree() {
         Service service = start();
         CompletableFuture<String> first = new CompletableFuture<>();

@@ -89,7 +89,10 @@ public final class AsyncCalls {
         }
     }
 
-    /** The future that the caller gets: cancelling it cancels the future of the method. */
+    /**
+     * The future that the caller gets: who completes or cancels it, by a timeout for one, does so with the future of the
+     * method, as without a limit. The call would be in flight for ever if that were all that ends it.
+     */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
         /** Ends with the stage, after what has to come before any reaction to its end. */
@@ -109,8 +112,13 @@ public final class AsyncCalls {
                 }
             });
             whenComplete((value, failure) -> {
+                CompletableFuture<T> own = stage.toCompletableFuture();
                 if (isCancelled()) {
-                    stage.toCompletableFuture().cancel(true);
+                    own.cancel(true);
+                } else if (failure != null) {
+                    own.completeExceptionally(failure);
+                } else {
+                    own.complete(value);
                 }
             });
             return this;
