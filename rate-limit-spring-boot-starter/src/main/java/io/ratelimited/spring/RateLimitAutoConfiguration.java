@@ -32,6 +32,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
@@ -172,8 +173,9 @@ public final class RateLimitAutoConfiguration {
     }
 
     private static int aspectOrder(Environment environment) {
-        return environment.getProperty(
-                "rate-limit.aspect.order", Integer.class, RateLimitProperties.Aspect.DEFAULT_ORDER);
+        return Binder.get(environment)
+                .bind("rate-limit.aspect.order", Integer.class)
+                .orElse(RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
     @Bean

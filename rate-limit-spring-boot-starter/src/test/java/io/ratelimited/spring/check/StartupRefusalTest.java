@@ -105,6 +105,9 @@ class StartupRefusalTest {
                         .tells(
                                 "'Yearly.call' (@RateLimited on " + here + "$Yearly.call()): startsOn must be",
                                 "a month and day such as 04-01 for a rate per year: 15"),
+                Mistake.of("an order that is no number")
+                        .with("rate-limit.aspect.order=first")
+                        .tells("rate-limit.aspect.order", "\"first\""),
                 Mistake.of("a rate in a superclass that is not public", PublicSubclass.class)
                         .tells("'PublicSubclass.call' (@RateLimited on " + here + "$PublicSubclass.call()): rate must"),
                 // Names
