@@ -87,14 +87,29 @@ public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostPr
     /** Warns of a bean with limited methods that can be called without their limit. */
     void warnIfUnlimited(String name, Object bean) {
         Class<?> type = made.getOrDefault(name, BeanProxies.targetClass(bean));
-        List<Method> unlimited = BeanProxies.unlimited(bean, type);
+        warnOf(
+                name,
+                BeanProxies.unlimited(bean, type),
+                "It was made before Spring's proxies, or registered as an instance, or wrapped by a processor or"
+                        + " by hand in a proxy that Spring does not limit, or is itself part of the aspects, or"
+                        + " spring.aop.auto is false: let a bean that is made later have the methods, or weave"
+                        + " (rate-limit.aspect.mode: woven).");
+    }
+
+    /** Warns of a bean of a child context, as of any other. */
+    void warnIfUnlimitedInChild(String name, Object bean) {
+        warnOf(
+                name,
+                BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)),
+                "It is a bean of a child context that makes no proxies: add @EnableAutoConfiguration to the configuration of"
+                        + " that context, move the bean to its parent, or weave (rate-limit.aspect.mode: woven).");
+    }
+
+    private static void warnOf(String name, List<Method> unlimited, String why) {
         if (!unlimited.isEmpty()) {
             LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
                     + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
-                    + ". It was made before Spring's proxies, or registered as an instance, or wrapped by a processor or"
-                    + " by hand in a proxy that Spring does not limit, or is itself part of the aspects, or"
-                    + " spring.aop.auto is false: let a bean that is made later have the methods, or weave"
-                    + " (rate-limit.aspect.mode: woven).");
+                    + ". " + why);
         }
     }
 

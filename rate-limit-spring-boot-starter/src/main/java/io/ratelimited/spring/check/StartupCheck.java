@@ -1,5 +1,6 @@
 package io.ratelimited.spring.check;
 
+import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
@@ -17,12 +18,15 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.context.ApplicationListener;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.event.ContextRefreshedEvent;
 
 /**
  * Makes every limit while the application starts, so that an invalid limit stops the start instead of failing a call.
  * Warns of calls that no limit sees.
  */
-public final class StartupCheck implements SmartInitializingSingleton {
+public final class StartupCheck implements SmartInitializingSingleton, ApplicationListener<ContextRefreshedEvent> {
 
     private final ConfigurableListableBeanFactory beans;
     private final LimitedMethods methods;
@@ -70,6 +74,26 @@ public final class StartupCheck implements SmartInitializingSingleton {
             }
         });
         registry.registerConfigured();
+    }
+
+    /** Warns of beans of a child context that no proxy limits: one without limits of its own is looked at by nothing else. */
+    @Override
+    public void onApplicationEvent(ContextRefreshedEvent event) {
+        if (inspector == null
+                || !(event.getApplicationContext() instanceof ConfigurableApplicationContext context)
+                || context.getBeanFactory() == beans) {
+            return;
+        }
+        ConfigurableListableBeanFactory child = context.getBeanFactory();
+        if (child.getBeanNamesForType(RateLimits.class, true, false).length > 0) {
+            return;
+        }
+        BeanTypes.of(child).keySet().forEach(name -> {
+            Object bean = child.containsSingleton(name) ? child.getSingleton(name) : null;
+            if (bean != null && !(bean instanceof FactoryBean)) {
+                inspector.warnIfUnlimitedInChild(name, bean);
+            }
+        });
     }
 
     private void check(Class<?> type, @Nullable Object bean) {

@@ -119,6 +119,20 @@ class UnlimitedCallsTest {
                 .run(context -> assertThat(output).containsOnlyOnce("Bean 'instance' is not limited"));
     }
 
+    @Test
+    void beansOfAChildContextThatMakesNoProxiesAreWarnedOf(CapturedOutput output) {
+        runner.run(parent -> {
+            try (GenericApplicationContext child = new GenericApplicationContext(parent)) {
+                child.registerBean("child", Early.class);
+                child.refresh();
+            }
+            runner.withParent(parent).withBean("limited", Early.class).run(child -> child.getBean(Early.class));
+            assertThat(output)
+                    .containsOnlyOnce("Bean 'child' is not limited: nothing stands before")
+                    .doesNotContain("Bean 'limited'");
+        });
+    }
+
     /** Beans that are made before, with, and after the start. */
     private ApplicationContextRunner scopes() {
         return runner.withBean("one", Early.class)
