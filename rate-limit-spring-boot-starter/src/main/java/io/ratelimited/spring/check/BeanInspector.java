@@ -12,10 +12,12 @@ import java.util.stream.Collectors;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.config.BeanFactoryPostProcessor;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.beans.factory.config.SmartInstantiationAwareBeanPostProcessor;
 import org.springframework.core.Ordered;
 
 /**
@@ -23,7 +25,8 @@ import org.springframework.core.Ordered;
  * which its definition may hide from {@link BeanTypes}. Warns of beans whose limited methods no proxy limits. Looks at each
  * name once. Thread-safe.
  */
-public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostProcessor, Ordered {
+public final class BeanInspector
+        implements BeanFactoryPostProcessor, SmartInstantiationAwareBeanPostProcessor, Ordered {
 
     private static final Log LOG = LogFactory.getLog(BeanInspector.class);
 
@@ -31,6 +34,9 @@ public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostPr
     private final Map<String, Class<?>> types = new ConcurrentHashMap<>();
     /** Classes with limits that objects had before any processor wrapped them, by the name of the bean. */
     private final Map<String, Class<?>> made = new ConcurrentHashMap<>();
+
+    /** What other beans got of beans that were not finished, by the name of the bean: its proxy, which no processor sees later. */
+    private final Map<String, Object> handedOut = new ConcurrentHashMap<>();
 
     private final Set<String> early = ConcurrentHashMap.newKeySet();
     private volatile @Nullable Check check;
@@ -65,11 +71,19 @@ public final class BeanInspector implements BeanFactoryPostProcessor, BeanPostPr
     }
 
     @Override
+    public Object getEarlyBeanReference(Object bean, String name) {
+        handedOut.put(name, bean);
+        return bean;
+    }
+
+    @Override
     public Object postProcessAfterInitialization(Object bean, String name) {
+        Object proxy = handedOut.remove(name);
         if (!(bean instanceof FactoryBean) && !types.containsKey(name)) {
-            Class<?> type = BeanProxies.targetClass(bean);
+            Object called = proxy != null && AopProxyUtils.getSingletonTarget(proxy) == bean ? proxy : bean;
+            Class<?> type = BeanProxies.targetClass(called);
             if (LimitedTypes.contains(type) || Proxy.isProxyClass(type) || made.containsKey(name)) {
-                inspect(name, type, bean);
+                inspect(name, type, called);
             }
         }
         return bean;

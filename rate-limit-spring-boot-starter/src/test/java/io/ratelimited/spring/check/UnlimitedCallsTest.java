@@ -19,6 +19,7 @@ import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
@@ -156,6 +157,17 @@ class UnlimitedCallsTest {
             ask(context);
             assertThat(output).doesNotContain("is not limited");
         });
+    }
+
+    @Test
+    void limitedBeansThatNeedEachOtherAreNotWarnedOf(CapturedOutput output) {
+        Contexts.with(runner.withAllowCircularReferences(true), Chicken.class, Egg.class)
+                .run(context -> {
+                    context.getBean(Egg.class).chicken.lay();
+                    assertThat(context.getBean(RateLimits.class).tryAcquire("lay", null))
+                            .isFalse();
+                    assertThat(output).doesNotContain("is not limited");
+                });
     }
 
     @Test
@@ -311,6 +323,19 @@ class UnlimitedCallsTest {
     static class Early {
         @RateLimited(rate = "1/h")
         public void place() {}
+    }
+
+    static class Chicken {
+        @Autowired
+        Egg egg;
+
+        @RateLimited(name = "lay", rate = "1/h")
+        public void lay() {}
+    }
+
+    static class Egg {
+        @Autowired
+        Chicken chicken;
     }
 
     static class EarlyFactory implements FactoryBean<Early> {
