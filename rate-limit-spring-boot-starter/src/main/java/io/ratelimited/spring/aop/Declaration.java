@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.StringJoiner;
 import java.util.stream.Collectors;
@@ -114,19 +115,53 @@ public record Declaration(
      */
     private static MergedAnnotations annotations(Method method, Class<?> userClass) {
         MergedAnnotations found = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);
+        return isStated(found)
+                ? found
+                : ofImplemented(method, userClass)
+                        .filter(Declaration::isStated)
+                        .findFirst()
+                        .orElse(found);
+    }
+
+    private static Stream<MergedAnnotations> ofImplemented(Method method, Class<?> userClass) {
         if (method.getDeclaringClass() == userClass
                 || !Modifier.isPublic(method.getModifiers())
-                || Modifier.isStatic(method.getModifiers())
-                || isStated(found)) {
-            return found;
+                || Modifier.isStatic(method.getModifiers())) {
+            return Stream.empty();
         }
         return ClassUtils.getAllInterfacesForClassAsSet(userClass).stream()
                 .flatMap(type -> Stream.of(type.getMethods()))
                 .filter(declared -> implementsFor(userClass, method, declared))
-                .map(declared -> MergedAnnotations.from(declared, SearchStrategy.TYPE_HIERARCHY))
-                .filter(Declaration::isStated)
-                .findFirst()
-                .orElse(found);
+                .map(declared -> MergedAnnotations.from(declared, SearchStrategy.TYPE_HIERARCHY));
+    }
+
+    /**
+     * Where annotations stand that this one hides although it does not override them: of two interfaces without a relation
+     * the annotations of the first apply.
+     *
+     * @return their places, sorted
+     */
+    public List<String> hidden() {
+        Stream<MergedAnnotations> places = ofClass
+                ? Stream.of(MergedAnnotations.from(owner, SearchStrategy.TYPE_HIERARCHY))
+                : Stream.concat(
+                        Stream.of(MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)),
+                        ofImplemented(method, owner));
+        Class<?> own = type(annotation);
+        return places.flatMap(found -> found.stream(RateLimited.class))
+                .filter(other ->
+                        !type(other).isAssignableFrom(own) && !other.asMap().equals(annotation.asMap()))
+                .map(other -> String.valueOf(other.getSource()))
+                .distinct()
+                .sorted()
+                .toList();
+    }
+
+    /** The class that an annotation stands on, or that declares the method which it stands on. */
+    private static Class<?> type(MergedAnnotation<?> annotation) {
+        return annotation.getSource() instanceof Method annotated
+                ? annotated.getDeclaringClass()
+                : (Class<?>) Objects.requireNonNull(annotation.getSource());
     }
 
     private static boolean isStated(MergedAnnotations annotations) {

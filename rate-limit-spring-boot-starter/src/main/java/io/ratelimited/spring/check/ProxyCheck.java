@@ -131,6 +131,20 @@ final class ProxyCheck {
         }
     }
 
+    /** Warns of annotations on interfaces and superclasses that do not apply, because others do. */
+    void warnOfHiddenAnnotations() {
+        Set<String> warnings = new TreeSet<>();
+        limited.keySet().forEach(method -> {
+            Declaration applied = Declaration.of(method, type).get(0);
+            applied.hidden()
+                    .forEach(hidden -> warnings.add(applied.place() + " is that of "
+                            + applied.annotation().getSource() + ", and that of " + hidden
+                            + " does not apply. Put all limits on the "
+                            + (applied.ofClass() ? "class" : "method of the class") + " itself."));
+        });
+        warnings.forEach(LOG::warn);
+    }
+
     /** Warns of limited methods that the object calls on itself. */
     void warnOfSelfCalls() {
         SelfCalls.of(type, limited.keySet()).forEach((caller, callees) -> {

@@ -105,6 +105,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
             ProxyCheck calls = new ProxyCheck(type, limited);
             if (warnedOf.add(type)) {
                 calls.warnOfHiddenMethods();
+                calls.warnOfHiddenAnnotations();
                 calls.warnOfSelfCalls();
             }
             calls.check(bean);

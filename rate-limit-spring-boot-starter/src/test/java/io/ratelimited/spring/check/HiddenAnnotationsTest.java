@@ -1,0 +1,78 @@
+package io.ratelimited.spring.check;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+
+/** Of annotations on types without a relation the first applies, and the others are warned of. */
+@ExtendWith(OutputCaptureExtension.class)
+class HiddenAnnotationsTest {
+
+    private final ApplicationContextRunner runner = Contexts.runner(new ManualTicker());
+
+    @ParameterizedTest
+    @ValueSource(classes = {OfTwoInterfaces.class, OfInterfaceAndSuperclass.class, OfTwoTypes.class})
+    void anAnnotationThatAnotherHidesIsWarnedOf(Class<?> type, CapturedOutput output) {
+        Contexts.with(runner, type).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output)
+                    .containsOnlyOnce("does not apply. Put all limits on the")
+                    .contains("@RateLimited on " + type.getName());
+        });
+    }
+
+    @Test
+    void anAnnotationThatIsOverriddenIsNotWarnedOf(CapturedOutput output) {
+        Contexts.with(runner, Replacing.class, ReadsAll.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output).doesNotContain("does not apply");
+        });
+    }
+
+    interface Reads {
+        @RateLimited(name = "reads", rate = "1/h")
+        void get();
+    }
+
+    interface Caches {
+        @RateLimited(name = "caches", rate = "2/h")
+        void get();
+    }
+
+    static class OfTwoInterfaces implements Reads, Caches {
+        @Override
+        public void get() {}
+    }
+
+    static class ReadsAll implements Reads {
+        @Override
+        public void get() {}
+    }
+
+    static class OfInterfaceAndSuperclass extends ReadsAll implements Caches {}
+
+    @RateLimited(name = "reading", rate = "1/h")
+    interface Reading {}
+
+    @RateLimited(name = "writing", rate = "2/h")
+    interface Writing {}
+
+    static class OfTwoTypes implements Reading, Writing {
+        public void get() {}
+    }
+
+    static class Replacing extends ReadsAll implements Reads, Caches {
+        @Override
+        @RateLimited(name = "replaced", rate = "3/h")
+        public void get() {}
+    }
+}
