@@ -63,10 +63,10 @@ public final class AllOf {
      * @param callbacks what the caller attaches to the stage
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
-        if (claims.length == 1) {
-            return reserveAsync(claims[0], callbacks);
-        }
         try {
+            if (claims.length == 1) {
+                return reserveAsync(claims[0], callbacks);
+            }
             return areInMemory(claims)
                     ? CompletableFuture.completedFuture(reserveInMemory(claims))
                     : WaitingRoom.orGivenBack(new Joint(claims, callbacks).reserve(), Reservation::cancel);

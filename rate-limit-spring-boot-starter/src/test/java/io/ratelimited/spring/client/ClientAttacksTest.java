@@ -3,15 +3,20 @@ package io.ratelimited.spring.client;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.Proxy;
 import java.net.URI;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -177,5 +182,46 @@ class ClientAttacksTest {
                 .isInstanceOfSatisfying(
                         RateLimitExceededException.class,
                         refusal -> assertThat(refusal.limit()).isEqualTo(limit));
+    }
+
+    @Test
+    void aBackendThatFailsFailsTheCallWhichIsNotInFlightThen() {
+        runner(
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.limits.partner.backend=torn-tape")
+                .withBean(TornTape.class)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (int i = 0; i < 2; i++) {
+                        assertThat(client.enterAsync(request("/")))
+                                .failsWithin(Duration.ZERO)
+                                .withThrowableThat()
+                                .withMessageContaining("torn");
+                    }
+                });
+    }
+
+    static final class TornTape implements LimiterFactory {
+
+        @Override
+        public String backend() {
+            return "torn-tape";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return (RateLimiter) Proxy.newProxyInstance(
+                    getClass().getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
+                        if (method.isDefault()) {
+                            return InvocationHandler.invokeDefault(proxy, method, arguments);
+                        }
+                        if (method.getName().equals("limit")) {
+                            return limit;
+                        }
+                        throw new IllegalStateException("the tape is torn");
+                    });
+        }
     }
 }
