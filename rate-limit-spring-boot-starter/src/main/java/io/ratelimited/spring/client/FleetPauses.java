@@ -5,6 +5,8 @@ import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ObjLongConsumer;
@@ -58,7 +60,14 @@ final class FleetPauses {
     /** Tells all instances of a pause of a gate. Waits for nothing; without the backend, the pause holds here only. */
     void publish(String gate, long nanos) {
         Duration lasting = Duration.ofNanos(Math.min(nanos, maxPauseNanos));
-        shared.publish(gate + ":" + client, lasting).whenComplete((done, failure) -> {
+        CompletionStage<?> published;
+        try {
+            published = shared.publish(gate + ":" + client, lasting);
+        } catch (RuntimeException ex) {
+            // The answer that told the pause is the caller's all the same.
+            published = CompletableFuture.failedStage(ex);
+        }
+        published.whenComplete((done, failure) -> {
             if (failure == null) {
                 failing.set(false);
             } else if (failing.compareAndSet(false, true)) {

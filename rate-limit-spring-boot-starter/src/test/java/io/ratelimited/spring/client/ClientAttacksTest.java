@@ -3,6 +3,7 @@ package io.ratelimited.spring.client;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
@@ -23,6 +24,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -201,6 +204,52 @@ class ClientAttacksTest {
                                 .withMessageContaining("torn");
                     }
                 });
+    }
+
+    @Test
+    void aPauseThatCannotBeSharedHoldsHereAndLeavesTheAnswerAsItIs() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=9/h",
+                        "rate-limit.limits.partner.backend=mute")
+                .withBean(Mute.class)
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    ClientCall call = client.enter(request("/"));
+                    call.answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    call.end();
+                    assertRefusedBy("clients.partner", client);
+                    ticker.advance(Duration.ofSeconds(10));
+                    client.enter(request("/"));
+                });
+    }
+
+    static final class Mute implements LimiterFactory, LimiterFactory.SharedPauses {
+
+        @Override
+        public String backend() {
+            return "mute";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit);
+        }
+
+        @Override
+        public SharedPauses sharedPauses() {
+            return this;
+        }
+
+        @Override
+        public CompletionStage<?> publish(String name, Duration lasting) {
+            throw new IllegalStateException("closed");
+        }
+
+        @Override
+        public void follow(BiConsumer<String, Duration> listener) {}
     }
 
     static final class TornTape implements LimiterFactory {
