@@ -30,6 +30,7 @@ import org.springframework.boot.actuate.audit.AuditEventRepository;
 import org.springframework.boot.actuate.audit.InMemoryAuditEventRepository;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.security.autoconfigure.actuate.web.servlet.EndpointRequest;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -225,6 +226,17 @@ class ChangesByEndpointTest {
         @Bean
         InMemoryUserDetailsManager known() {
             return new InMemoryUserDetailsManager(ann());
+        }
+
+        /** As docs/operations.md has it. */
+        @Bean
+        @Order(1)
+        SecurityFilterChain endpoint(HttpSecurity http) throws Exception {
+            return http.securityMatcher(EndpointRequest.to("ratelimits"))
+                    .authorizeHttpRequests(requests -> requests.anyRequest().hasRole("OPERATOR"))
+                    .httpBasic(Customizer.withDefaults())
+                    .csrf(csrf -> csrf.disable())
+                    .build();
         }
 
         @Bean
