@@ -195,11 +195,14 @@ class ChargingPageTest {
     void aDownloadCostsTheBytesThatWereSent(Kind kind) throws Exception {
         report(1, 3_000);
         report(2, 2_500_000);
+        report(4, 0);
         Running running = downloads(kind);
         assertThat(running.server.get("/reports/1?customer=acme").body()).hasSize(3_000);
         assertThat(running.settled()).isEqualTo(3_000);
         assertThat(running.server.get("/reports/2?customer=acme").body()).hasSize(2_500_000);
         assertThat(running.settled()).isEqualTo(2_500_000);
+        assertThat(running.server.get("/reports/4?customer=acme").statusCode()).isEqualTo(200);
+        assertThat(running.settled()).isZero();
         assertThat(running.left("download-bytes", "acme")).isEqualTo(7_497_000);
     }
 
