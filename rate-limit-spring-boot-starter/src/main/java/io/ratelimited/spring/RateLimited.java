@@ -61,7 +61,8 @@ public @interface RateLimited {
 
     /**
      * Permits that may go at once, at least 1; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue. Default (-1):
-     * the number in {@link #rate}, so that {@code 5/m} lets 5 go at once.
+     * the number in {@link #rate}, so that {@code 5/m} lets 5 go at once; {@link Algorithm#SMOOTH_BURSTY}: one second of
+     * the rate.
      */
     long burst() default -1;
 
