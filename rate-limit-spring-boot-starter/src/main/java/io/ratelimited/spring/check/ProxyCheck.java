@@ -134,14 +134,15 @@ final class ProxyCheck {
     /** Warns of annotations on interfaces and superclasses that do not apply, because others do. */
     void warnOfHiddenAnnotations() {
         Set<String> warnings = new TreeSet<>();
-        limited.keySet().forEach(method -> {
-            Declaration applied = Declaration.of(method, type).get(0);
-            applied.hidden()
-                    .forEach(hidden -> warnings.add(applied.place() + " is that of "
-                            + applied.annotation().getSource() + ", and that of " + hidden
-                            + " does not apply. Put all limits on the "
-                            + (applied.ofClass() ? "class" : "method of the class") + " itself."));
-        });
+        for (Method method : limited.keySet()) {
+            for (Declaration applied : Declaration.of(method, type)) {
+                applied.hidden()
+                        .forEach(hidden -> warnings.add(applied.place() + " is that of "
+                                + applied.annotation().getSource() + ", and that of " + hidden
+                                + " does not apply. Put all limits on the "
+                                + (applied.ofClass() ? "class" : "method of the class") + " itself."));
+            }
+        }
         warnings.forEach(LOG::warn);
     }
 
