@@ -72,10 +72,16 @@ final class WebRequests implements OperationInvokerAdvisor {
         }
         Map<String, Object> members = new HashMap<>(arguments);
         members.remove(PATH);
+        // A member of a body must not choose the caller.
+        Object key = operation == OperationType.WRITE ? null : members.get(KEY);
+        if (key != null && !(key instanceof String)) {
+            return failure(
+                    WebEndpointResponse.STATUS_BAD_REQUEST,
+                    "the query has the keys " + key + ": give one key; nothing was changed");
+        }
         Target target;
         try {
-            // A member of a body must not choose the caller.
-            target = target(path, operation == OperationType.WRITE ? null : members.get(KEY));
+            target = target(path, (String) key);
         } catch (IllegalArgumentException ex) {
             return failure(WebEndpointResponse.STATUS_NOT_FOUND, String.valueOf(ex.getMessage()));
         }
@@ -109,13 +115,13 @@ final class WebRequests implements OperationInvokerAdvisor {
      * @param key from the query
      * @throws IllegalArgumentException when there is no such limit
      */
-    private Target target(String[] path, @Nullable Object key) {
+    private Target target(String[] path, @Nullable String key) {
         for (int end = path.length; end > 0; end--) {
             String name = join(path, 0, end);
             try {
                 rateLimits.get(name);
                 String rest = end < path.length ? join(path, end, path.length) : null;
-                return new Target(name, rest != null || key == null ? rest : key.toString());
+                return new Target(name, rest != null ? rest : key);
             } catch (IllegalArgumentException ex) {
                 if (end == 1) {
                     throw ex;

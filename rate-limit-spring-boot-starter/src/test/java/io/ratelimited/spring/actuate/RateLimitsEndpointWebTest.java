@@ -380,6 +380,19 @@ class RateLimitsEndpointWebTest {
         assertThat(limits.peek("search", "bob").remaining()).isZero();
     }
 
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void severalKeysAtOnceAreRefused(WebApplicationType type) {
+        share(type);
+        limits.tryAcquire("search", "alice", 200);
+        String keys = "/search?key=alice&key=bob";
+        for (HttpResponse<String> answer : List.of(get(keys), delete(keys))) {
+            assertThat(answer.statusCode()).isEqualTo(400);
+            assertThat(answer.body()).contains("[alice, bob]", "one key", "nothing was changed");
+        }
+        assertThat(limits.peek("search", "alice").remaining()).isZero();
+    }
+
     /** A parameter in the place of the path is refused by its name; any other is not looked at. */
     private static void requireNothingElse(HttpResponse<String> answer, String other) {
         if (answer.statusCode() == 400) {
