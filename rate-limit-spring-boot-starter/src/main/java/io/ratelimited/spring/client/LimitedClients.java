@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitProperties.Client;
 import io.ratelimited.spring.RateLimitProperties.Obey;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -21,10 +22,14 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /** The clients of {@code rate-limit.clients}, by the hosts that they call. Immutable. */
 public final class LimitedClients {
+
+    private static final Log LOG = LogFactory.getLog(LimitedClients.class);
 
     private static final Duration LONGEST = Duration.ofDays(366);
     private static final Pattern HOST =
@@ -101,13 +106,37 @@ public final class LimitedClients {
 
     private static ConfiguredLimit limit(String client, String limit, LimitRegistry registry) {
         try {
-            return registry.get(limit);
+            ConfiguredLimit found = registry.get(limit);
+            warnOfUnread(client, found);
+            return found;
         } catch (IllegalArgumentException ex) {
             throw invalid(
                     client,
                     "limits",
                     "has " + limit + ", but " + ex.getMessage(),
                     "Define rate-limit.limits." + limit + ", or correct the name.");
+        }
+    }
+
+    /** What is evaluated for the call of a method has nothing to read where there is no method. */
+    private static void warnOfUnread(String client, ConfiguredLimit limit) {
+        LimitProperties set = limit.properties();
+        Map<String, String> expressions = new TreeMap<>();
+        putIfSet(expressions, "charge", set.charge());
+        putIfSet(expressions, "permits", set.permits());
+        putIfSet(expressions, "tier", set.tier());
+        putIfSet(expressions, "when", set.when());
+        expressions.remove("permits", "1");
+        if (!expressions.isEmpty()) {
+            LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
+                    + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client a limit"
+                    + " of its own.");
+        }
+    }
+
+    private static void putIfSet(Map<String, String> expressions, String property, @Nullable String set) {
+        if (set != null && !set.isBlank()) {
+            expressions.put(property, set);
         }
     }
 

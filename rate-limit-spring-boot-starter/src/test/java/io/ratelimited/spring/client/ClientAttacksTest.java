@@ -27,12 +27,16 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 
 /** Callers who leave, and readers and keys of the application that are not as expected. */
+@ExtendWith(OutputCaptureExtension.class)
 class ClientAttacksTest {
 
     private final ManualTicker ticker = new ManualTicker();
@@ -177,6 +181,30 @@ class ClientAttacksTest {
                     assertRefusedBy("shares", client);
                     assertRefusedBy("denies", clients.of(URI.create("https://other.example")));
                     clients.of(URI.create("https://unkeyed.example")).enter(request("/"));
+                });
+    }
+
+    /** A limit that methods use, too, may say for them what a call of a client has not. */
+    @Test
+    void whatCallsOfClientsDoNotReadIsWarnedOf(CapturedOutput output) {
+        runner(
+                        "rate-limit.clients.partner.limits=weighed,plain",
+                        "rate-limit.limits.weighed.rate=9/h",
+                        "rate-limit.limits.weighed.permits=5",
+                        "rate-limit.limits.weighed.when=true",
+                        "rate-limit.limits.plain.rate=9/h")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    client.enter(request("/"));
+                    assertThat(output)
+                            .contains("Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
+                                    + " which calls of clients do not read")
+                            .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
+                    assertThat(context.getBean(RateLimits.class)
+                                    .peek("weighed", null)
+                                    .remaining())
+                            .isEqualTo(8);
                 });
     }
 
