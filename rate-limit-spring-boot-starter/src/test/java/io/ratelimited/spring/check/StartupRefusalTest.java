@@ -378,13 +378,6 @@ class StartupRefusalTest {
                         .tells(
                                 "rate-limit.clients.partner.hosts[1]: one.example is not used",
                                 "replaces the whole list"),
-                Mistake.of("an empty enum of an element of a list")
-                        .with(
-                                "rate-limit.limits.x.rate=5/s",
-                                "rate-limit.routes[0].path=/a",
-                                "rate-limit.routes[0].limits=x",
-                                "rate-limit.routes[0].order=")
-                        .tells("Property rate-limit.routes[0].order has no value"),
                 Mistake.of("neither enabled nor disabled")
                         .with("rate-limit.enabled=treu")
                         .tells("rate-limit.enabled", "treu"),
