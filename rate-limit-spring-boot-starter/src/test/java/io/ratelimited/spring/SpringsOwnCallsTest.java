@@ -15,6 +15,7 @@ import org.apache.activemq.ActiveMQConnectionFactory;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.interceptor.AsyncUncaughtExceptionHandler;
+import org.springframework.beans.factory.FactoryBean;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -67,6 +68,17 @@ final class SpringsOwnCallsTest {
     }
 
     @Test
+    void limitOfTheClassOfAFactoryBeanDoesNotCountWhatTheContainerAsks() {
+        runner.withBean(Labels.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(context.getBean(CharSequence.class)).hasToString("label");
+            Labels labels = context.getBean(Labels.class);
+            labels.print();
+            assertThatThrownBy(labels::print).isInstanceOf(RateLimitExceededException.class);
+        });
+    }
+
+    @Test
     void refusalOfAnEventListenerReachesThePublisher() {
         runner.withBean(Listener.class).run(context -> {
             context.publishEvent("first");
@@ -95,6 +107,22 @@ final class SpringsOwnCallsTest {
                     assertThat(listener.handled()).containsExactlyInAnyOrder("order 1", "order 2", "order 3");
                     assertThat(refused).hasValueGreaterThanOrEqualTo(4);
                 });
+    }
+
+    @RateLimited(rate = "1/h")
+    static class Labels implements FactoryBean<CharSequence> {
+
+        @Override
+        public CharSequence getObject() {
+            return "label";
+        }
+
+        @Override
+        public Class<?> getObjectType() {
+            return CharSequence.class;
+        }
+
+        public void print() {}
     }
 
     @Configuration(proxyBeanMethods = false)

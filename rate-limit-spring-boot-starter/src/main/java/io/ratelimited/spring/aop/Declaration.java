@@ -23,6 +23,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.SmartFactoryBean;
 import org.springframework.boot.convert.DurationStyle;
 import org.springframework.core.BridgeMethodResolver;
 import org.springframework.core.ResolvableType;
@@ -102,7 +104,8 @@ public record Declaration(
         }
         if (Modifier.isStatic(specific.getModifiers())
                 || specific.getDeclaringClass() == Object.class
-                || ReflectionUtils.isObjectMethod(specific)) {
+                || ReflectionUtils.isObjectMethod(specific)
+                || isOfFactoryBean(specific, userClass)) {
             return List.of();
         }
         List<Declaration> ofClass = ofClass(specific, userClass);
@@ -193,6 +196,12 @@ public record Declaration(
     /** Whether the annotation of its class does not apply to a method. */
     public static boolean isExempt(Method method) {
         return MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY).isPresent(RateLimitExempt.class);
+    }
+
+    /** What the container asks a factory bean, even while it looks for the beans that limits need. */
+    private static boolean isOfFactoryBean(Method method, Class<?> userClass) {
+        return FactoryBean.class.isAssignableFrom(userClass)
+                && ClassUtils.hasMethod(SmartFactoryBean.class, method.getName(), method.getParameterTypes());
     }
 
     private static List<MergedAnnotation<RateLimited>> nearest(MergedAnnotations annotations) {
