@@ -75,6 +75,8 @@ final class LettuceLink implements RedisLink {
         this.connection = connection;
         this.grouping = !cluster;
         this.sender = sender;
+        // A probe goes the way of the calls that follow it, so that it fails where they would.
+        told.add(Script.PROBE.digest());
         connection.addListener(new RedisConnectionStateListener() {
             @Override
             public void onRedisDisconnected(RedisChannelHandler<?, ?> disconnected) {

@@ -19,9 +19,12 @@ public final class Replies {
     private static final Pattern CORRUPT_KEY =
             Pattern.compile("^WRONGTYPE .*user_script|user_script: ?\\d+: (WRONGTYPE|user_script|[a-z])");
 
-    /** A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script. */
+    /**
+     * A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script, and
+     * behind {@code ERR} where a script hands on what it has caught.
+     */
     private static final Pattern NO_PRIMARY =
-            Pattern.compile("(^|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
+            Pattern.compile("(^(ERR )?|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
 
     private Replies() {}
 

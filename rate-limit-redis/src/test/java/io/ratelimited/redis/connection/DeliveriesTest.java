@@ -8,7 +8,6 @@ import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.function.UnaryOperator;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -21,14 +20,7 @@ class DeliveriesTest {
 
     private final ManualTicker clock = new ManualTicker();
     private final ScriptedServers servers = new ScriptedServers("one:1");
-    private final GuardedConnection connection = new GuardedConnection(
-            servers,
-            new KeyNames("rl"),
-            Duration.ofMillis(50).toNanos(),
-            new ManualTicker(),
-            new Threads(clock, Runnable::run, Runnable::run),
-            false,
-            UnaryOperator.identity());
+    private final GuardedConnection connection = servers.connect(clock);
     private final Link one = servers.link(0);
 
     @AfterEach

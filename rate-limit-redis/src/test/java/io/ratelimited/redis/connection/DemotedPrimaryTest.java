@@ -6,7 +6,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -26,6 +25,7 @@ class DemotedPrimaryTest {
             strings = {
                 "READONLY You can't write against a read only replica. script: b2ca, on @user_script:1.",
                 "ERR Error running script (call to f_b2ca): @user_script:1: @user_script: 1: -READONLY You can't write",
+                "ERR READONLY You can't write against a read only replica. script: b2ca, on @user_script:1.",
                 "NOREPLICAS Not enough good replicas to write. script: b2ca, on @user_script:1.",
                 "ERR Error running script (call to f_b2ca): @user_script:1: @user_script: 1: -NOREPLICAS Not enough",
                 "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."
@@ -42,14 +42,7 @@ class DemotedPrimaryTest {
 
     /** Made until it decides again, on the connection that was made last. */
     private int connectionsAfter(String error) {
-        try (GuardedConnection connection = new GuardedConnection(
-                servers,
-                new KeyNames("rl"),
-                Duration.ofMillis(50).toNanos(),
-                new ManualTicker(),
-                new Threads(clock, Runnable::run, Runnable::run),
-                false,
-                UnaryOperator.identity())) {
+        try (GuardedConnection connection = servers.connect(clock)) {
             Link first = servers.link(0);
             for (int i = 0; i < 5; i++) {
                 connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());

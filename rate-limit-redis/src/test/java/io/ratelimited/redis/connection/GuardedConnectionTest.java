@@ -23,20 +23,12 @@ import org.junit.jupiter.api.Test;
 /** One thread on a time that the test moves: nothing here waits, and nothing comes by chance. */
 class GuardedConnectionTest {
 
-    private static final Duration TIMEOUT = Duration.ofMillis(50);
     /** Until those that are away have been looked at. */
     private static final Duration LOOK = Duration.ofMillis(200);
 
     private final ManualTicker clock = new ManualTicker();
     private final ScriptedServers servers = new ScriptedServers("one:1", "two:2");
-    private final GuardedConnection connection = new GuardedConnection(
-            servers,
-            new KeyNames("rl"),
-            TIMEOUT.toNanos(),
-            new ManualTicker(),
-            new Threads(clock, Runnable::run, Runnable::run),
-            false,
-            UnaryOperator.identity());
+    private final GuardedConnection connection = servers.connect(clock);
     private final Link one = servers.link(0);
     private final Link two = servers.link(1);
 
@@ -51,7 +43,7 @@ class GuardedConnectionTest {
 
     private void silence(String key) {
         CompletableFuture<List<Object>> unanswered = ask(key);
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         assertThat(unanswered)
                 .failsWithin(Duration.ZERO)
                 .withThrowableThat()
@@ -91,7 +83,7 @@ class GuardedConnectionTest {
         CompletableFuture<List<Object>> reply = ask("one:1/a");
         one.fail("MOVED 1 two:2");
         assertThat(two.keys).containsExactly("one:1/a");
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         assertThat(reply).isCompletedExceptionally();
         assertThat(connection.isDown("one:1/b")).isFalse();
         assertThat(connection.isDown("two:2/b")).isTrue();
@@ -100,7 +92,7 @@ class GuardedConnectionTest {
     @Test
     void aServerThatHadOnlyPartOfTheTimeoutIsNotSilent() {
         CompletableFuture<List<Object>> reply = ask("one:1/a");
-        clock.advance(TIMEOUT.minusMillis(5));
+        clock.advance(ScriptedServers.TIMEOUT.minusMillis(5));
         one.fail("ASK 1 two:2");
         clock.advance(Duration.ofMillis(5));
         assertThat(reply).isCompletedExceptionally();
@@ -174,7 +166,7 @@ class GuardedConnectionTest {
     void aProbeThatIsAnsweredLateIsSentAgainAtOnce() {
         silence("one:1/a");
         clock.advance(LOOK);
-        clock.advance(TIMEOUT.plusMillis(1));
+        clock.advance(ScriptedServers.TIMEOUT.plusMillis(1));
         one.probes.remove().complete(List.of(1L));
         assertThat(connection.isDown("one:1/a")).as("late").isTrue();
         assertThat(one.probes).hasSize(1);
@@ -201,7 +193,7 @@ class GuardedConnectionTest {
         other.probes.remove().complete(List.of(1L));
         one.probes.remove().complete(List.of(1L));
         assertThat(recoveries).hasValue(1);
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         assertThat(one.closed).isTrue();
         assertThat(other.closed).isFalse();
         ask("one:1/b");
@@ -236,7 +228,7 @@ class GuardedConnectionTest {
     @Test
     void aCommandWhoseTimeEndsWhileItIsSentIsTakenBack() {
         CompletableFuture<List<Object>> reply = ask("one:1/a");
-        two.whileSending = () -> clock.advance(TIMEOUT);
+        two.whileSending = () -> clock.advance(ScriptedServers.TIMEOUT);
         one.fail("MOVED 1 two:2");
         assertThat(reply).isCompletedExceptionally();
         assertThat(two.asked.remove()).isCancelled();
@@ -245,7 +237,7 @@ class GuardedConnectionTest {
     @Test
     void aConnectionThatIsMadeWhileItsServerIsRetiredIsClosed() throws InterruptedException {
         Threads threads = new Threads(clock, Runnable::run, Runnable::run);
-        Server server = new Server("new:3", servers, threads, TIMEOUT.toNanos(), null);
+        Server server = new Server("new:3", servers, threads, ScriptedServers.TIMEOUT.toNanos(), null);
         Thread connecting = new Thread(server::connect);
         synchronized (server) {
             connecting.start();
@@ -267,7 +259,7 @@ class GuardedConnectionTest {
                 servers,
                 threads,
                 new Health(threads),
-                address -> new Server(address, servers, threads, TIMEOUT.toNanos(), null));
+                address -> new Server(address, servers, threads, ScriptedServers.TIMEOUT.toNanos(), null));
         primaries.discover();
         clock.advance(LOOK);
         primaries.discover();
@@ -343,7 +335,7 @@ class GuardedConnectionTest {
     void whatMayHaveRunIsDeliveredAgainOnlyIfThatDoesNoHarm() {
         connection.deliver(DeliveryKind.END, "one:1/twice", ScriptArguments::new);
         connection.deliver(DeliveryKind.CHARGE, "one:1/once", ScriptArguments::new);
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         clock.advance(LOOK);
         last("one:1").probes.remove().complete(List.of(1L));
         assertThat(last("one:1").keys).containsExactly("one:1/twice");
@@ -358,7 +350,7 @@ class GuardedConnectionTest {
                 both,
                 threads,
                 new Health(threads),
-                address -> new Server(address, both, threads, TIMEOUT.toNanos(), null));
+                address -> new Server(address, both, threads, ScriptedServers.TIMEOUT.toNanos(), null));
         List<Integer> known = new ArrayList<>();
         both.beforeConnecting = () -> known.add(primaries.all().size());
         primaries.discover();

@@ -6,7 +6,6 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -14,7 +13,6 @@ import org.junit.jupiter.api.Test;
 /** Why a server that is silent does not decide: not because a connection is closed that is of no use any more. */
 class LastErrorTest {
 
-    private static final Duration TIMEOUT = Duration.ofMillis(50);
     /** Until those that are away have been looked at. */
     private static final Duration LOOK = Duration.ofMillis(200);
     /** Until a connection that nobody has come to use is closed. */
@@ -22,20 +20,13 @@ class LastErrorTest {
 
     private final ManualTicker clock = new ManualTicker();
     private final ScriptedServers servers = new ScriptedServers("one:1");
-    private final GuardedConnection connection = new GuardedConnection(
-            servers,
-            new KeyNames("rl"),
-            TIMEOUT.toNanos(),
-            new ManualTicker(),
-            new Threads(clock, Runnable::run, Runnable::run),
-            false,
-            UnaryOperator.identity());
+    private final GuardedConnection connection = servers.connect(clock);
     private final Link one = servers.link(0);
 
     @BeforeEach
     void silence() {
         connection.eval(Script.HEARTBEAT, new String[] {"one:1/a"}, new ScriptArguments());
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         clock.advance(LOOK);
         assertThat(servers.connections()).isEqualTo(2);
     }
@@ -54,7 +45,7 @@ class LastErrorTest {
     void staysWhenTheSilentConnectionIsClosedThatAnotherHasReplaced() {
         servers.link(1).probes.remove().complete(List.of(1L));
         assertThat(connection.isUp()).isTrue();
-        clock.advance(TIMEOUT);
+        clock.advance(ScriptedServers.TIMEOUT);
         closed(one);
         assertThat(connection.lastError()).contains("did not answer in time");
     }

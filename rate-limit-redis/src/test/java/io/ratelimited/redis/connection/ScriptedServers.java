@@ -1,5 +1,7 @@
 package io.ratelimited.redis.connection;
 
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -8,10 +10,14 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /** A cluster whose connections answer when and as a test says; a key begins with the address of its primary and a slash. */
 final class ScriptedServers implements RedisConnector {
+
+    /** The time for a reply. */
+    static final Duration TIMEOUT = Duration.ofMillis(50);
 
     final Set<String> primaries = new LinkedHashSet<>();
     /** All connections that were made, in order. */
@@ -30,6 +36,18 @@ final class ScriptedServers implements RedisConnector {
 
     ScriptedServers(String... addresses) {
         primaries.addAll(List.of(addresses));
+    }
+
+    /** To all of them, on one thread and a time that the test moves. */
+    GuardedConnection connect(ManualTicker clock) {
+        return new GuardedConnection(
+                this,
+                new KeyNames("rl"),
+                TIMEOUT.toNanos(),
+                new ManualTicker(),
+                new Threads(clock, Runnable::run, Runnable::run),
+                false,
+                UnaryOperator.identity());
     }
 
     int connections() {
