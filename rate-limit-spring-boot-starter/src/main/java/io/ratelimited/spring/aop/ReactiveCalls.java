@@ -9,6 +9,7 @@ import io.ratelimited.spring.call.EventLoops;
 import java.lang.reflect.Method;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -77,6 +78,12 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         return adapter == null ? Mono.justOrEmpty(value) : adapter.toPublisher(value);
     }
 
+    private enum Phase {
+        ENTERING,
+        STARTED,
+        ENDED
+    }
+
     /** One subscription: one call, from asking its limits to its end. */
     private static final class Subscription {
 
@@ -85,8 +92,8 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         private final @Nullable CurrentRequest request;
         private final CompletableFuture<Admission> entered;
         private final boolean many;
-        private volatile boolean started;
-        private volatile boolean ended;
+        /** What comes first: the body is entered, or the subscription ends. */
+        private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.ENTERING);
         /**
          * What has come so far, if it is charged. Written by elements, which come one after the other, and never by a
          * cancellation, which may come at the same time: neither overwrites the other.
@@ -143,7 +150,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         private Mono<Publisher<?>> later() {
             CompletableFuture<Boolean> decided = new CompletableFuture<>();
             entered.whenComplete((admission, failure) -> {
-                if (!ended) {
+                if (phase.get() == Phase.ENTERING) {
                     decided.complete(true);
                 }
             });
@@ -159,7 +166,10 @@ final class ReactiveCalls implements LimitedMethod.Kind {
             } catch (RuntimeException ex) {
                 return refused(CallResult.unwrap(ex));
             }
-            started = true;
+            if (!phase.compareAndSet(Phase.ENTERING, Phase.STARTED)) {
+                // Cancelled meanwhile: the permits have been given back.
+                return Mono.empty();
+            }
             try {
                 return publisher(call.proceed());
             } catch (Throwable ex) {
@@ -179,17 +189,17 @@ final class ReactiveCalls implements LimitedMethod.Kind {
 
         /** Runs before the subscriber sees the end, so that its next call finds the place of this one free. */
         private void end(@Nullable Throwable error) {
-            ended = true;
+            boolean early = phase.compareAndSet(Phase.ENTERING, Phase.ENDED);
             if (entered.cancel(false) || entered.isCompletedExceptionally()) {
                 return;
             }
             Admission admission = entered.join();
-            if (started) {
+            if (early) {
+                admission.cancel();
+            } else if (phase.get() == Phase.STARTED) {
                 CallResult came = known;
                 admission.end(
                         many ? new CallResult(came.value(), error, came.count()) : CallResult.of(came.value(), error));
-            } else {
-                admission.cancel();
             }
         }
     }
