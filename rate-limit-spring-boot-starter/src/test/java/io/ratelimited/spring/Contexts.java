@@ -14,6 +14,7 @@ import org.springframework.boot.context.properties.source.MapConfigurationProper
 import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.util.TestPropertyValues;
 import org.springframework.core.env.Environment;
 import org.springframework.core.env.StandardEnvironment;
 import org.springframework.core.io.support.SpringFactoriesLoader;
@@ -59,9 +60,11 @@ public final class Contexts {
                 .bindOrCreate("rate-limit", RateLimitProperties.class);
     }
 
-    /** What all registered failure analysers make of a failure. */
-    public static FailureAnalysis analyse(Throwable failure) {
-        ArgumentResolver arguments = ArgumentResolver.of(Environment.class, new StandardEnvironment())
+    /** What all registered failure analysers make of a failure, in an application with properties. */
+    public static FailureAnalysis analyse(Throwable failure, String... properties) {
+        StandardEnvironment environment = new StandardEnvironment();
+        TestPropertyValues.of(properties).applyTo(environment);
+        ArgumentResolver arguments = ArgumentResolver.of(Environment.class, environment)
                 .and(BeanFactory.class, new DefaultListableBeanFactory());
         return SpringFactoriesLoader.forDefaultResourceLocation()
                 .load(FailureAnalyzer.class, arguments, (type, name, ex) -> {})

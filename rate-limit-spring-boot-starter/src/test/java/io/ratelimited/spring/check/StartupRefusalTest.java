@@ -66,7 +66,8 @@ class StartupRefusalTest {
                 .withPropertyValues(mistake.properties.toArray(String[]::new))
                 .run(context -> {
                     assertThat(context).hasFailed();
-                    FailureAnalysis analysis = Contexts.analyse(context.getStartupFailure());
+                    FailureAnalysis analysis =
+                            Contexts.analyse(context.getStartupFailure(), mistake.properties.toArray(String[]::new));
                     assertThat(analysis.getDescription()).contains(mistake.told);
                     assertThat(analysis.getAction()).contains(mistake.remedy).isNotBlank();
                 });
@@ -381,6 +382,16 @@ class StartupRefusalTest {
                 Mistake.of("neither enabled nor disabled")
                         .with("rate-limit.enabled=treu")
                         .tells("rate-limit.enabled", "treu"),
+                Mistake.of("a rate in the place of a limit")
+                        .with("rate-limit.limits.search=100/s")
+                        .tells("Property rate-limit.limits.search has properties of its own and no text: 100/s")
+                        .and("rate-limit.limits.search.rate: 100/s"),
+                Mistake.of("a rate in the place of all limits")
+                        .with("rate-limit.limits=100/s")
+                        .tells("Property rate-limit.limits has properties of its own and no text: 100/s"),
+                Mistake.of("an address in the place of Redis")
+                        .with("rate-limit.redis=redis://localhost")
+                        .tells("Property rate-limit.redis has properties of its own and no text: redis://localhost"),
                 Mistake.of("an unknown algorithm", Good.class)
                         .with("rate-limit.limits[Good.call].algorithm=buckets")
                         .tells(

@@ -198,8 +198,9 @@ class ClientAttacksTest {
                             context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
                     client.enter(request("/"));
                     assertThat(output)
-                            .contains("Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
-                                    + " which calls of clients do not read")
+                            .contains(
+                                    "Rate limit 'weighed' (rate-limit.clients.partner.limits) sets {permits=5, when=true},"
+                                            + " which calls of clients do not read")
                             .doesNotContain("Rate limit 'plain' (rate-limit.clients.partner.limits) sets");
                     assertThat(context.getBean(RateLimits.class)
                                     .peek("weighed", null)
