@@ -170,7 +170,8 @@ final class ProxyCheck {
 
     private Set<String> limitNames(Method method) {
         LimitedMethod found = limited.get(method);
-        if (found == null && method.isDefault()) { // which a proxy has itself
+        if (found == null && method.isDefault()) {
+            // A proxy has every method itself.
             Method own = ClassUtils.getMethodIfAvailable(type, method.getName(), method.getParameterTypes());
             found = own == null ? null : limited.get(own);
         }

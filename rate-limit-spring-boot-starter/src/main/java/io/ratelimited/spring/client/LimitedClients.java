@@ -35,8 +35,6 @@ public final class LimitedClients {
     private static final Pattern HOST =
             Pattern.compile("(\\*\\.)?[\\p{Alnum}._-]+(:\\d{1,5})?|\\[[0-9a-f:.]+](:\\d{1,5})?");
 
-    private static final Pattern END = Pattern.compile("\\.(?=$|:)");
-
     private final Map<String, LimitedClient> byName = new TreeMap<>();
     private final Map<String, LimitedClient> byHost = new HashMap<>();
 
@@ -160,7 +158,8 @@ public final class LimitedClients {
 
     /** In lower case, and without the dot that may end a name. */
     private static String plain(String host) {
-        return END.matcher(host.toLowerCase(Locale.ROOT)).replaceFirst("");
+        String named = host.toLowerCase(Locale.ROOT).replace(".:", ":");
+        return named.endsWith(".") ? named.substring(0, named.length() - 1) : named;
     }
 
     /** All clients, by name. */

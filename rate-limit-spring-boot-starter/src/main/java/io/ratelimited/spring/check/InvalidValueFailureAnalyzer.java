@@ -22,13 +22,13 @@ import org.springframework.core.env.Environment;
  * list {@code default}, which only the annotation has; and text where properties belong.
  */
 @Order(Ordered.HIGHEST_PRECEDENCE)
-final class UnknownConstantFailureAnalyzer extends AbstractFailureAnalyzer<BindException> {
+final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindException> {
 
     private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
 
     private final Environment environment;
 
-    UnknownConstantFailureAnalyzer(Environment environment) {
+    InvalidValueFailureAnalyzer(Environment environment) {
         this.environment = environment;
     }
 
