@@ -1,16 +1,20 @@
 package io.ratelimited.spring.web;
 
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.List;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.server.PathContainer;
 import org.springframework.http.server.PathContainer.Options;
+import org.springframework.util.StringUtils;
 import org.springframework.web.util.pattern.PathPattern;
 
 /**
  * The ways in which servers, filters and handler mappings may read the path of a request. A handler may be reached by any of
  * them: a mapping of path patterns matches the path as it was sent, one of Ant patterns what the server has decoded and
- * cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes.
+ * cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes. A handler
+ * of a gateway hands the path on as it was sent, and the server behind it cleans it up.
  *
  * @param inApplication readings of the path within the application
  * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
@@ -22,7 +26,33 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
 
     /** The paths of a request that no server has decoded. */
     public static RequestPaths of(PathContainer sent) {
-        return new RequestPaths(readings(sent, null), List.of());
+        return new RequestPaths(readings(sent, resolved(sent)), List.of());
+    }
+
+    /** The path as a server behind a gateway may resolve it; null if it has no segment {@code .} or {@code ..}. */
+    private static @Nullable String resolved(PathContainer sent) {
+        String path = sent.value();
+        if (path.indexOf('.') < 0 && path.indexOf('%') < 0) {
+            return null;
+        }
+        StringBuilder decoded = new StringBuilder(path.length());
+        for (PathContainer.Element element : sent.elements()) {
+            decoded.append(
+                    element instanceof PathContainer.PathSegment segment ? segment.valueToMatch() : element.value());
+        }
+        boolean dots = false;
+        Deque<String> segments = new ArrayDeque<>();
+        for (String segment : StringUtils.tokenizeToStringArray(decoded.toString(), "/\\", false, true)) {
+            if (segment.equals("..")) {
+                segments.pollLast();
+                dots = true;
+            } else if (segment.equals(".")) {
+                dots = true;
+            } else {
+                segments.add(segment);
+            }
+        }
+        return dots ? "/" + String.join("/", segments) : null;
     }
 
     /**
