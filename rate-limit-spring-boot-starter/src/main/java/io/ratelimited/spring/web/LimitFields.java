@@ -19,6 +19,9 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LimitFields {
 
+    private static final String POLICY = "RateLimit-Policy";
+    private static final String STATE = "RateLimit";
+
     /** In the order in which they came. */
     private final List<Entry> entries = new ArrayList<>(1);
 
@@ -83,6 +86,11 @@ public final class LimitFields {
         }
     }
 
+    /** Whether a field is one of the standard ones, whose members may come from several servers. */
+    public static boolean isList(String name) {
+        return name.equals(POLICY) || name.equals(STATE);
+    }
+
     /** How {@code RateLimit} names a limit. */
     public static String nameOf(String limit) {
         return QuotaPolicy.string(limit);
@@ -98,10 +106,10 @@ public final class LimitFields {
             }
         }
         if (policies != null) {
-            setter.accept("RateLimit-Policy", policies);
+            setter.accept(POLICY, policies);
         }
         if (states != null) {
-            setter.accept("RateLimit", states);
+            setter.accept(STATE, states);
         }
     }
 
@@ -183,7 +191,7 @@ public final class LimitFields {
         /** The names of the fields. */
         List<String> names() {
             return switch (headers) {
-                case STANDARD -> writer == null ? List.of("RateLimit-Policy", "RateLimit") : writer.names();
+                case STANDARD -> writer == null ? List.of(POLICY, STATE) : writer.names();
                 case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
                 case NONE -> List.of();
             };

@@ -30,6 +30,8 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.ResponseEntity;
 import org.springframework.web.bind.annotation.ExceptionHandler;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.bind.annotation.RestControllerAdvice;
 
 class HttpSettingsTest {
@@ -48,6 +50,34 @@ class HttpSettingsTest {
             assertThat(response.headers().firstValue("X-RateLimit-Reset")).contains("60");
             assertThat(response.headers().firstValue("Retry-After")).contains("60");
             assertThat(response.headers().map()).doesNotContainKeys("ratelimit", "ratelimit-policy");
+        }
+    }
+
+    @Test
+    void whatAServerBehindAGatewayTellsIsKept() {
+        try (RunningServer server = Kind.REACTOR_NETTY.start(
+                List.of(app(Kind.REACTOR_NETTY), Gateway.class),
+                "rate-limit.limits.routed.rate=1/m",
+                "rate-limit.routes[0].path=/gateway",
+                "rate-limit.routes[0].limits=routed")) {
+            HttpResponse<String> response = server.get("/gateway");
+
+            assertThat(String.join(", ", response.headers().allValues("RateLimit")))
+                    .contains("\"behind\";r=7", "\"routed\";r=0");
+            assertThat(String.join(", ", response.headers().allValues("RateLimit-Policy")))
+                    .contains("\"behind\";q=9", "\"routed\";q=1");
+        }
+    }
+
+    @RestController
+    static class Gateway {
+
+        @GetMapping("/gateway")
+        ResponseEntity<String> hands() {
+            return ResponseEntity.ok()
+                    .header("RateLimit", "\"behind\";r=7")
+                    .header("RateLimit-Policy", "\"behind\";q=9")
+                    .body("on");
         }
     }
 

@@ -205,9 +205,18 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private Mono<Void> write() {
         return Mono.fromRunnable(() -> {
             HttpHeaders headers = exchange.getResponse().getHeaders();
-            fields.write(style, headers::set);
+            fields.write(style, (name, value) -> put(headers, name, value));
             completeRefusal(headers);
         });
+    }
+
+    /** A gateway hands on what the server behind it tells of its own limits: the standard fields are lists, which keep it. */
+    private static void put(HttpHeaders headers, String name, String value) {
+        if (LimitFields.isList(name)) {
+            headers.add(name, value);
+        } else {
+            headers.set(name, value);
+        }
     }
 
     /**
