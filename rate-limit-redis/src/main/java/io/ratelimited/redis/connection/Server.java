@@ -1,5 +1,6 @@
 package io.ratelimited.redis.connection;
 
+import java.io.IOException;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -10,8 +11,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * One primary: its connection and its breaker. A connection that breaks is replaced at once, and meanwhile calls wait for
- * the new one within their timeout. A server that refuses connections, is silent for the timeout or answers with errors
- * is away: its breaker is open until a probe is answered in time, on the old connection or on a new one. Thread-safe.
+ * the new one within their timeout. A server that refuses connections or breaks one after the other, is silent for the
+ * timeout or answers with errors is away: its breaker is open until a probe is answered in time, on the old connection or
+ * on a new one. Thread-safe.
  */
 final class Server {
 
@@ -158,10 +160,17 @@ final class Server {
             ready = next;
         }
         broken.close();
+        // Counts once, however many calls were pending there.
+        boolean opened = !retired && breaker.failed();
         if (breaker.isOpen() || retired) {
             next.completeExceptionally(Replies.notSent("not connected to Redis"));
         } else {
             connect();
+        }
+        if (opened) {
+            Throwable reason = new IOException("the connection breaks again and again");
+            lastFailure = reason;
+            owner.away(reason);
         }
     }
 
