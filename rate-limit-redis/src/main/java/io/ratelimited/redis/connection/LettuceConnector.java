@@ -20,7 +20,10 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -39,6 +42,8 @@ public final class LettuceConnector implements RedisConnector {
 
     /** The same for those who only name the primaries: others of them can be asked. */
     private static final Duration DISCOVERY = Duration.ofMillis(600);
+
+    private static final Duration LONGEST_CLOSE = Duration.ofSeconds(1);
 
     private final RedisClient client;
     private final @Nullable RedisClusterClient cluster;
@@ -189,11 +194,19 @@ public final class LettuceConnector implements RedisConnector {
         return cluster != null;
     }
 
+    /** Waits for the connections: the application may end the threads that close them next. */
     @Override
     public void close() {
-        client.shutdownAsync();
+        CompletableFuture<Void> closed = client.shutdownAsync();
         if (cluster != null) {
-            cluster.shutdownAsync();
+            closed = CompletableFuture.allOf(closed, cluster.shutdownAsync());
+        }
+        try {
+            closed.get(LONGEST_CLOSE.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (InterruptedException ex) {
+            Thread.currentThread().interrupt();
+        } catch (ExecutionException | TimeoutException ex) {
+            // They end with their threads.
         }
     }
 }

@@ -265,7 +265,8 @@ final class Server {
     /** That its probe fails now says nothing about the server. */
     private void close(RedisLink unused) {
         probed.remove(unused);
-        unused.close();
+        // At the end the client closes all, and warns of one that is closed already.
+        threads.run(unused::close);
     }
 
     private void recovered(RedisLink good) {

@@ -63,6 +63,14 @@ class LastErrorTest {
         assertThat(connection.lastError()).contains("did not answer in time");
     }
 
+    /** The client closes all of them, and warns of one that is closed already. */
+    @Test
+    void aConnectionThatIsProbedIsLeftToTheClientAtTheEnd() {
+        connection.close();
+        servers.link(1).probes.remove().completeExceptionally(new IllegalStateException("Connection closed"));
+        assertThat(servers.link(1).closed).isFalse();
+    }
+
     @Test
     void isWhatAnotherConnectionAnswers() {
         servers.link(1).probes.remove().completeExceptionally(new IllegalStateException("LOADING"));
