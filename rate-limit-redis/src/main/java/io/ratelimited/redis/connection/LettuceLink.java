@@ -143,9 +143,13 @@ final class LettuceLink implements RedisLink {
         } catch (RejectedExecutionException ex) {
             // The client is being shut down.
             written.set(0);
-            for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
-                end(next, null, Replies.notSent("the client has been shut down"));
-            }
+            failUnsent("the client has been shut down");
+        }
+    }
+
+    private void failUnsent(String reason) {
+        for (Call next = unsent.poll(); next != null; next = unsent.poll()) {
+            end(next, null, Replies.notSent(reason));
         }
     }
 
@@ -168,6 +172,11 @@ final class LettuceLink implements RedisLink {
 
     /** Sends so many of the calls that wait, at the most. */
     private void sendFirst(int most) {
+        if (!connection.isOpen()) {
+            // Lettuce would refuse them with an error that does not tell them from commands that may have run.
+            failUnsent("the connection has broken");
+            return;
+        }
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
             collect(commands, most);
@@ -179,6 +188,8 @@ final class LettuceLink implements RedisLink {
         } catch (RuntimeException | Error ex) {
             // Whatever it is, callers must not wait for ever, and the next command must be sent.
             commands.forEach(command -> command.completeExceptionally(ex));
+            // Calls that are in no command yet would be pending for ever: the next connection counts anew.
+            close();
         }
     }
 

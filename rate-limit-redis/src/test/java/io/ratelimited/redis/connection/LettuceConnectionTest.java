@@ -2,6 +2,7 @@ package io.ratelimited.redis.connection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.KillArgs;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.ClusterClientOptions;
 import io.lettuce.core.cluster.ClusterTopologyRefreshOptions;
@@ -11,6 +12,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -67,6 +70,90 @@ class LettuceConnectionTest {
         REDIS.server().thaw();
         RedisProcess.until(() -> calls.stream().allMatch(CompletableFuture::isDone), "failed", PATIENCE);
         RedisProcess.until(() -> link.pending() == 0, "nothing is pending", PATIENCE);
+    }
+
+    /** They have certainly changed nothing: what has to reach Redis is sent again, such as a charge. */
+    @Test
+    void callsThatABrokenConnectionHasNotTakenWereNotSent() {
+        LettuceLink link = connect();
+        CompletableFuture<Void> broken = new CompletableFuture<>();
+        List<CompletableFuture<List<Object>>> calls = new ArrayList<>();
+        link.onBreak(() -> {
+            // On the thread of the connection, as calls that are queued while it is busy with the break.
+            for (int i = 0; i < 10; i++) {
+                calls.add(probe(link, "rl:{" + i + "}:~probe"));
+            }
+            broken.complete(null);
+        });
+        REDIS.server().ask(commands -> commands.clientKill(KillArgs.Builder.typeNormal()));
+        broken.orTimeout(20, TimeUnit.SECONDS).join();
+        assertThat(calls)
+                .allSatisfy(call -> assertThat(call.handle((reply, failure) -> failure)
+                                .orTimeout(20, TimeUnit.SECONDS)
+                                .join())
+                        .matches(Replies::isNotSent));
+        assertThat(link.pending()).isZero();
+    }
+
+    /** As after an error of the machine: what was taken from the queue is in no command then, and stays pending. */
+    @Test
+    void aConnectionThatCannotMakeACommandIsReplaced() {
+        LettuceLink link = connect();
+        CompletableFuture<Void> broken = new CompletableFuture<>();
+        link.onBreak(() -> broken.complete(null));
+        onItsThread(link, () -> {
+            // Sent when this thread goes on.
+            String[] keys = {"rl:{1}:~probe"};
+            link.eval(Script.HEARTBEAT, keys, new ScriptArguments(), false);
+            keys[0] = null;
+        });
+        broken.orTimeout(20, TimeUnit.SECONDS).join();
+    }
+
+    /** The application ends the threads next, whose log has an error for each connection that is still being closed. */
+    @Test
+    void aClientIsClosedWhenItsConnectionsAre() {
+        LettuceConnector connector = REDIS.connector();
+        LettuceLink link =
+                (LettuceLink) connector.connect("").toCompletableFuture().join();
+        Thread test = Thread.currentThread();
+        AtomicBoolean busy = new AtomicBoolean();
+        AtomicBoolean closing = new AtomicBoolean();
+        AtomicBoolean released = new AtomicBoolean();
+        onItsThread(link, () -> {
+            busy.set(true);
+            RedisProcess.until(
+                    () -> closing.get() && test.getState() == Thread.State.TIMED_WAITING, "it waits", PATIENCE);
+            released.set(true);
+        });
+        while (!busy.get()) {
+            Thread.onSpinWait();
+        }
+        closing.set(true);
+        connector.close();
+        assertThat(released).isTrue();
+    }
+
+    /** Runs a task on the thread of a connection, which goes on with it after the task. */
+    private static void onItsThread(LettuceLink link, Runnable task) {
+        Thread test = Thread.currentThread();
+        RedisProcess.until(
+                () -> {
+                    AtomicBoolean taken = new AtomicBoolean();
+                    CompletableFuture<Void> begun = new CompletableFuture<>();
+                    probe(link, "rl:{0}:~probe").whenComplete((reply, failure) -> {
+                        boolean here = Thread.currentThread() == test;
+                        taken.set(!here);
+                        begun.complete(null);
+                        if (!here) {
+                            task.run();
+                        }
+                    });
+                    begun.orTimeout(20, TimeUnit.SECONDS).join();
+                    return taken.get();
+                },
+                "the thread of the connection has got it",
+                PATIENCE);
     }
 
     /** A search of the client's own, at a time of its own, would compete with ours. */
