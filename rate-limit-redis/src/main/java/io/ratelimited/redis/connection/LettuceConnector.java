@@ -81,6 +81,7 @@ public final class LettuceConnector implements RedisConnector {
                 resources, seeds.stream().map(seed -> timed(seed, DISCOVERY)).toList());
         cluster.setOptions(options.mutate()
                 .autoReconnect(false)
+                .requestQueueSize(ClientOptions.DEFAULT_REQUEST_QUEUE_SIZE)
                 .topologyRefreshOptions(new NoRefresh())
                 .socketOptions(options.getSocketOptions()
                         .mutate()
@@ -119,6 +120,8 @@ public final class LettuceConnector implements RedisConnector {
                 .autoReconnect(false)
                 .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
                 .timeoutOptions(TimeoutOptions.create())
+                // A link bounds what is pending, and tells what it has not sent.
+                .requestQueueSize(ClientOptions.DEFAULT_REQUEST_QUEUE_SIZE)
                 .socketOptions(
                         options.getSocketOptions().mutate().connectTimeout(STEP).build())
                 .build());

@@ -2,6 +2,7 @@ package io.ratelimited.redis.connection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.ClientOptions;
 import io.lettuce.core.KillArgs;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.ClusterClientOptions;
@@ -154,6 +155,25 @@ class LettuceConnectionTest {
                 },
                 "the thread of the connection has got it",
                 PATIENCE);
+    }
+
+    /** The callers beyond it would be decided without Redis, though all is well. */
+    @Test
+    void theBoundOfTheApplicationsOwnConnectionIsNotThatOfLimits() {
+        ClientOptions given = ClientOptions.builder().requestQueueSize(1).build();
+        RedisURI server = RedisURI.create("127.0.0.1", REDIS.server().port());
+        try (LettuceConnector connector = RedisServers.connector(RedisServers.settings(given, server))) {
+            LettuceLink link =
+                    (LettuceLink) connector.connect("").toCompletableFuture().join();
+            List<CompletableFuture<List<Object>>> calls = new ArrayList<>();
+            for (int i = 0; i < 200; i++) {
+                calls.add(probe(link, "rl:{" + i + "}:~probe"));
+            }
+            assertThat(calls)
+                    .allSatisfy(call -> assertThat(
+                                    call.orTimeout(20, TimeUnit.SECONDS).join())
+                            .containsExactly(1L));
+        }
     }
 
     /** A search of the client's own, at a time of its own, would compete with ours. */
