@@ -21,6 +21,7 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -32,6 +33,8 @@ import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
+import org.springframework.data.redis.connection.ReactiveRedisConnectionFactory;
+import org.springframework.data.redis.connection.RedisConnectionFactory;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.util.StringUtils;
 
@@ -113,13 +116,13 @@ public final class RedisRateLimitAutoConfiguration {
                 ObjectProvider<RedisURI> uris,
                 ObjectProvider<ClientOptions> options,
                 ObjectProvider<ClientResources> resources,
-                ObjectProvider<LettuceConnectionFactory> factories,
+                BeanFactory beans,
                 Environment environment) {
             LimitsClient client = chosen(properties, new Addresses(uris, options, resources));
             if (client != null) {
                 return client;
             }
-            LettuceConnectionFactory factory = factories.getIfAvailable();
+            LettuceConnectionFactory factory = factory(beans);
             if (factory == null) {
                 throw new InvalidRateLimitException(
                         "A property says backend: redis, but there is no connection factory of Lettuce",
@@ -137,6 +140,19 @@ public final class RedisRateLimitAutoConfiguration {
                                 + OWN_CLIENT);
             }
             return DataRedisSettings.client(factory);
+        }
+
+        /** Where its method declares an interface of it, nobody can tell that it is Lettuce's before it is made. */
+        private static @Nullable LettuceConnectionFactory factory(BeanFactory beans) {
+            for (Class<?> declared : List.of(
+                    LettuceConnectionFactory.class,
+                    RedisConnectionFactory.class,
+                    ReactiveRedisConnectionFactory.class)) {
+                if (beans.getBeanProvider(declared).getIfAvailable() instanceof LettuceConnectionFactory factory) {
+                    return factory;
+                }
+            }
+            return null;
         }
     }
 
