@@ -115,10 +115,11 @@ final class CommandSender {
             });
         }
 
-        private void failed(RedisLink link, Server target, Throwable cause) {
+        private void failed(RedisLink link, Server target, Throwable failure) {
             if (isDone()) {
                 return;
             }
+            Throwable cause = connector.isCluster() ? failure : Redirection.asFailure(failure);
             if (!repaired && Replies.isCorruptKey(cause)) {
                 repaired = true;
                 repair(link, target, cause);
@@ -200,6 +201,15 @@ final class CommandSender {
      * @param once for this command only, while a slot moves
      */
     record Redirection(String address, boolean once) {
+
+        /** What is reported where a single server was named; failures that are no redirections stay as they are. */
+        static Throwable asFailure(Throwable failure) {
+            return of(failure, "") == null
+                    ? failure
+                    : new IllegalStateException(
+                            "the address is a node of a cluster: name two of its nodes, or one twice; "
+                                    + failure.getMessage());
+        }
 
         /** From {@code MOVED <slot> <address>} and {@code ASK <slot> <address>}; null for other failures. */
         static @Nullable Redirection of(Throwable failure, String from) {

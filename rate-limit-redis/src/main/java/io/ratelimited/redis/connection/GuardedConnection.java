@@ -279,10 +279,10 @@ public final class GuardedConnection implements AutoCloseable {
             return link.eval(Script.PROBE, new String[] {on}, new ScriptArguments().add(time.word()), false)
                     .handle((reply, failure) -> {
                         Throwable cause = failure == null ? null : Replies.cause(failure);
-                        // A server that redirects has answered.
-                        if (cause != null && Redirection.of(cause, "") == null) {
+                        // A server of a cluster that redirects has answered.
+                        if (cause != null && !(connector.isCluster() && Redirection.of(cause, "") != null)) {
                             time.isRefused(cause);
-                            throw new CompletionException(cause);
+                            throw new CompletionException(Redirection.asFailure(cause));
                         }
                         return reply;
                     });

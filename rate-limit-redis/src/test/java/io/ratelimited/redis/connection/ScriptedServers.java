@@ -27,6 +27,8 @@ final class ScriptedServers implements RedisConnector {
     String refusal;
     /** Searches for the primaries are answered by the test. */
     boolean holding;
+    /** Whether the addresses are those of a cluster. */
+    boolean cluster = true;
 
     final List<CompletableFuture<Set<String>>> searches = new ArrayList<>();
     /** How often the address of a key was looked up. */
@@ -92,7 +94,7 @@ final class ScriptedServers implements RedisConnector {
 
     @Override
     public boolean isCluster() {
-        return true;
+        return cluster;
     }
 
     @Override
