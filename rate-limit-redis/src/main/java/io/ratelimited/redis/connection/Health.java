@@ -3,12 +3,17 @@ package io.ratelimited.redis.connection;
 import java.time.Instant;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** What has become of the commands, and since when Redis decides or does not. Logs each change once. Thread-safe. */
+/**
+ * What has become of the commands, and since when Redis decides or does not. Logs each change once, but of a server that
+ * comes and goes so few in a minute that the log can be read. Thread-safe.
+ */
 public final class Health {
 
-    private static final long CORRUPT_LOG_PAUSE = TimeUnit.MINUTES.toNanos(1);
+    private static final long LOG_PAUSE = TimeUnit.MINUTES.toNanos(1);
+    private static final int LOGGED_CHANGES = 10;
 
     private final Threads threads;
     private final LongAdder calls = new LongAdder();
@@ -23,10 +28,15 @@ public final class Health {
 
     /** Guarded by this. */
     private long corruptLoggedAt;
+    /** When the first of the {@link #changes} came that are counted together. Guarded by this. */
+    private long changesSince;
+    /** Guarded by this. */
+    private int changes;
 
     Health(Threads threads) {
         this.threads = threads;
-        this.corruptLoggedAt = threads.nanos() - CORRUPT_LOG_PAUSE;
+        this.corruptLoggedAt = threads.nanos() - LOG_PAUSE;
+        this.changesSince = threads.nanos() - LOG_PAUSE;
         this.since = threads.now();
     }
 
@@ -69,14 +79,17 @@ public final class Health {
     }
 
     /** A probe or an attempt to connect has failed. */
-    void stillAway(Throwable reason) {
+    synchronized void stillAway(Throwable reason) {
         lastFailure = reason;
+        if (away && changes > LOGGED_CHANGES && threads.nanos() - changesSince >= LOG_PAUSE) {
+            logChange(() -> "Redis does not decide (" + Replies.text(reason) + ")");
+        }
     }
 
     /** Keys held what no limit has written, and are removed. Logged once a minute. */
     synchronized void corrupt(String[] keys, Throwable reason) {
         long now = threads.nanos();
-        if (now - corruptLoggedAt >= CORRUPT_LOG_PAUSE) {
+        if (now - corruptLoggedAt >= LOG_PAUSE) {
             corruptLoggedAt = now;
             // Callers may have put control characters into keys.
             threads.warn(() -> "Redis held what no limit has written under "
@@ -94,7 +107,22 @@ public final class Health {
                 since = threads.now();
             }
             String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
-            threads.warn(() -> begin + Replies.text(reason) + "); limits decide as their on-failure says");
+            logChange(() -> begin + Replies.text(reason) + "); limits decide as their on-failure says");
+        }
+    }
+
+    /** A server whose answers take about as long as the timeout comes and goes several times a second. */
+    private void logChange(Supplier<String> text) {
+        long now = threads.nanos();
+        if (now - changesSince >= LOG_PAUSE) {
+            changesSince = now;
+            changes = 0;
+        }
+        changes++;
+        if (changes < LOGGED_CHANGES) {
+            threads.warn(text);
+        } else if (changes == LOGGED_CHANGES) {
+            threads.warn(() -> text.get() + "; this comes and goes, and is not logged for a minute: ask health");
         }
     }
 
@@ -114,7 +142,7 @@ public final class Health {
         }
         if (away) {
             String text = everBack ? "Redis decides again" : "Redis decides: connected";
-            threads.warn(() -> text);
+            logChange(() -> text);
         }
         away = false;
         everBack = true;
