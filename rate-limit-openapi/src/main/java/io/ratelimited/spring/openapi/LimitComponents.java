@@ -18,6 +18,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /** The parts that limited operations share, each described once among the components of the document. */
 final class LimitComponents {
@@ -93,7 +94,7 @@ final class LimitComponents {
         }
     }
 
-    /** Adds what the operations of a document refer to. */
+    /** Adds what the operations of a document refer to. A component that the application has under the same name stays. */
     void addTo(OpenAPI document) {
         List<ApiResponse> responses = document.getPaths().values().stream()
                 .flatMap(item -> item.readOperations().stream())
@@ -106,21 +107,27 @@ final class LimitComponents {
         all.put(RETRY_AFTER, number("Seconds after which a lone retry is admitted. Absent if none can be.", 1));
         Components components = document.getComponents();
         all.forEach((name, header) -> {
-            if (refused || responses.stream().anyMatch(response -> refersTo(response, name))) {
+            boolean used = refused || responses.stream().anyMatch(response -> refersTo(response, name));
+            if (used && isFree(components.getHeaders(), name)) {
                 components.addHeaders(name, header);
             }
         });
-        if (refused) {
-            components.addSchemas(PROBLEM, problem());
+        if (refused && isFree(components.getResponses(), REFUSAL)) {
+            Schema<?> problem = problem();
+            if (isFree(components.getSchemas(), PROBLEM)) {
+                components.addSchemas(PROBLEM, problem);
+                problem = new Schema<>().$ref("#/components/schemas/" + PROBLEM);
+            }
             ApiResponse refusal = new ApiResponse()
                     .description("A rate limit refuses the request.")
-                    .content(new Content()
-                            .addMediaType(
-                                    Refusal.CONTENT_TYPE,
-                                    new MediaType().schema(new Schema<>().$ref("#/components/schemas/" + PROBLEM))));
+                    .content(new Content().addMediaType(Refusal.CONTENT_TYPE, new MediaType().schema(problem)));
             all.keySet().forEach(name -> addHeader(refusal, name));
             components.addResponses(REFUSAL, refusal);
         }
+    }
+
+    private static boolean isFree(@Nullable Map<String, ?> components, String name) {
+        return components == null || !components.containsKey(name);
     }
 
     private static boolean refersTo(ApiResponse response, String header) {

@@ -22,6 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
@@ -38,7 +39,7 @@ class OpenApiTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, OfOneLimit.class})
+    @Import({Api.class, OfOneLimit.class, OwnProblem.class})
     static class App {}
 
     @RestController
@@ -83,6 +84,11 @@ class OpenApiTest {
             return "unlimited";
         }
 
+        @GetMapping("/cased")
+        String cased() {
+            return "cased";
+        }
+
         @GetMapping("/own")
         @RateLimited(name = "own", rate = "5/m")
         @ApiResponse(responseCode = "200", description = "fine")
@@ -92,6 +98,19 @@ class OpenApiTest {
                 headers = @Header(name = "RateLimit", description = "mine"))
         String own() {
             return "own";
+        }
+    }
+
+    /** Its schema has the name of ours. */
+    record RateLimitProblem(String code) {}
+
+    @RestController
+    @ConditionalOnProperty("own-problem")
+    static class OwnProblem {
+
+        @GetMapping("/problem")
+        RateLimitProblem problem() {
+            return new RateLimitProblem("none");
         }
     }
 
@@ -193,6 +212,26 @@ class OpenApiTest {
         assertThat(headers(none, "/class", "200")).isEmpty();
         assertThat(JsonPath.<Map<String, Object>>read(none, "$.components.responses.RateLimited.headers"))
                 .containsOnlyKeys("Retry-After");
+    }
+
+    @Test
+    void aSchemaOfTheApplicationStaysAndOursStandsInTheResponse() throws Exception {
+        String document = document(WebApplicationType.SERVLET, "--own-problem=true");
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.schemas.RateLimitProblem.properties"))
+                .containsOnlyKeys("code");
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        document,
+                        "$.components.responses.RateLimited.content['application/problem+json'].schema.properties"))
+                .containsKey("violated-policies");
+    }
+
+    @Test
+    void aRouteOfAnotherSpellingIsShownBecauseItCounts() throws Exception {
+        String document = document(
+                WebApplicationType.SERVLET,
+                "--rate-limit.routes[1].path=/CASED/",
+                "--rate-limit.routes[1].limits=route");
+        assertThat(responses(document, "get", "/cased")).containsOnlyKeys("200", "429");
     }
 
     @Test

@@ -119,9 +119,8 @@ public final class RoutePatterns {
         PathContainer path = PathContainer.parsePath(template);
         return routes.stream()
                 .filter(candidate -> candidate.route.hasMethod(method)
-                        && PathPatternParser.defaultInstance
-                                .parse(CONSTRAINT
-                                        .matcher(slashed(candidate.route.path()))
+                        && ANY_CASE.parse(CONSTRAINT
+                                        .matcher(unslashed(slashed(candidate.route.path())))
                                         .replaceAll("{$1}"))
                                 .matches(path)
                         && !isExcluded(candidate, RequestPaths.of(path)))
