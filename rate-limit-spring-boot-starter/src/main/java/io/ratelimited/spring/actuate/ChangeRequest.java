@@ -68,19 +68,27 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     /**
      * For how long a caller has its budget; null for ever.
      *
-     * @throws IllegalArgumentException when it cannot be read
+     * @throws IllegalArgumentException when it cannot be read, or has no unit: Spring Boot reads milliseconds then, which
+     *     nobody means here
      */
     @Nullable
     Duration lasting() {
         Object text = members.get(FOR);
+        if (text != null && text.toString().matches("\\s*[+-]?\\d+\\s*")) {
+            throw invalidTime(text, null);
+        }
         try {
             return ApplicationConversionService.getSharedInstance().convert(text, Duration.class);
         } catch (ConversionException ex) {
-            throw new IllegalArgumentException(
-                    FOR + " of rate limit '" + limit + "' cannot be \"" + text + "\"; use a duration such as 24h;"
-                            + " nothing was changed",
-                    ex);
+            throw invalidTime(text, ex);
         }
+    }
+
+    private IllegalArgumentException invalidTime(@Nullable Object text, @Nullable ConversionException cause) {
+        return new IllegalArgumentException(
+                FOR + " of rate limit '" + limit + "' cannot be \"" + text
+                        + "\"; use a duration with its unit, such as 24h; nothing was changed",
+                cause);
     }
 
     /**

@@ -39,6 +39,7 @@ public final class LimitRegistry {
     /** How often a change is tried while others change the same limit: each attempt that fails is a change that another made. */
     private static final int ATTEMPTS = 100;
 
+    private static final Duration SHORTEST = Duration.ofMillis(1);
     private static final Duration LONGEST = Duration.ofDays(3_650);
 
     private volatile RateLimitProperties properties;
@@ -166,7 +167,7 @@ public final class LimitRegistry {
     /** Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes. */
     public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
         ConfiguredLimit limit = get(name);
-        if (lasting != null && (lasting.isNegative() || lasting.isZero() || lasting.compareTo(LONGEST) > 0)) {
+        if (lasting != null && (lasting.compareTo(SHORTEST) < 0 || lasting.compareTo(LONGEST) > 0)) {
             throw new InvalidRateLimitException(
                     name,
                     "budget of a caller, of " + limit.place(),

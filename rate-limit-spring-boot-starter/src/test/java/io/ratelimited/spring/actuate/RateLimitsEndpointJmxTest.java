@@ -1,6 +1,7 @@
 package io.ratelimited.spring.actuate;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Ticker;
@@ -24,6 +25,8 @@ import javax.management.ObjectName;
 import org.assertj.core.api.InstanceOfAssertFactories;
 import org.assertj.core.api.ThrowableAssert;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.actuate.autoconfigure.endpoint.EndpointAutoConfiguration;
 import org.springframework.boot.actuate.autoconfigure.endpoint.jmx.JmxEndpointAutoConfiguration;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
@@ -141,6 +144,19 @@ class RateLimitsEndpointJmxTest {
             assertThat(endpoint.limit("search", "bob"))
                     .extractingByKey("budget", InstanceOfAssertFactories.MAP)
                     .containsEntry("for", "1s");
+        });
+    }
+
+    /** A bare number would be milliseconds: the budget would have ended before anybody could see it. */
+    @ParameterizedTest
+    @ValueSource(strings = {"3", " 24 ", "-1", "1ns", "later"})
+    void aBudgetLastsForATimeWithAUnit(String lasting) {
+        runner.run(context -> {
+            RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> endpoint.update("search", "bob", Map.of("rate", "3/d", "for", lasting)))
+                    .withMessageMatching(".*(use a duration with its unit, such as 24h|lasts from 1 ms to 3650d).*");
+            assertThat(endpoint.limit("search", "bob")).doesNotContainKey("budget");
         });
     }
 
