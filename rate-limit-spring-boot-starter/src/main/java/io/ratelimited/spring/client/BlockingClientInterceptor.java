@@ -51,7 +51,7 @@ final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, O
         }
     }
 
-    /** Ends the call when it is closed, since an answer may be streamed. */
+    /** Ends the call when it is closed or read to its end, since an answer may be streamed. */
     private record EndingResponse(ClientHttpResponse response, ClientCall call) implements ClientHttpResponse {
 
         @Override
@@ -74,8 +74,20 @@ final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, O
             return new FilterInputStream(response.getBody()) {
 
                 @Override
+                public int read() throws IOException {
+                    return endedBy(in.read());
+                }
+
+                @Override
                 public int read(byte[] bytes, int offset, int length) throws IOException {
-                    return in.read(bytes, offset, length);
+                    return endedBy(in.read(bytes, offset, length));
+                }
+
+                private int endedBy(int read) {
+                    if (read < 0) {
+                        call.end();
+                    }
+                    return read;
                 }
 
                 @Override

@@ -148,6 +148,28 @@ class ClientOrderTest {
         });
     }
 
+    /** HTTP libraries take the connection back then, so nobody notices that the answer is not closed. */
+    @Test
+    void anAnswerThatIsReadToItsEndGivesItsPlaceBackOnce() {
+        withTwoPlaces().run(context -> {
+            RestClient client = context.getBean(RestClient.Builder.class).build();
+            ClientHttpResponse one = client.get().uri(url + "/stream").exchange((request, response) -> response, false);
+            ClientHttpResponse other =
+                    client.get().uri(url + "/stream").exchange((request, response) -> response, false);
+            streamEnds.countDown();
+            one.getBody().readAllBytes();
+            assertThat(places(context)).isEqualTo(1);
+            InputStream body = other.getBody();
+            while (body.read() >= 0) {
+                assertThat(places(context)).isEqualTo(1);
+            }
+            assertThat(places(context)).isEqualTo(2);
+            one.close();
+            other.close();
+            assertThat(places(context)).isEqualTo(2);
+        });
+    }
+
     @Test
     void aStreamThatIsCancelledInTheMiddleGivesItsPlaceBackOnce() {
         withTwoPlaces().run(context -> {
