@@ -41,7 +41,8 @@ record ResponseFacts(
     void by(String limit) {
         String body = text();
         Pattern named = body.contains("violated-policies")
-                ? Pattern.compile("violated-policies\"?[:=]\\s*\\[[^]]*?\"?" + Pattern.quote(limit) + "\"?[],]")
+                ? Pattern.compile(
+                        "violated-policies\"?[:=]\\s*\\[([^]]*,)?\\s*\"?" + Pattern.quote(limit) + "\"?\\s*[],]")
                 : Pattern.compile("(^|, )" + Pattern.quote(LimitFields.nameOf(limit)) + ";r=\\d+" + time() + "(,|$)");
         String field = header.apply("RateLimit");
         boolean found = named.matcher(body.contains("violated-policies") ? body : field == null ? "" : field)

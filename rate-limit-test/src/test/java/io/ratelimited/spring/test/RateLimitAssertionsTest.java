@@ -118,6 +118,8 @@ class RateLimitAssertionsTest {
         fails(() -> assertThat(refused).isNotRateLimited(), "no refusal", "status: 429");
         fails(() -> assertThat(refused(503).body(json)).isNotRateLimited(), "no refusal", "status: 503");
         fails(() -> assertThat(refused).by("log"), "violated-policies, or RateLimit", "to name 'log'");
+        fails(() -> assertThat(refused).by("gin"), "to name 'gin'");
+        fails(() -> assertThat(refused).by("b"), "to name 'b'");
         fails(() -> assertThat(refused).by("aXb"), "'aXb'");
         fails(() -> assertThat(refused).retryAfter(Duration.ofSeconds(61)), "Retry-After: 61", "Retry-After: \"60\"");
         fails(() -> assertThat(refused).noRetryAfter(), "no Retry-After");
@@ -147,6 +149,7 @@ class RateLimitAssertionsTest {
                 .by("login");
         assertThat(refused(429).body("{\"violated-policies\": [\"login\"]}".getBytes(StandardCharsets.UTF_8)))
                 .by("login");
+        fails(() -> assertThat(refused(429).body(problem)).by("gin"), "to name 'gin'");
         fails(() -> assertThat(refused(429).build()).by("other"), "body: \"null\"");
     }
 
