@@ -330,6 +330,11 @@ public final class LimitedClient {
         terms.limits.forEach(limit -> limit.usedBy(withThread));
     }
 
+    /** Forgets what answers have said, for the next test. */
+    public void forget() {
+        gates.invalidateAll();
+    }
+
     /** The name in the properties. */
     public String name() {
         return name;

@@ -231,6 +231,15 @@ final class BudgetRegistry {
             this.shared = shared;
         }
 
+        static @Nullable CallerBudgets copy(@Nullable CallerBudgets of) {
+            if (of == null) {
+                return null;
+            }
+            CallerBudgets copy = new CallerBudgets(of.ticker, of.shared);
+            copy.budgets.putAll(of.budgets);
+            return copy;
+        }
+
         /** The name of a caller: the text of its key, or its digest. As in the endpoint, 42 is the string and the number. */
         static String caller(Object key, boolean shared) {
             String text = CanonicalKey.text(key);

@@ -316,7 +316,11 @@ public final class LimitRegistry {
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
         ConfiguredLimit.Settings settings = limit.settings();
-        return () -> limit.settings(settings);
+        CallerBudgets budgets = CallerBudgets.copy(limit.budgets());
+        return () -> {
+            limit.settings(settings);
+            limit.budgets(CallerBudgets.copy(budgets));
+        };
     }
 
     /** Why this instance does not apply what was changed for all instances, by the names of the limits. */

@@ -4,6 +4,8 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.client.LimitedClient;
+import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
@@ -16,6 +18,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Semaphore;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.ObjectProvider;
 
 /**
  * The limiters of a context, which each test finds as new. Each is replaced as a whole: so calls that the test before left in
@@ -26,16 +29,22 @@ final class FreshBudgets {
     private final ManualTicker ticker;
     private final long maximumKeys;
     private final Supplier<LimitRegistry> limits;
+    private final ObjectProvider<LimitedClients> clients;
     private final List<Renewable> limiters = new CopyOnWriteArrayList<>();
     /** Makes limits, which may change, as the first test found them. */
     private final Map<String, Runnable> mementos = new ConcurrentHashMap<>();
     /** Held by the test that runs, which need not begin and end in one thread. */
     private final Semaphore turn = new Semaphore(1);
 
-    FreshBudgets(ManualTicker ticker, long maximumKeys, Supplier<LimitRegistry> limits) {
+    FreshBudgets(
+            ManualTicker ticker,
+            long maximumKeys,
+            Supplier<LimitRegistry> limits,
+            ObjectProvider<LimitedClients> clients) {
         this.ticker = ticker;
         this.maximumKeys = maximumKeys;
         this.limits = limits;
+        this.clients = clients;
     }
 
     RateLimiter limiter(Limit limit) {
@@ -55,6 +64,7 @@ final class FreshBudgets {
         registry.all().forEach(limit -> {
             mementos.computeIfAbsent(limit.name(), registry::memento).run();
         });
+        clients.ifAvailable(all -> all.all().forEach(LimitedClient::forget));
     }
 
     /** A test ends: what still waits is woken, so that nothing of it is left. */

@@ -8,6 +8,7 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.NamedBackends;
 import java.util.Set;
@@ -39,8 +40,11 @@ final class RateLimitTestAutoConfiguration {
 
     @Bean
     FreshBudgets rateLimitFreshBudgets(
-            ManualTicker ticker, RateLimitProperties properties, ObjectProvider<LimitRegistry> limits) {
-        return new FreshBudgets(ticker, properties.memory().maximumKeys(), limits::getObject);
+            ManualTicker ticker,
+            RateLimitProperties properties,
+            ObjectProvider<LimitRegistry> limits,
+            ObjectProvider<LimitedClients> clients) {
+        return new FreshBudgets(ticker, properties.memory().maximumKeys(), limits::getObject, clients);
     }
 
     /** Memory in the place of each backend that the properties name. */

@@ -110,6 +110,13 @@ class AutoConfigureRateLimitsTest {
         assertThat(limits.get("login").policy()).isEqualTo(Policy.SHADOW);
     }
 
+    @RepeatedTest(2)
+    void aBudgetThatATestGivesACallerEndsWithTheTest() {
+        assertThat(limits.peek("login", "bob")).remaining(5);
+        limits.assign("login", "bob", LimitProperties.of(Map.of("rate", "9/m")), null);
+        assertThat(limits.peek("login", "bob")).remaining(9);
+    }
+
     @Test
     void allBackendsAreInMemory() {
         for (String limit : new String[] {"login", "daily", "queue"}) {
