@@ -1,6 +1,7 @@
 package io.ratelimited.spring.openapi;
 
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.Refusal;
 import io.swagger.v3.oas.models.Components;
 import io.swagger.v3.oas.models.OpenAPI;
@@ -32,10 +33,16 @@ final class LimitComponents {
     private final int status;
     private final Map<String, Header> fields = new LinkedHashMap<>();
 
-    LimitComponents(RateLimitProperties.Http http) {
+    /** @param writer writes the standard fields; null for draft 10 */
+    LimitComponents(RateLimitProperties.Http http, @Nullable RateLimitFieldWriter writer) {
         this.status = http.status();
         switch (http.headers()) {
             case STANDARD -> {
+                if (writer != null) {
+                    writer.names()
+                            .forEach(name -> fields.put(name, field("What is told of the limits of the request.")));
+                    return;
+                }
                 fields.put(
                         "RateLimit",
                         list("What is left of each limit: r permits remain, and there are more in t seconds."));
@@ -52,10 +59,14 @@ final class LimitComponents {
         }
     }
 
+    private static Header field(String description) {
+        return new Header().description(description).schema(new StringSchema().maxLength(LONGEST));
+    }
+
     private static Header list(String description) {
-        return new Header()
-                .description(description)
-                .schema(new StringSchema().maxLength(LONGEST).pattern("^\".*$"));
+        Header header = field(description);
+        header.getSchema().setPattern("^\".*$");
+        return header;
     }
 
     private static Header number(String description, long least) {

@@ -2,7 +2,6 @@ package io.ratelimited.spring.openapi;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.call.LimitUse;
@@ -28,10 +27,10 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
     private final RoutePatterns routes;
     private final LimitComponents components;
 
-    LimitedOperations(LimitedMethods methods, RoutePatterns routes, RateLimitProperties.Http http) {
+    LimitedOperations(LimitedMethods methods, RoutePatterns routes, LimitComponents components) {
         this.methods = methods;
         this.routes = routes;
-        this.components = new LimitComponents(http);
+        this.components = components;
     }
 
     @Override

@@ -3,10 +3,12 @@ package io.ratelimited.spring.openapi;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -30,7 +32,10 @@ public final class RateLimitOpenApiAutoConfiguration {
 
     @Bean
     LimitedOperations rateLimitedOperations(
-            LimitedMethods methods, RoutePatterns routes, RateLimitProperties properties) {
-        return new LimitedOperations(methods, routes, properties.http());
+            LimitedMethods methods,
+            RoutePatterns routes,
+            RateLimitProperties properties,
+            ObjectProvider<RateLimitFieldWriter> writers) {
+        return new LimitedOperations(methods, routes, new LimitComponents(properties.http(), writers.getIfAvailable()));
     }
 }

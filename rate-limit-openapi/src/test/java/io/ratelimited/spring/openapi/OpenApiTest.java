@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.jayway.jsonpath.JsonPath;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.RunningServer;
 import io.swagger.v3.oas.annotations.headers.Header;
 import io.swagger.v3.oas.annotations.responses.ApiResponse;
@@ -17,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -27,6 +29,7 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.stereotype.Component;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
 import org.springframework.web.bind.annotation.PostMapping;
@@ -39,7 +42,7 @@ class OpenApiTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, OfOneLimit.class, OwnProblem.class})
+    @Import({Api.class, OfOneLimit.class, OwnProblem.class, OwnFields.class})
     static class App {}
 
     @RestController
@@ -111,6 +114,21 @@ class OpenApiTest {
         @GetMapping("/problem")
         RateLimitProblem problem() {
             return new RateLimitProblem("none");
+        }
+    }
+
+    @Component
+    @ConditionalOnProperty("own-fields")
+    static class OwnFields implements RateLimitFieldWriter {
+
+        @Override
+        public void write(List<Told> limits, BiConsumer<String, String> setter) {
+            setter.accept("Quota", "many");
+        }
+
+        @Override
+        public List<String> names() {
+            return List.of("Quota");
         }
     }
 
@@ -212,6 +230,14 @@ class OpenApiTest {
         assertThat(headers(none, "/class", "200")).isEmpty();
         assertThat(JsonPath.<Map<String, Object>>read(none, "$.components.responses.RateLimited.headers"))
                 .containsOnlyKeys("Retry-After");
+    }
+
+    @Test
+    void fieldsThatABeanWritesAreShown() throws Exception {
+        String document = document(WebApplicationType.SERVLET, "--own-fields=true");
+        assertThat(headers(document, "/class", "200")).containsOnly("Quota");
+        assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.responses.RateLimited.headers"))
+                .containsOnlyKeys("Quota", "Retry-After");
     }
 
     @Test
