@@ -1,6 +1,8 @@
 package io.ratelimited.spring.web;
 
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 import java.util.function.Predicate;
@@ -62,14 +64,33 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
      * @param decoded as the server has decoded it, if it has
      */
     public static List<PathContainer> readings(@Nullable PathContainer sent, @Nullable String decoded) {
-        if (sent == null) {
-            return decoded == null ? List.of() : List.of(PathContainer.parsePath(plain(decoded), PLAIN));
+        String read = decoded != null || sent == null ? decoded : sent.value();
+        if (read == null) {
+            return List.of();
         }
-        String plain = plain(decoded == null ? sent.value() : decoded);
-        if (plain.equals(sent.value())) {
+        String plain = plain(read);
+        String further = decoded == null ? null : decodedFurther(plain);
+        if (sent != null && further == null && plain.equals(sent.value())) {
             return List.of(sent);
         }
-        return List.of(sent, decoded == null ? PathContainer.parsePath(plain) : PathContainer.parsePath(plain, PLAIN));
+        List<PathContainer> readings = new ArrayList<>(3);
+        if (sent != null) {
+            readings.add(sent);
+        }
+        readings.add(decoded == null ? PathContainer.parsePath(plain) : PathContainer.parsePath(plain, PLAIN));
+        if (further != null) {
+            readings.add(PathContainer.parsePath(plain(further), PLAIN));
+        }
+        return readings;
+    }
+
+    /** What a server has left encoded, such as slashes, as a mapping of Ant patterns decodes it; null if that is nothing. */
+    private static @Nullable String decodedFurther(String path) {
+        try {
+            return path.indexOf('%') < 0 ? null : StringUtils.uriDecode(path, StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException ex) {
+            return null;
+        }
     }
 
     /** A path without doubled and trailing slashes. */

@@ -20,6 +20,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.boot.tomcat.TomcatConnectorCustomizer;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -108,6 +109,17 @@ class RouteAttacksTest {
                         start(List.of(options), "spring.mvc.pathmatch.matching-strategy=ant-path-matcher")) {
                     requireNoWayAround(server, options.getSimpleName() + " with an AntPathMatcher");
                 }
+            }
+        }
+    }
+
+    /** Tomcat can be told to leave slashes encoded, and a mapping of Ant patterns decodes them then. */
+    @Test
+    void whatTheServerLeavesEncodedIsNoWayAround() throws IOException {
+        if (kind == Kind.TOMCAT) {
+            try (RunningServer server =
+                    start(List.of(EncodedSlashes.class), "spring.mvc.pathmatch.matching-strategy=ant-path-matcher")) {
+                requireNoWayAround(server, "encoded slashes");
             }
         }
     }
@@ -305,6 +317,15 @@ class RouteAttacksTest {
         @Bean
         UrlHandlerFilter slashes() {
             return UrlHandlerFilter.trailingSlashHandler("/**").wrapRequest().build();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class EncodedSlashes {
+
+        @Bean
+        TomcatConnectorCustomizer encodedSlashes() {
+            return connector -> connector.setEncodedSolidusHandling("passthrough");
         }
     }
 
