@@ -106,6 +106,28 @@ class OwnFieldsTest {
         }
     }
 
+    @Configuration(proxyBeanMethods = false)
+    static class FailingWriter {
+
+        @Bean
+        RateLimitFieldWriter writer() {
+            return (limits, setter) -> {
+                throw new IllegalStateException("no field");
+            };
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void aWriterThatFailsLeavesTheResponseAsItIs(Kind kind) {
+        try (RunningServer server = kind.start(List.of(app(kind), FailingWriter.class))) {
+            assertThat(server.get("/one").statusCode()).isEqualTo(200);
+            HttpResponse<String> refused = server.get("/one");
+            assertThat(refused.statusCode()).isEqualTo(429);
+            assertThat(refused.headers().firstValue("Retry-After")).isPresent();
+        }
+    }
+
     @Test
     void aReaderThatFailsSaysNothingAndLosesNothing() {
         try (RunningServer server = Kind.TOMCAT.start(List.of(ServletApp.class))) {

@@ -11,6 +11,8 @@ import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
 import java.util.function.Supplier;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
@@ -33,6 +35,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** The request whose code the thread runs. */
     static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
+    private static final Log LOG = LogFactory.getLog(ReactiveCurrentRequest.class);
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.ReactiveSecurityContextHolder",
@@ -205,7 +208,12 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private Mono<Void> write() {
         return Mono.fromRunnable(() -> {
             HttpHeaders headers = exchange.getResponse().getHeaders();
-            fields.write(style, (name, value) -> put(headers, name, value));
+            try {
+                fields.write(style, (name, value) -> put(headers, name, value));
+            } catch (RuntimeException ex) {
+                // A writer of the application may fail: the call has been made all the same.
+                LOG.warn("the rate limit fields of a response could not be written", ex);
+            }
             completeRefusal(headers);
         });
     }
