@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.core.threads.CallbackThreads;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -36,6 +37,45 @@ class ChangeBoundTest {
             }
         }
         assertThat(granted).isLessThanOrEqualTo(110);
+    }
+
+    /** The small burst is full soon, so that a sweep would drop the key, and the large one a second time. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA"})
+    void aBurstThatShrinksAndGrowsGivesNoSecondOneToAKeyThatWasIdleMeanwhile(Algorithm algorithm) {
+        Limit.Builder limit = Limit.of("bound", algorithm).rate("1/s");
+        for (boolean closes : new boolean[] {false, true}) {
+            InMemoryRateLimiter limiter =
+                    new InMemoryRateLimiter(limit.burst(100).build(), ticker, 10);
+            assertThat(limiter.tryAcquire("key", 100)).isTrue();
+            limiter.update(limit.burst(closes ? 2 : 1).build());
+            if (closes) {
+                limiter.update(limit.rate("0/s").build());
+                limiter.update(limit.rate("1/s").burst(1).build());
+            }
+            sweepAfter(limiter, 50);
+            limiter.update(limit.burst(100).build());
+            assertThat(limiter.peek("key", 1, 0).remaining()).isOne();
+            limiter.update(limit.burst(1).build());
+            sweepAfter(limiter, 4_000);
+            assertThat(limiter.knownKeys().map(Object::toString)).containsExactly("other");
+        }
+    }
+
+    /** Whoever changes a rate again and again does not keep every key that ever came. */
+    @Test
+    void aChangeThatDoesNotShrinkTheBurstKeepsNoIdleKey() {
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(bucket("1/s", 10), ticker, 10);
+        assertThat(limiter.tryAcquire("key", 10)).isTrue();
+        limiter.update(bucket("20/s", 10));
+        sweepAfter(limiter, 1);
+        assertThat(limiter.knownKeys().map(Object::toString)).containsExactly("other");
+    }
+
+    private void sweepAfter(RateLimiter limiter, long seconds) {
+        ticker.advance(Duration.ofSeconds(seconds));
+        assertThat(limiter.tryAcquire("other", 1)).isTrue();
+        Threads.until(CallbackThreads.SHARED::isQuiescent);
     }
 
     @Test

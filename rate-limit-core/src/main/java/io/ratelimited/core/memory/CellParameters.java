@@ -17,6 +17,10 @@ abstract class CellParameters {
     private volatile @Nullable Change change;
     /** The state of a key that has seen no call, while that is not yet full; null when every key begins full. */
     private @Nullable Cell initial;
+    /** When these parameters replaced others, and how long after that a cell counts as spent; 0 if they replaced none. */
+    private long changedAt;
+
+    private long nanosToRemember;
 
     CellParameters(Limit limit) {
         this.limit = limit;
@@ -46,11 +50,28 @@ abstract class CellParameters {
         initial = cell;
     }
 
-    /** Lets a new key begin as if it had existed under the replaced parameters; called once, before use. */
+    /**
+     * Lets a new key begin as if it had existed under the replaced parameters, and lets none be forgotten sooner because its
+     * burst shrinks; called once, before use.
+     */
     final void inherit(CellParameters before, long at) {
-        if (continues(before) && (initial != null || before.initial != null)) {
+        if (!continues(before)) {
+            return;
+        }
+        changedAt = at;
+        boolean shrinks = isConstant(limit) || limit.burst() < before.limit.burst();
+        nanosToRemember = Math.max(shrinks ? before.idleNanos() : 0, before.nanosToForget(at));
+        if (initial != null || before.initial != null) {
             initial = follow(before.initial(at), at);
         }
+    }
+
+    /**
+     * How long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk is soon
+     * full, and may grow again: a key forgotten meanwhile would find the larger burst full a second time.
+     */
+    final long nanosToForget(long now) {
+        return nanosToRemember == 0 ? 0 : Math.max(0, nanosToRemember - (now - changedAt));
     }
 
     /**

@@ -236,7 +236,7 @@ class VirtualTime extends Cell {
 
     @Override
     long nanosToInitial(long now) {
-        return parameters.time.nanosUntil(zeroAt + parameters.depth, now);
+        return Math.max(parameters.nanosToForget(now), parameters.time.nanosUntil(zeroAt + parameters.depth, now));
     }
 
     @Override
@@ -247,7 +247,8 @@ class VirtualTime extends Cell {
     @Override
     boolean retireIfInitial(long now) {
         long full = parameters.time.at(now) - parameters.depth;
-        for (long v = zeroAt; v <= full && v != RETIRED; v = zeroAt) {
+        boolean forgets = parameters.nanosToForget(now) == 0;
+        for (long v = zeroAt; forgets && v <= full && v != RETIRED; v = zeroAt) {
             if (ZERO_AT.compareAndSet(this, v, RETIRED)) {
                 return true;
             }
