@@ -101,6 +101,19 @@ public abstract class RateLimiterContract {
         }
     }
 
+    @Test
+    void theColdestAndSlowestWarmUpAdmitsACall() {
+        Limit slow = Limit.of("cold", Algorithm.WARM_UP)
+                .rate("1/3650d")
+                .warmup(Duration.ofDays(365))
+                .coldFactor(1_000)
+                .build();
+        RateLimiter limiter = limiter(slow);
+        assertThat(limiter.peek("k", 1, 0).never()).isFalse();
+        assertThat(limiter.tryAcquire("k", 1)).isTrue();
+        assertThat(limiter.peek("k", 1, 0).retryAfter()).isBetween(Duration.ofDays(3_650), Duration.ofDays(4_015));
+    }
+
     @ParameterizedTest
     @EnumSource(mode = EXCLUDE, names = "DEFAULT")
     void refusesWithoutChangingAnything(Algorithm algorithm) {

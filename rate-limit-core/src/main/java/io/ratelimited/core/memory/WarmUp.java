@@ -216,7 +216,8 @@ final class WarmUp extends GuardedCell {
             this.maxStored = threshold + 2.0 * warmup / (interval + cold);
             this.slope = maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0;
             this.nanosPerRefill = maxStored > 0 ? warmup / maxStored : 0;
-            this.maxPermits = PermitTime.FAR / cold;
+            // What is stored costs no more than the warm-up beyond T for each permit, however cold it is.
+            this.maxPermits = (PermitTime.FAR - warmup) / interval;
         }
 
         /** Nanoseconds: T each, and for those taken from above the threshold the area under the slope. */

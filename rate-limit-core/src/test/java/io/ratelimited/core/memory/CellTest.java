@@ -335,7 +335,7 @@ class CellTest {
             assertThat(cell.reserve(most, 0, PermitTime.FAR, null)).isEqualTo(call * most * SECOND);
         }
         assertThat(cell.peek(1, 0, PermitTime.FAR)).isEqualTo(Cell.UNKNOWN);
-        assertThat(cell.peek(most + 1, 0, PermitTime.FAR)).isEqualTo(Cell.NEVER);
+        assertThat(cell.peek(PermitTime.FAR / SECOND + 1, 0, PermitTime.FAR)).isEqualTo(Cell.NEVER);
     }
 
     /** 10/s, 35 granted in advance: 10 in this window and in each of the next two, 5 in the third. */

@@ -32,10 +32,9 @@ final class ScriptParameters {
         this.family = ScriptFamily.of(limit, cost, ticker, origin);
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
         this.mostPermits = limit.algorithm().uses(Attribute.WARMUP)
-                ? (1L << 60)
+                ? ((1L << 60) - limit.warmup().toNanos())
                         / ((double) limit.rate().period().toNanos()
-                                / limit.rate().permits()
-                                * limit.coldFactor())
+                                / limit.rate().permits())
                 : Double.MAX_VALUE;
     }
 
