@@ -10,6 +10,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.EnumSource.Mode;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** P10 in one thread: a change of the limit neither hands out nor loses permits. */
 class ReconfigurationTest {
@@ -175,6 +176,19 @@ class ReconfigurationTest {
         ticker.advance(Duration.ofMillis(500));
         limiter.update(limit(Algorithm.SMOOTH_BURSTY, "20/s").build());
         assertThat(limiter.peek("new", 1, 0).remaining()).isEqualTo(6); // 5 stored, one on credit
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0/s", "unlimited"})
+    void aKeyNotSeenBeforeALimitWasClosedOrUnlimitedHasStoredAsMuchAsAnIdleOne(String constant) {
+        ManualTicker ticker = new ManualTicker();
+        InMemoryRateLimiter limiter = limiter(limit(Algorithm.SMOOTH_BURSTY, "10/s"), ticker);
+        ticker.advance(Duration.ofMillis(500));
+        limiter.update(limit(Algorithm.SMOOTH_BURSTY, constant).build());
+        ticker.advance(Duration.ofMillis(500));
+        limiter.update(limit(Algorithm.SMOOTH_BURSTY, "20/s").build());
+        assertThat(limiter.peek("new", 1, 0).remaining()).isEqualTo(11); // 10 stored, one on credit
+        assertThat(limiter.peek(null, 1, 0).remaining()).isEqualTo(11);
     }
 
     @Test

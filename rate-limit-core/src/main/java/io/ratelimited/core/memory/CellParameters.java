@@ -15,7 +15,7 @@ abstract class CellParameters {
     private final boolean followsCalendar;
 
     private volatile @Nullable Change change;
-    /** The state of a key that has seen no call, while that is not yet full; null when every key begins full. */
+    /** The state of a key that has seen no call; null when every key begins full. */
     private @Nullable Cell initial;
     /** When these parameters replaced others, and how long after that a cell counts as spent; 0 if they replaced none. */
     private long changedAt;
@@ -39,7 +39,7 @@ abstract class CellParameters {
     /** A cell that has seen no call. Its state is that of a cell which has been idle since the limit was made. */
     final Cell initial(long now) {
         Cell begun = initial;
-        return begun == null || begun.nanosToInitial(now) == 0 ? full(now) : begun.copy();
+        return begun == null ? full(now) : begun.copy();
     }
 
     /** A cell that has been idle for long. */
