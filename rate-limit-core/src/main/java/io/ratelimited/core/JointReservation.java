@@ -90,7 +90,7 @@ final class JointReservation implements Reservation {
     public boolean await() throws InterruptedException {
         boolean admitted = false;
         try {
-            admitted = awaitTaken() && awaitLater();
+            admitted = await(false) && await(true);
             return admitted;
         } finally {
             if (!admitted) {
@@ -100,11 +100,11 @@ final class JointReservation implements Reservation {
     }
 
     /** A single wait sleeps in the thread of the caller. Several begin together, so that the first refusal ends all. */
-    private boolean awaitTaken() throws InterruptedException {
+    private boolean await(boolean later) throws InterruptedException {
         Reservation waiting = null;
         boolean several = false;
         for (Reservation member : members) {
-            if (member instanceof LaterPlace) {
+            if (member instanceof LaterPlace != later) {
                 continue;
             }
             if (!member.mayWait()) {
@@ -116,11 +116,11 @@ final class JointReservation implements Reservation {
                 waiting = member;
             }
         }
-        return waiting == null || (several ? awaitTogether() : waiting.await());
+        return waiting == null || (several ? awaitTogether(later) : waiting.await());
     }
 
-    private boolean awaitTogether() throws InterruptedException {
-        Waits waits = new Waits(members);
+    private boolean awaitTogether(boolean later) throws InterruptedException {
+        Waits waits = new Waits(members, later);
         try {
             return waits.outcome.get();
         } catch (ExecutionException ex) {
@@ -133,51 +133,31 @@ final class JointReservation implements Reservation {
         }
     }
 
-    private boolean awaitLater() throws InterruptedException {
-        for (Reservation member : members) {
-            if (member instanceof LaterPlace && !member.await()) {
-                return false;
-            }
-        }
-        return true;
-    }
-
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
-        Waits waits = new Waits(members);
         CompletableFuture<Boolean> answer = new CompletableFuture<>();
-        waits.outcome.whenComplete((admitted, failure) -> {
-            if (failure == null && admitted) {
-                awaitLaterAsync(0, answer);
-            } else {
-                waits.stop();
-                end(answer, failure);
-            }
-        });
+        awaitAsync(false, answer);
         answer.whenComplete((admitted, cancellation) -> {
             if (cancellation != null) {
-                waits.stop();
                 cancel();
             }
         });
         return answer;
     }
 
-    private void awaitLaterAsync(int from, CompletableFuture<Boolean> answer) {
-        for (int i = from; i < members.length; i++) {
-            if (members[i] instanceof LaterPlace place) {
-                int next = i + 1;
-                place.awaitAsync().whenComplete((admitted, failure) -> {
-                    if (failure == null && admitted) {
-                        awaitLaterAsync(next, answer);
-                    } else {
-                        end(answer, failure);
-                    }
-                });
-                return;
+    private void awaitAsync(boolean later, CompletableFuture<Boolean> answer) {
+        Waits waits = new Waits(members, later);
+        answer.whenComplete((admitted, cancellation) -> waits.stop());
+        waits.outcome.whenComplete((admitted, failure) -> {
+            if (failure != null || !admitted) {
+                waits.stop();
+                end(answer, failure);
+            } else if (later) {
+                answer.complete(true);
+            } else {
+                awaitAsync(true, answer);
             }
-        }
-        answer.complete(true);
+        });
     }
 
     /** Gives everything back, and then reports the refusal or the failure. */
@@ -220,7 +200,7 @@ final class JointReservation implements Reservation {
         }
     }
 
-    /** The waits of all members but the later places, started together. */
+    /** The waits of all later places or of all other members, started together. */
     private static final class Waits {
 
         /** Completes when the last wait has ended, or with the first that refuses the call or fails. */
@@ -230,15 +210,15 @@ final class JointReservation implements Reservation {
         private final AtomicInteger left = new AtomicInteger(1);
 
         /** Waits without a known end begin first: the time of a test, which a timed wait may move, must not pass their ends. */
-        private Waits(Reservation[] members) {
-            start(members, false);
-            start(members, true);
+        private Waits(Reservation[] members, boolean later) {
+            start(members, later, false);
+            start(members, later, true);
             ended(true, null);
         }
 
-        private void start(Reservation[] members, boolean timed) {
+        private void start(Reservation[] members, boolean later, boolean timed) {
             for (Reservation member : members) {
-                if (!(member instanceof LaterPlace) && member.waitNanos() > 0 == timed && !outcome.isDone()) {
+                if (member instanceof LaterPlace == later && member.waitNanos() > 0 == timed && !outcome.isDone()) {
                     left.incrementAndGet();
                     try {
                         CompletableFuture<Boolean> wait = member.awaitAsync();

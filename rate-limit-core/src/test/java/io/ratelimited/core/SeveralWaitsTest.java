@@ -164,6 +164,31 @@ class SeveralWaitsTest {
         assertThat(flights.peek("key", 1, 0).remaining()).isOne();
     }
 
+    @Test
+    void theLongestWaitForASecondPlaceCountsFromTheDecisionToo() throws Exception {
+        RateLimiter seats = limiter(Limit.of("seats", Algorithm.CONCURRENCY).maxConcurrent(1));
+        seats.reserve("key", 1, 0);
+        for (boolean blocking : new boolean[] {true, false}) {
+            Reservation flight = flights.reserve("key", 1, 0);
+            Reservation call =
+                    AllOf.reserve(List.of(claim(flights, 7 * SECOND), claim(seats, 7 * SECOND), claim(soon, HOUR)));
+            FutureTask<Boolean> sleeper = blocking ? sleeper(call, 1) : null;
+            CompletableFuture<Boolean> turn = blocking ? null : call.awaitAsync();
+            time.advanceNanos(5 * SECOND);
+            Threads.until(() -> flights.waiting() == 1);
+            time.advanceNanos(SECOND);
+            flight.release();
+            Threads.until(() -> seats.waiting() == 1);
+            time.advanceNanos(SECOND);
+            assertThat(blocking ? Threads.get(sleeper) : turn.getNow(true)).isFalse();
+            assertThat(AllOf.refusedClaim(call)).isOne();
+            assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+            assertThat(seats.waiting() + flights.waiting() + time.sleeping()).isZero();
+            time.advanceNanos(60 * SECOND);
+            soon.tryAcquire("key", 1);
+        }
+    }
+
     /** Nobody promises a place later, so that a call which must not wait for one holds it from its decision. */
     @Test
     void aCallThatMayNotWaitLongEnoughHoldsItsPlaceWhileItSleeps() {
