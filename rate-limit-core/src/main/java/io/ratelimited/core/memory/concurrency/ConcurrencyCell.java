@@ -7,6 +7,7 @@ import static io.ratelimited.core.memory.concurrency.ConcurrencyReservation.NEVE
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLongFieldUpdater;
 import org.jspecify.annotations.Nullable;
@@ -155,6 +156,17 @@ final class ConcurrencyCell {
         }
     }
 
+    /** More calls may fit, and leases may end before the alarms of those that wait. */
+    void limitChanged() {
+        endLeases();
+        serve();
+        List<QueuedReservation> left;
+        synchronized (queue) {
+            left = List.copyOf(queue);
+        }
+        left.forEach(QueuedReservation::resetAlarm);
+    }
+
     /** Removes a caller that gives up; returns whether it was still waiting. */
     boolean leave(QueuedReservation call) {
         boolean removed;
@@ -196,7 +208,7 @@ final class ConcurrencyCell {
         }
     }
 
-    /** Nanoseconds until the oldest lease ends; {@link Long#MAX_VALUE} when none will. */
+    /** Nanoseconds until the oldest lease ends, or the first that is still to begin; {@link Long#MAX_VALUE} when none will. */
     long nanosToLeaseEnd() {
         long lease = limiter.parameters().lease();
         if (lease == Long.MAX_VALUE) {
@@ -204,7 +216,7 @@ final class ConcurrencyCell {
         }
         synchronized (leased) {
             return leased.isEmpty()
-                    ? Long.MAX_VALUE
+                    ? lease
                     : Math.max(
                             0,
                             leased.values().iterator().next()

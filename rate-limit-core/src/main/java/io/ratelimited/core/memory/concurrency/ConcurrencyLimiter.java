@@ -118,8 +118,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
             limit().requireChangeableTo(limit);
             parameters = Parameters.of(limit);
         }
-        single.serve();
-        cells.values().forEach(ConcurrencyCell::serve);
+        single.limitChanged();
+        cells.values().forEach(ConcurrencyCell::limitChanged);
     }
 
     @Override

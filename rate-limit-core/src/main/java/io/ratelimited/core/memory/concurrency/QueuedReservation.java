@@ -66,6 +66,12 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         return () -> alarm.run();
     }
 
+    /** Sets the alarm anew, because leases end at other times. */
+    void resetAlarm() {
+        alarm.run();
+        setAlarm();
+    }
+
     private void setAlarm() {
         Ticker ticker = cell().limiter().ticker();
         long now = ticker.nanos();

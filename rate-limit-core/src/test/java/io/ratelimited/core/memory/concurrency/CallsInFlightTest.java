@@ -419,6 +419,42 @@ class CallsInFlightTest {
     }
 
     @Test
+    void callersWhoWaitGoWhenALeaseEndsThatWasShortenedMeanwhile() {
+        for (long elapsed : new long[] {30, 60}) {
+            InMemoryRateLimiter limiter =
+                    limiter(limit(1).toBuilder().lease(Duration.ofNanos(100)).build());
+            limiter.reserve("key", 1, 0);
+            CompletableFuture<Boolean> second = limiter.reserve("key", 1, HOUR).awaitAsync();
+            CompletableFuture<Boolean> third = limiter.reserve("key", 1, HOUR).awaitAsync();
+            ticker.advanceNanos(elapsed);
+            limiter.update(limit(1).toBuilder().lease(Duration.ofNanos(50)).build());
+            ticker.advanceNanos(Math.max(0, 50 - elapsed));
+            assertThat(second).isCompletedWithValue(true);
+            ticker.advanceNanos(49);
+            assertThat(third).isNotDone();
+            ticker.advanceNanos(1);
+            assertThat(third).isCompletedWithValue(true);
+            assertThat(ticker.sleeping()).isZero();
+        }
+    }
+
+    @Test
+    void callersWhoWaitedBeforeThereWereLeasesGoWhenTheFirstOneEnds() {
+        InMemoryRateLimiter limiter = limiter(limit(1));
+        Reservation endless = limiter.reserve("key", 1, 0);
+        limiter.reserve("key", 1, HOUR).awaitAsync();
+        CompletableFuture<Boolean> third = limiter.reserve("key", 1, HOUR).awaitAsync();
+        limiter.update(limit(1).toBuilder().lease(Duration.ofNanos(100)).build());
+        ticker.advanceNanos(70);
+        endless.release();
+        ticker.advanceNanos(99);
+        assertThat(third).isNotDone();
+        ticker.advanceNanos(1);
+        assertThat(third).isCompletedWithValue(true);
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
     void aCallThatEndsInTimeHoldsNoLease() {
         InMemoryRateLimiter limiter =
                 limiter(limit(2).toBuilder().lease(Duration.ofNanos(100)).build());
