@@ -76,7 +76,7 @@ public interface CurrentRequest {
 
     /**
      * Runs an action when the response has ended, if a result is one that the response is made of after the method that
-     * returned it: streams, and what Spring MVC awaits.
+     * returned it: a body that is a stream, a response of a handler function, and what Spring MVC awaits.
      *
      * @param action takes what the result has come to, its value or its error; a stream itself is its value
      * @return whether the action will be run, once or more

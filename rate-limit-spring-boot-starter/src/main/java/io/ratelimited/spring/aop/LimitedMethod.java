@@ -35,6 +35,7 @@ public final class LimitedMethod {
     private final boolean suspending;
     private final boolean behindProxies;
     private final boolean charges;
+    private final boolean countsInFlight;
 
     /** @param behindProxies whether a proxy may hand its calls on to this method, having counted them */
     LimitedMethod(
@@ -55,6 +56,7 @@ public final class LimitedMethod {
         this.suspending = KotlinDetector.isSuspendingFunction(method);
         this.behindProxies = behindProxies;
         this.charges = limits.stream().anyMatch(LimitUse::charges);
+        this.countsInFlight = limits.stream().anyMatch(limit -> limit.limit().countsInFlight());
     }
 
     public Method method() {
@@ -153,6 +155,11 @@ public final class LimitedMethod {
     /** Whether what a call has cost is known only when it has ended. */
     boolean charges() {
         return charges;
+    }
+
+    /** Whether calls of it are in flight until they have ended. */
+    boolean countsInFlight() {
+        return countsInFlight;
     }
 
     LimitEnforcer enforcer() {

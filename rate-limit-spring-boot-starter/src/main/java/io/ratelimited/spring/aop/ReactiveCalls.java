@@ -95,7 +95,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         /** What comes first: the body is entered, or the subscription ends. */
         private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.ENTERING);
         /**
-         * What has come so far, if it is charged. Written by elements, which come one after the other, and never by a
+         * What has come so far, if something depends on it. Written by elements, which come one after the other, and never by a
          * cancellation, which may come at the same time: neither overwrites the other.
          */
         private volatile CallResult known = NOTHING;
@@ -118,7 +118,7 @@ final class ReactiveCalls implements LimitedMethod.Kind {
 
         private Mono<?> one() {
             Mono<?> result = entered.isDone() ? Mono.from(admitted()) : later().flatMap(Mono::from);
-            if (method.charges()) {
+            if (method.charges() || (method.countsInFlight() && request != null)) {
                 result = result.doOnNext(this::element).doOnError(this::failed);
             }
             return result.doOnTerminate(() -> end(failure)).doOnCancel(this::cancelled);
@@ -198,8 +198,11 @@ final class ReactiveCalls implements LimitedMethod.Kind {
                 admission.cancel();
             } else if (phase.get() == Phase.STARTED) {
                 CallResult came = known;
-                admission.end(
-                        many ? new CallResult(came.value(), error, came.count()) : CallResult.of(came.value(), error));
+                if (many) {
+                    admission.end(new CallResult(came.value(), error, came.count()));
+                } else {
+                    admission.endWithResponse(CallResult.of(came.value(), error));
+                }
             }
         }
     }

@@ -68,6 +68,23 @@ public final class Admission {
 
     /** The call has ended: charges what it has cost, and calls in flight no longer count. */
     public void end(CallResult result) {
+        charge(result);
+        end();
+    }
+
+    /**
+     * The call has ended: charges what it has cost. Calls in flight count until the response has ended that is made of
+     * the result, if there is one.
+     */
+    public void endWithResponse(CallResult result) {
+        charge(result);
+        Object value = result.value();
+        if (value == null || !tryEndWithLater(value)) {
+            end();
+        }
+    }
+
+    private void charge(CallResult result) {
         if (charges() && claimSettlement()) {
             forEach((request, member) -> {
                 Charge charge = request.charge();
@@ -76,7 +93,6 @@ public final class Admission {
                 }
             });
         }
-        end();
     }
 
     /** The call has returned: it ends now, or with the stage or the response that its result is for. */

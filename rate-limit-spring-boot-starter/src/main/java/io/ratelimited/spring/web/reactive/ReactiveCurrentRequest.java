@@ -10,16 +10,24 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.ReactiveAdapterRegistry;
+import org.springframework.http.HttpEntity;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatusCode;
 import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.security.core.context.ReactiveSecurityContextHolder;
 import org.springframework.security.core.context.SecurityContext;
 import org.springframework.util.ClassUtils;
+import org.springframework.web.reactive.function.server.EntityResponse;
+import org.springframework.web.reactive.function.server.RenderingResponse;
+import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
 import reactor.core.publisher.Mono;
@@ -60,6 +68,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     /** Nanoseconds that the handler has waited for threads and that no limit has counted. Guarded by this. */
     private long waitedForThreads;
+    /** What runs when the response has ended; null while nobody would run it. Guarded by this. */
+    private @Nullable List<Runnable> atEnd;
     /** When the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
     private long lastRunAt;
     /** Whether a task of the handler has got a thread. Guarded by this. */
@@ -199,6 +209,37 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     @Override
     public void applies(NamedLimit limit, Limit applied) {
         fields.applies(applied);
+    }
+
+    @Override
+    public synchronized boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        return atEnd != null && isWrittenLater(result) && atEnd.add(() -> action.accept(result, null));
+    }
+
+    /** Whether what a method has returned is read while the response is written. */
+    private static boolean isWrittenLater(Object result) {
+        Object body = result instanceof HttpEntity<?> entity
+                ? entity.getBody()
+                : result instanceof EntityResponse<?> response ? response.entity() : result;
+        return ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body) != null
+                || (body instanceof ServerResponse && !(body instanceof RenderingResponse));
+    }
+
+    /** Whether the caller has to {@link #end} the request: nobody else does. */
+    synchronized boolean begin() {
+        boolean first = atEnd == null;
+        atEnd = first ? new ArrayList<>(0) : atEnd;
+        return first;
+    }
+
+    /** The response has ended. */
+    void end() {
+        List<Runnable> actions;
+        synchronized (this) {
+            actions = atEnd == null ? List.of() : atEnd;
+            atEnd = null;
+        }
+        actions.forEach(Runnable::run);
     }
 
     boolean knows(String limit) {

@@ -20,9 +20,13 @@ import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
 import org.springframework.web.context.request.async.DeferredResult;
 import org.springframework.web.context.request.async.WebAsyncTask;
+import org.springframework.web.servlet.function.EntityResponse;
+import org.springframework.web.servlet.function.RenderingResponse;
+import org.springframework.web.servlet.function.ServerResponse;
 import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
 import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
 
@@ -120,11 +124,17 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
-        if (!isAwaited(result instanceof HttpEntity<?> entity ? entity.getBody() : result) || !state.isFollowed()) {
+        if (!isAwaited(body(result)) || !state.isFollowed()) {
             return false;
         }
         AsyncOutcome outcome = AsyncOutcome.of(result, request);
         return state.atEnd(() -> outcome.report(action));
+    }
+
+    private static @Nullable Object body(Object result) {
+        return result instanceof HttpEntity<?> entity
+                ? entity.getBody()
+                : result instanceof EntityResponse<?> response ? response.entity() : result;
     }
 
     /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
@@ -133,7 +143,9 @@ final class ServletCurrentRequest implements CurrentRequest {
                 || result instanceof DeferredResult
                 || result instanceof WebAsyncTask
                 || result instanceof StreamingResponseBody
-                || result instanceof ResponseBodyEmitter;
+                || result instanceof ResponseBodyEmitter
+                || (result instanceof ServerResponse && !(result instanceof RenderingResponse))
+                || ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, result) != null;
     }
 
     /** The caller will {@link #end} the request. */
