@@ -1,6 +1,7 @@
 package io.ratelimited.spring.aop;
 
 import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -70,6 +71,20 @@ public final class BeanTypes {
                     .toList();
         } catch (IllegalStateException | LinkageError ex) {
             LOG.debug("The methods of " + type.getName() + " are not known", ex);
+            return List.of();
+        }
+    }
+
+    /** The methods of the interfaces of a class that its objects do not inherit: static and private ones. */
+    public static List<Method> notInherited(Class<?> type) {
+        try {
+            return ClassUtils.getAllInterfacesForClassAsSet(type).stream()
+                    .flatMap(implemented -> Stream.of(implemented.getDeclaredMethods()))
+                    .filter(method -> (method.getModifiers() & (Modifier.STATIC | Modifier.PRIVATE)) != 0)
+                    .filter(method -> !method.isSynthetic())
+                    .toList();
+        } catch (LinkageError ex) {
+            LOG.debug("The methods of the interfaces of " + type.getName() + " are not known", ex);
             return List.of();
         }
     }

@@ -42,9 +42,8 @@ final class ProxyCheck {
      * @throws InvalidRateLimitException when no proxy can see a limited method
      */
     void check(@Nullable Object bean) {
-        if (!Proxy.isProxyClass(type) && (bean == null || !AopUtils.isJdkDynamicProxy(bean))) {
-            limited.keySet().forEach(this::requireOverridable);
-        }
+        boolean byInterface = Proxy.isProxyClass(type) || (bean != null && AopUtils.isJdkDynamicProxy(bean));
+        limited.keySet().forEach(method -> requireVisible(method, byInterface));
         limited.forEach(this::requireUnlimitedFallback);
     }
 
@@ -63,15 +62,18 @@ final class ProxyCheck {
         }
     }
 
-    private void requireOverridable(Method method) {
+    /** @param byInterface whether the proxy calls the object instead of overriding its methods */
+    private void requireVisible(Method method, boolean byInterface) {
         int modifiers = method.getModifiers();
         String flaw = null;
         if (Modifier.isPrivate(modifiers)) {
             flaw = "private";
         } else if (Modifier.isStatic(modifiers)) {
             flaw = "static";
-        } else if (Modifier.isFinal(modifiers)) {
+        } else if (Modifier.isFinal(modifiers) && !byInterface) {
             flaw = "final";
+        } else if (!byInterface && isOfOtherPackage(method)) {
+            flaw = "package-private in " + method.getDeclaringClass().getName() + ", which is in another package";
         }
         boolean makesBean = AnnotatedElementUtils.hasAnnotation(method, Bean.class);
         if (flaw == null && !makesBean) {
@@ -96,6 +98,14 @@ final class ProxyCheck {
                     "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
                     "Annotate the methods of the bean instead.");
         }
+    }
+
+    /** Whether no subclass in the package of the bean's class can override a method. */
+    private boolean isOfOtherPackage(Method method) {
+        Class<?> declaring = method.getDeclaringClass();
+        return (method.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED)) == 0
+                && (declaring.getClassLoader() != type.getClassLoader()
+                        || !declaring.getPackageName().equals(type.getPackageName()));
     }
 
     private LimitedMethod limitedMethod(Method method) {

@@ -8,6 +8,7 @@ import io.ratelimited.spring.aop.LimitedTypes;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.Method;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -123,7 +124,11 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
 
     private Map<Method, LimitedMethod> limitedMethods(Class<?> type) {
         Map<Method, LimitedMethod> limited = new LinkedHashMap<>();
-        for (Method method : BeanTypes.methods(type)) {
+        List<Method> all = new ArrayList<>(BeanTypes.methods(type));
+        if (inspector != null) {
+            all.addAll(BeanTypes.notInherited(type));
+        }
+        for (Method method : all) {
             LimitedMethod found = methods.find(method, type);
             if (found != null) {
                 limited.put(method, found);

@@ -10,12 +10,14 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.PackagePrivateBase;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import java.util.concurrent.Semaphore;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -323,6 +325,13 @@ class StartupRefusalTest {
                         .tells("'PrivateMethod.call'", "method call is private")
                         .and("woven"),
                 Mistake.of("a static method", StaticMethod.class).tells("method call is static"),
+                Mistake.of("a static method of an interface", OfStaticMethod.class)
+                        .tells("method call is static"),
+                Mistake.of("a private method behind a proxy by interface", ByInterface.class)
+                        .with("spring.aop.proxy-target-class=false")
+                        .tells("method call is private"),
+                Mistake.of("a package-private method of another package", PackagePrivateSubclass.class)
+                        .tells("method call is package-private in io.ratelimited.spring.PackagePrivateBase"),
                 Mistake.of("a final method", FinalMethod.class).tells("method call is final"),
                 Mistake.of("a final method of a limited class", FinalMethodOfClass.class)
                         .tells("'FinalMethodOfClass'", "method call is final")
@@ -808,6 +817,28 @@ class StartupRefusalTest {
         @RateLimited(rate = "5/s")
         public static void call() {}
     }
+
+    interface HasStaticMethod {
+        @RateLimited(rate = "5/s")
+        static void call() {}
+    }
+
+    static class OfStaticMethod implements HasStaticMethod {}
+
+    static class ByInterface implements Supplier<String> {
+        @RateLimited(rate = "5/s")
+        @Override
+        public String get() {
+            return call();
+        }
+
+        @RateLimited(rate = "5/s")
+        private static String call() {
+            return "called";
+        }
+    }
+
+    static class PackagePrivateSubclass extends PackagePrivateBase {}
 
     static class FinalMethod {
         @RateLimited(rate = "5/s")
