@@ -25,8 +25,9 @@ import org.springframework.asm.Type;
 import org.springframework.util.ClassUtils;
 
 /**
- * Finds the methods of a class that call certain other methods of their own object, by reading class files. A method
- * that handles another object of its class, such as a proxy injected into it, may call that one and is not reported.
+ * Finds the methods of a class that call certain other methods of their own object, by reading class files: in their
+ * own body, or in the lambdas, inner classes and coroutines that they make. A body that handles another object of its
+ * class, such as a proxy injected into it, may call that one and is not reported.
  */
 final class SelfCalls {
 
@@ -81,14 +82,8 @@ final class SelfCalls {
     }
 
     private static Reader read(Class<?> type, Set<String> wanted) {
-        Reader reader = new Reader(types(type), wanted);
-        try (InputStream file = type.getResourceAsStream(ClassUtils.getClassFileName(type))) {
-            if (file != null) {
-                new ClassReader(file).accept(reader, ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES);
-            }
-        } catch (IOException | IllegalArgumentException ex) {
-            LOG.debug("The class file of " + type.getName() + " cannot be read", ex);
-        }
+        Reader reader = new Reader(type, types(type), wanted);
+        reader.read(Type.getInternalName(type));
         return reader;
     }
 
@@ -109,21 +104,37 @@ final class SelfCalls {
         return method.getName() + Type.getMethodDescriptor(method);
     }
 
-    /** Reads one class. What a lambda calls counts as called by the method that makes the lambda. */
+    /** Reads one class, and its inner classes when methods make them. */
     private static final class Reader extends ClassVisitor {
 
+        private final Class<?> type;
         private final Set<String> own;
         private final Set<String> wanted;
+        /** What each method calls, and what each inner class calls in any of its methods. */
         private final Map<String, Set<String>> calls = new HashMap<>();
 
+        private String reading = "";
+
         /** @param own the class and its superclasses, or the interface and those that it extends */
-        Reader(Set<String> own, Set<String> wanted) {
+        Reader(Class<?> type, Set<String> own, Set<String> wanted) {
             super(SpringAsmInfo.ASM_VERSION);
+            this.type = type;
             this.own = own;
             this.wanted = wanted;
         }
 
-        /** The wanted methods that a method calls, itself and through lambdas. */
+        void read(String name) {
+            reading = name;
+            try (InputStream file = type.getResourceAsStream("/" + name + ClassUtils.CLASS_FILE_SUFFIX)) {
+                if (file != null) {
+                    new ClassReader(file).accept(this, ClassReader.SKIP_DEBUG | ClassReader.SKIP_FRAMES);
+                }
+            } catch (IOException | IllegalArgumentException ex) {
+                LOG.debug("The class file of " + name + " cannot be read", ex);
+            }
+        }
+
+        /** The wanted methods that a method calls, itself and through its parts. */
         Set<String> calleesOf(String method) {
             Set<String> reached = new LinkedHashSet<>();
             collect(method, reached);
@@ -133,20 +144,40 @@ final class SelfCalls {
 
         private void collect(String method, Set<String> reached) {
             for (String callee : calls.getOrDefault(method, Set.of())) {
-                if (reached.add(callee) && callee.startsWith("lambda$")) {
+                if (reached.add(callee) && isPart(callee)) {
+                    if (isInner(callee) && calls.putIfAbsent(callee, new LinkedHashSet<>()) == null) {
+                        read(callee);
+                    }
                     collect(callee, reached);
                 }
             }
         }
 
+        /** Whether the compiler has made a method or class of a part of a method: a lambda, a coroutine, an inner class. */
+        private boolean isPart(String callee) {
+            return callee.startsWith("lambda$") || isStaticPart(callee) || isInner(callee);
+        }
+
+        /** Whether Kotlin has made a static method, whose first parameter is the object. */
+        private static boolean isStaticPart(String method) {
+            return method.contains("$lambda$") || method.contains("$suspendImpl(");
+        }
+
+        private boolean isInner(String name) {
+            return !own.contains(name) && own.stream().anyMatch(outer -> name.startsWith(outer + "$"));
+        }
+
         @Override
-        public MethodVisitor visitMethod(
+        public @Nullable MethodVisitor visitMethod(
                 int access,
                 String name,
                 String descriptor,
                 @Nullable String signature,
                 String @Nullable [] exceptions) {
-            return new Body(name + descriptor);
+            if (!isInner(reading)) {
+                return new Body(name + descriptor);
+            }
+            return name.equals("<init>") ? null : new Body(reading, descriptor);
         }
 
         /** Reads one method. */
@@ -156,13 +187,21 @@ final class SelfCalls {
             private final Set<String> called = new LinkedHashSet<>();
             /** Whether the method handles a value of the class, which may be another object. */
             private boolean handlesOthers;
+            /** Whether the last field was one in which a coroutine keeps a variable while it is suspended. */
+            private boolean resumes;
 
+            /** @param method with its descriptor */
             Body(String method) {
+                this(method, method.substring(method.indexOf('(')));
+            }
+
+            /** @param method or inner class that calls */
+            Body(String method, String descriptor) {
                 super(SpringAsmInfo.ASM_VERSION);
                 this.method = method;
-                for (Type parameter : Type.getArgumentTypes(method.substring(method.indexOf('(')))) {
-                    noteValue(parameter);
-                }
+                Stream.of(Type.getArgumentTypes(descriptor))
+                        .skip(isStaticPart(method) ? 1 : 0)
+                        .forEach(this::noteValue);
             }
 
             private void noteValue(Type type) {
@@ -171,19 +210,28 @@ final class SelfCalls {
 
             @Override
             public void visitFieldInsn(int opcode, String fieldOwner, String name, String descriptor) {
-                noteValue(Type.getType(descriptor));
+                resumes = opcode == Opcodes.GETFIELD && name.startsWith("L$");
+                if (!name.startsWith("this$")) {
+                    noteValue(Type.getType(descriptor));
+                }
             }
 
             @Override
             public void visitTypeInsn(int opcode, String type) {
-                noteValue(Type.getObjectType(type));
+                if (opcode == Opcodes.NEW && isInner(type)) {
+                    called.add(type);
+                } else if (!resumes) {
+                    noteValue(Type.getObjectType(type));
+                }
+                resumes = false;
             }
 
             @Override
             public void visitMethodInsn(int opcode, String callOwner, String name, String descriptor, boolean itf) {
+                resumes = false;
                 noteValue(Type.getReturnType(descriptor));
                 boolean onObject = opcode == Opcodes.INVOKEVIRTUAL || opcode == Opcodes.INVOKEINTERFACE;
-                if (onObject && own.contains(callOwner)) {
+                if (own.contains(callOwner) && (onObject || isStaticPart(name + descriptor))) {
                     called.add(name + descriptor);
                 }
             }
@@ -200,9 +248,9 @@ final class SelfCalls {
             @Override
             public void visitEnd() {
                 if (handlesOthers) {
-                    called.removeIf(callee -> !callee.startsWith("lambda$"));
+                    called.removeIf(callee -> !isPart(callee));
                 }
-                calls.put(method, called);
+                calls.computeIfAbsent(method, m -> new LinkedHashSet<>()).addAll(called);
             }
         }
     }
