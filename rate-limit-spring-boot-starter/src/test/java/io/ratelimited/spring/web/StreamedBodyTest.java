@@ -35,6 +35,7 @@ import org.springframework.context.annotation.Import;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
 import org.springframework.http.codec.ServerSentEvent;
+import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.stereotype.Component;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
@@ -43,6 +44,7 @@ import org.springframework.web.reactive.function.server.RouterFunction;
 import org.springframework.web.reactive.function.server.RouterFunctions;
 import org.springframework.web.reactive.function.server.ServerRequest;
 import org.springframework.web.reactive.function.server.ServerResponse;
+import org.springframework.web.server.WebFilter;
 import reactor.core.publisher.Flux;
 import reactor.core.publisher.Mono;
 
@@ -99,6 +101,14 @@ class StreamedBodyTest {
     @ValueSource(strings = {"/failing", "/value", "/empty"})
     void placeIsFreeAfterAFailureAndWithoutAStream(String path) {
         server.get(path);
+    }
+
+    /** The client has such a response before the server has ended it. */
+    @ParameterizedTest
+    @ValueSource(strings = {"/one", "/handler-one", "/handler-value", "/handler-inserter"})
+    void clientWhoHasTheResponseFindsItsPlaceFree(String path) {
+        assumeTrue(kind == Kind.REACTOR_NETTY, "Spring MVC begins no response before its end");
+        assertThat(server.get(path).headers().firstValue("X-Free-At-Commit")).contains("1");
     }
 
     @Test
@@ -197,6 +207,12 @@ class StreamedBodyTest {
             return Mono.empty();
         }
 
+        @GetMapping("/one")
+        @RateLimited("places")
+        Mono<ResponseEntity<Mono<String>>> one() {
+            return Mono.just(ResponseEntity.ok(Mono.just("one")));
+        }
+
         @GetMapping("/charged")
         @RateLimited(name = "charged", rate = "100/h", permits = "10", charge = "7")
         Mono<ResponseEntity<Flux<String>>> charged() {
@@ -209,10 +225,25 @@ class StreamedBodyTest {
     static class Routes {
 
         @Bean
+        WebFilter freeAtCommit(RateLimits limits) {
+            return (exchange, chain) -> {
+                ServerHttpResponse response = exchange.getResponse();
+                response.beforeCommit(() -> Mono.fromRunnable(() -> response.getHeaders()
+                        .set(
+                                "X-Free-At-Commit",
+                                Long.toString(limits.peek("places", null).remaining()))));
+                return chain.filter(exchange);
+            };
+        }
+
+        @Bean
         RouterFunction<ServerResponse> routes(Handlers handlers) {
             return RouterFunctions.route()
                     .GET("/handler", handlers::stream)
                     .GET("/handler-events", handlers::events)
+                    .GET("/handler-one", handlers::one)
+                    .GET("/handler-value", handlers::value)
+                    .GET("/handler-inserter", handlers::inserter)
                     .build();
         }
     }
@@ -230,6 +261,21 @@ class StreamedBodyTest {
         @RateLimited("places")
         public Mono<ServerResponse> stream(ServerRequest request) {
             return ServerResponse.ok().contentType(MediaType.TEXT_EVENT_STREAM).body(body.stream(), String.class);
+        }
+
+        @RateLimited("places")
+        public Mono<ServerResponse> one(ServerRequest request) {
+            return ServerResponse.ok().body(Mono.just("one"), String.class);
+        }
+
+        @RateLimited("places")
+        public Mono<ServerResponse> value(ServerRequest request) {
+            return ServerResponse.ok().bodyValue("value");
+        }
+
+        @RateLimited("places")
+        public Mono<ServerResponse> inserter(ServerRequest request) {
+            return ServerResponse.ok().body(BodyInserters.fromValue("value"));
         }
 
         @RateLimited("places")

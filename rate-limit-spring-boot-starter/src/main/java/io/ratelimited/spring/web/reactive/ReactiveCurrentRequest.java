@@ -17,6 +17,7 @@ import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.core.ReactiveAdapter;
 import org.springframework.core.ReactiveAdapterRegistry;
 import org.springframework.http.HttpEntity;
 import org.springframework.http.HttpHeaders;
@@ -68,6 +69,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     /** Nanoseconds that the handler has waited for threads and that no limit has counted. Guarded by this. */
     private long waitedForThreads;
+    /** What runs when the response is committed; null while nobody would run it. Guarded by this. */
+    private @Nullable List<Runnable> atCommit;
     /** What runs when the response has ended; null while nobody would run it. Guarded by this. */
     private @Nullable List<Runnable> atEnd;
     /** When the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
@@ -211,35 +214,75 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         fields.applies(applied);
     }
 
+    /**
+     * A body of one value, or of known length, is there when the response is committed: the client may call again before
+     * the response has ended.
+     */
     @Override
     public synchronized boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
-        return atEnd != null && isWrittenLater(result) && atEnd.add(() -> action.accept(result, null));
+        Object body = body(result);
+        ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body);
+        Runnable ending = () -> action.accept(result, null);
+        if (adapter == null) {
+            return atCommit != null
+                    && body instanceof ServerResponse
+                    && !(body instanceof RenderingResponse)
+                    && atCommit.add(() -> endIfWritten(ending));
+        }
+        List<Runnable> actions = adapter.isMultiValue() ? atEnd : atCommit;
+        return actions != null && actions.add(ending);
     }
 
-    /** Whether what a method has returned is read while the response is written. */
-    private static boolean isWrittenLater(Object result) {
-        Object body = result instanceof HttpEntity<?> entity
+    private void endIfWritten(Runnable ending) {
+        synchronized (this) {
+            if (atEnd != null && exchange.getResponse().getHeaders().getContentLength() < 0) {
+                atEnd.add(ending);
+                return;
+            }
+        }
+        ending.run();
+    }
+
+    private static @Nullable Object body(Object result) {
+        return result instanceof HttpEntity<?> entity
                 ? entity.getBody()
                 : result instanceof EntityResponse<?> response ? response.entity() : result;
-        return ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body) != null
-                || (body instanceof ServerResponse && !(body instanceof RenderingResponse));
     }
 
     /** Whether the caller has to {@link #end} the request: nobody else does. */
     synchronized boolean begin() {
         boolean first = atEnd == null;
-        atEnd = first ? new ArrayList<>(0) : atEnd;
+        if (first) {
+            atCommit = new ArrayList<>(0);
+            atEnd = new ArrayList<>(0);
+        }
         return first;
     }
 
-    /** The response has ended. */
+    /** The response has ended, if not by its commit. */
     void end() {
+        committed();
         List<Runnable> actions;
         synchronized (this) {
-            actions = atEnd == null ? List.of() : atEnd;
+            actions = atEnd;
             atEnd = null;
         }
-        actions.forEach(Runnable::run);
+        run(actions);
+    }
+
+    private void committed() {
+        List<Runnable> actions;
+        synchronized (this) {
+            actions = atCommit;
+            atCommit = null;
+        }
+        run(actions);
+    }
+
+    private static void run(@Nullable List<Runnable> actions) {
+        if (actions != null) {
+            actions.forEach(Runnable::run);
+        }
     }
 
     boolean knows(String limit) {
@@ -248,6 +291,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     private Mono<Void> write() {
         return Mono.fromRunnable(() -> {
+            committed();
             HttpHeaders headers = exchange.getResponse().getHeaders();
             try {
                 fields.write(style, (name, value) -> put(headers, name, value));
