@@ -142,7 +142,7 @@ final class CancelledCallsTest {
             return calls;
         }
 
-        /** @param cancelled disposed of by the body */
+        /** Counts the call, and disposes of the subscription that it is given. */
         @RateLimited("once")
         public Mono<Integer> call(@Nullable Disposable cancelled) {
             if (cancelled != null) {
