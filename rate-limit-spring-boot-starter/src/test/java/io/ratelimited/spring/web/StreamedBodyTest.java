@@ -28,7 +28,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication.Type;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
@@ -221,7 +220,7 @@ class StreamedBodyTest {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnWebApplication(type = Type.REACTIVE)
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
     static class Routes {
 
         @Bean
@@ -249,7 +248,7 @@ class StreamedBodyTest {
     }
 
     @Component
-    @ConditionalOnWebApplication(type = Type.REACTIVE)
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
     static class Handlers {
 
         private final Body body;
@@ -287,7 +286,7 @@ class StreamedBodyTest {
     }
 
     @Configuration(proxyBeanMethods = false)
-    @ConditionalOnWebApplication(type = Type.SERVLET)
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
     static class ServletRoutes {
 
         @Bean
@@ -300,7 +299,7 @@ class StreamedBodyTest {
     }
 
     @Component
-    @ConditionalOnWebApplication(type = Type.SERVLET)
+    @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
     static class ServletHandlers {
 
         private final Body body;
