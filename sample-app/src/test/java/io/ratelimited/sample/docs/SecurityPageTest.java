@@ -46,16 +46,16 @@ final class SecurityPageTest {
         try (Stream<Path> modules = Files.list(Pages.ROOT)) {
             return modules.map(module -> module.resolve("src/test/java"))
                     .filter(Files::isDirectory)
-                    .flatMap(SecurityPageTest::walk)
+                    .flatMap(SecurityPageTest::files)
                     .filter(file -> file.getFileName().toString().equals(type + ".java"))
                     .map(SecurityPageTest::read)
                     .toList();
         }
     }
 
-    private static Stream<Path> walk(Path directory) {
-        try {
-            return Files.walk(directory);
+    private static Stream<Path> files(Path directory) {
+        try (Stream<Path> files = Files.walk(directory)) {
+            return files.toList().stream();
         } catch (IOException ex) {
             throw new UncheckedIOException(ex);
         }
