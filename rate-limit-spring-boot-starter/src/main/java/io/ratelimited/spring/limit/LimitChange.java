@@ -79,15 +79,20 @@ final class LimitChange {
             Map<String, Map<LimitProperty, @Nullable Object>> changed = new TreeMap<>();
             changes.tiers().forEach((tier, change) -> changed.put(tier, LimitProperty.values(change)));
             try {
-                request.put(
-                        LimitProperty.TIERS,
-                        ChangeText.changed(
-                                LimitProperty.tiers(limit.settings().resolved().values()), changed));
+                request.put(LimitProperty.TIERS, ChangeText.changed(tiersInUse(limit), changed));
             } catch (IllegalArgumentException ex) {
                 throw invalid(limit, String.valueOf(ex.getMessage()));
             }
         }
         return of(limit, request);
+    }
+
+    /** Without those that the configuration has got since the start: nobody has their limits before the next one. */
+    private static Map<String, LimitProperties> tiersInUse(ConfiguredLimit limit) {
+        Map<String, LimitProperties> tiers =
+                new TreeMap<>(LimitProperty.tiers(limit.settings().resolved().values()));
+        tiers.keySet().retainAll(limit.tiers().keySet());
+        return tiers;
     }
 
     /** Takes back everything that was changed at run time. */
@@ -168,12 +173,52 @@ final class LimitChange {
         String shared = limit.shared().text();
         if (!shared.isEmpty()) {
             // A restart would apply it to the new configuration, too.
-            return shared(limit, configuration, shared);
+            try {
+                return shared(limit, configuration, shared);
+            } catch (IllegalArgumentException ex) {
+                throw new InvalidRateLimitException(
+                        limit.name(),
+                        place(limit),
+                        "what was changed for all instances does not suit the new configuration: " + ex.getMessage(),
+                        "Take the change back, or correct the configuration.");
+            }
         }
-        Map<LimitProperty, @Nullable Object> changes = new EnumMap<>(LimitProperty.class);
-        changes.putAll(limit.settings().changes());
-        changes.keySet().removeIf(property -> !Objects.equals(old.get(property), next.get(property)));
+        Map<LimitProperty, @Nullable Object> changes =
+                unaffected(limit.settings().changes(), old, next);
+        Map<String, LimitProperties> tiers = unaffectedTiers(limit.settings().changes(), old, next);
+        changes.remove(LimitProperty.TIERS);
+        if (!tiers.isEmpty()) {
+            changes.put(LimitProperty.TIERS, tiers);
+        }
         return new LimitChange(limit, configuration, changes, Map.of());
+    }
+
+    /** The changes of properties that the configuration still sets as it did. */
+    private static Map<LimitProperty, @Nullable Object> unaffected(
+            Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
+        Map<LimitProperty, @Nullable Object> unaffected = new EnumMap<>(LimitProperty.class);
+        unaffected.putAll(changes);
+        unaffected.keySet().removeIf(property -> !Objects.equals(old.get(property), next.get(property)));
+        return unaffected;
+    }
+
+    /** All tiers as the configuration sets them next, with the changes that it does not affect; empty if there is none. */
+    private static Map<String, LimitProperties> unaffectedTiers(
+            Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
+        Map<String, LimitProperties> before = LimitProperty.tiers(old);
+        Map<String, LimitProperties> after = LimitProperty.tiers(next);
+        Map<String, Map<LimitProperty, @Nullable Object>> unaffected = new TreeMap<>();
+        LimitProperty.tiers(changes).forEach((tier, changed) -> {
+            LimitProperties oldTier = before.get(tier);
+            LimitProperties nextTier = after.get(tier);
+            if (oldTier != null && nextTier != null) {
+                Map<LimitProperty, @Nullable Object> own = LimitProperty.values(changed);
+                own.entrySet().removeAll(LimitProperty.values(oldTier).entrySet());
+                unaffected.put(tier, unaffected(own, LimitProperty.values(oldTier), LimitProperty.values(nextTier)));
+            }
+        });
+        unaffected.values().removeIf(Map::isEmpty);
+        return unaffected.isEmpty() ? Map.of() : ChangeText.changed(after, unaffected);
     }
 
     /** What is read only once: some properties, and which tiers there are. */

@@ -8,6 +8,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
@@ -258,6 +259,51 @@ class ConfigurationRefreshTest {
             assertThat(limits.tryAcquire("late", null)).isTrue();
             assertThat(limits.tryAcquire("late", null)).isFalse();
         });
+    }
+
+    @Test
+    void aTierThatWasChangedAtRunTimeStaysWhereAnotherOneChanges() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "10/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "50/s",
+                        "rate-limit.limits.search.tiers.silver.rate", "20/s"),
+                (context, limits) -> {
+                    limits.update("search", LimitProperties.of(Map.of("tiers", Map.of("gold", rate("77/s")))));
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "21/s"));
+                    assertThat(tier(limits, "gold")).isEqualTo("77/s");
+                    assertThat(tier(limits, "silver")).isEqualTo("21/s");
+
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.gold.rate", "60/s"));
+                    assertThat(tier(limits, "gold")).isEqualTo("60/s");
+                });
+    }
+
+    @Test
+    void aTierThatTheConfigurationHasGotSinceTheStartCannotBeChanged() {
+        start(
+                Map.of(
+                        "rate-limit.limits.search.rate", "10/s",
+                        "rate-limit.limits.search.tier", "#plan",
+                        "rate-limit.limits.search.tiers.gold.rate", "50/s"),
+                (context, limits) -> {
+                    limits.get("search");
+                    refresh(context, Map.of("rate-limit.limits.search.tiers.silver.rate", "20/s"));
+
+                    assertThatThrownBy(() -> limits.update(
+                                    "search", LimitProperties.of(Map.of("tiers", Map.of("silver", rate("5/s"))))))
+                            .hasMessageContaining("there is no tier 'silver'; there are [gold]");
+                });
+    }
+
+    private static LimitProperties rate(String rate) {
+        return LimitProperties.of(Map.of("rate", rate));
+    }
+
+    private static String tier(RateLimits limits, String tier) {
+        return limits.get("search").tiers().get(tier).limit().rate().toString();
     }
 
     @Test

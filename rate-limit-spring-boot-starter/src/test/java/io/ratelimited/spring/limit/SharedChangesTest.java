@@ -1,0 +1,121 @@
+package io.ratelimited.spring.limit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.RateLimits;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.BiConsumer;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.core.env.MapPropertySource;
+
+/** What an instance makes of changes that others make. */
+@ExtendWith(OutputCaptureExtension.class)
+class SharedChangesTest {
+
+    private final OtherInstances others = new OtherInstances();
+    private final Map<String, Object> configuration = new HashMap<>(Map.of(
+            "rate-limit.backend", "shared",
+            "rate-limit.limits.search.rate", "10/s",
+            "rate-limit.limits.search.tiers.gold.rate", "50/s"));
+
+    @Test
+    void aRefreshThatDoesNotSuitASharedChangeIsLogged(CapturedOutput output) {
+        run((context, limits) -> {
+            limits.get("search");
+            others.change(null, "tiers/gold/rate=77%2Fs");
+            assertThat(limits.get("search").tiers().get("gold").limit().rate()).hasToString("77/s");
+
+            configuration.remove("rate-limit.limits.search.tiers.gold.rate");
+            configuration.put("rate-limit.limits.search.rate", "11/s");
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+
+            assertThat(limits.get("search").limit().rate()).hasToString("10/s");
+            assertThat(output.getOut())
+                    .containsPattern("ERROR.*Rate limits stay as they are.*'search'.*"
+                            + "for all instances does not suit the new configuration: there is no tier 'gold'");
+        });
+    }
+
+    private void run(BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
+        Contexts.runner(new ManualTicker())
+                .withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .addFirst(new MapPropertySource("changing", configuration)))
+                .withBean(LimiterFactory.class, () -> others)
+                .run(context -> test.accept(context, context.getBean(RateLimits.class)));
+    }
+
+    /** The changes that other instances make. */
+    private static final class OtherInstances implements LimiterFactory, SharedChanges {
+
+        private final Map<String, Change> changes = new HashMap<>();
+        private @Nullable BiConsumer<String, @Nullable String> listener;
+        private long version;
+
+        void change(@Nullable String caller, String text) {
+            write("search", caller, 0, text, null, 1);
+            assertThat(listener).isNotNull();
+            listener.accept("search", caller);
+        }
+
+        @Override
+        public String backend() {
+            return "shared";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit);
+        }
+
+        @Override
+        public SharedChanges sharedChanges() {
+            return this;
+        }
+
+        @Override
+        public @Nullable Change find(String limit, @Nullable String caller) {
+            return changes.get(limit + "/" + caller);
+        }
+
+        @Override
+        public Collection<String> callers(String limit) {
+            return Set.of();
+        }
+
+        @Override
+        public Outcome write(
+                String limit,
+                @Nullable String caller,
+                long basedOn,
+                String text,
+                @Nullable Duration lasting,
+                int maximumCallers) {
+            changes.put(limit + "/" + caller, new Change(++version, text, null));
+            return Outcome.WRITTEN;
+        }
+
+        @Override
+        public void onChange(BiConsumer<String, @Nullable String> told) {
+            listener = told;
+        }
+    }
+}
