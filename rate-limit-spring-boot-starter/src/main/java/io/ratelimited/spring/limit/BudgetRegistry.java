@@ -15,6 +15,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -64,9 +65,8 @@ final class BudgetRegistry {
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
-        if (!limit.ownLimiters().containsKey(text) && limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
-            CallerBudgets own = limit.budgets();
-            limit.ownLimiters().keySet().removeIf(unused -> own == null || !own.uses(unused));
+        if (!limit.ownLimiters().containsKey(text)) {
+            forgetUnused(limit);
             if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
                 throw new InvalidRateLimitException(
                         limit.name(),
@@ -77,6 +77,14 @@ final class BudgetRegistry {
         }
         limiter(limit, text);
         return text;
+    }
+
+    /** Makes room for another budget, whoever gives it: instances may give callers ever new ones, for a time. */
+    private static void forgetUnused(ConfiguredLimit limit) {
+        if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
+            CallerBudgets own = limit.budgets();
+            limit.ownLimiters().keySet().retainAll(own == null ? Set.of() : own.texts());
+        }
     }
 
     /**
@@ -107,6 +115,7 @@ final class BudgetRegistry {
         ResolvedLimit resolved = resolve(limit, values);
         // On Redis the name of a budget has its text, so that all instances mean the same.
         RateLimiter made = Backends.limiter(limit.backend(), resolved, "=" + text);
+        forgetUnused(limit);
         limit.ownLimiters().put(text, made);
         return made;
     }
@@ -297,8 +306,12 @@ final class BudgetRegistry {
             return budgets.size();
         }
 
-        boolean uses(String text) {
-            return budgets.values().stream().anyMatch(budget -> budget.text.equals(text));
+        /** The different budgets, without those that have ended. */
+        Set<String> texts() {
+            return budgets.values().stream()
+                    .filter(budget -> !budget.hasEnded(ticker))
+                    .map(Budget::text)
+                    .collect(Collectors.toSet());
         }
     }
 }

@@ -37,6 +37,19 @@ class SharedChangesTest {
             "rate-limit.limits.search.tiers.gold.rate", "50/s"));
 
     @Test
+    void budgetsThatNoCallerHasAnyMoreAreForgotten() {
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            for (int i = 1; i <= 3 * BudgetRegistry.MAXIMUM_DIFFERENT; i++) {
+                others.change("bob", "rate=" + i + "%2Fh");
+            }
+
+            assertThat(limit.ownBudgets()).isEqualTo(1);
+            assertThat(limit.ownLimiters()).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM_DIFFERENT + 1);
+        });
+    }
+
+    @Test
     void aRefreshThatDoesNotSuitASharedChangeIsLogged(CapturedOutput output) {
         run((context, limits) -> {
             limits.get("search");
