@@ -69,12 +69,12 @@ record ChangeRequest(String limit, Map<String, ?> members) {
      * For how long a caller has its budget; null for ever.
      *
      * @throws IllegalArgumentException when it cannot be read, or has no unit: Spring Boot reads milliseconds then, which
-     *     nobody means here
+     *     nobody means here. An empty text would be for ever.
      */
     @Nullable
     Duration lasting() {
         Object text = members.get(FOR);
-        if (text != null && text.toString().matches("\\s*[+-]?\\d+\\s*")) {
+        if (text != null && text.toString().matches("\\s*([+-]?\\d+\\s*)?")) {
             throw invalidTime(text, null);
         }
         try {
@@ -148,13 +148,23 @@ record ChangeRequest(String limit, Map<String, ?> members) {
 
     private @Nullable Object value(LimitProperty property, @Nullable Object text) {
         try {
-            return ApplicationConversionService.getSharedInstance().convert(text, property.type());
+            Object value = ApplicationConversionService.getSharedInstance().convert(text, property.type());
+            if (value == null && text != null) {
+                // Spring reads an empty text as no value, so that the request would do less than it says.
+                throw invalid(property, text, null);
+            }
+            return value;
         } catch (ConversionException ex) {
-            throw new IllegalArgumentException(
-                    property.label() + " of rate limit '" + limit + "' cannot be \"" + text + "\"; "
-                            + expected(property.type()) + "; nothing was changed",
-                    ex);
+            throw invalid(property, text, ex);
         }
+    }
+
+    private IllegalArgumentException invalid(
+            LimitProperty property, @Nullable Object text, @Nullable ConversionException cause) {
+        return new IllegalArgumentException(
+                property.label() + " of rate limit '" + limit + "' cannot be \"" + text + "\"; "
+                        + expected(property.type()) + "; nothing was changed",
+                cause);
     }
 
     private static String expected(Class<?> type) {

@@ -18,6 +18,9 @@ public final class PropertyText {
         86_400_000_000_000L, 3_600_000_000_000L, 60_000_000_000L, 1_000_000_000L, 1_000_000L, 1_000L
     };
 
+    /** Longer durations may not fit into nanoseconds. */
+    private static final long MAX_DAYS = 100_000;
+
     private PropertyText() {}
 
     /** A value as JSON and logs show it: text for what is text in a property, and a number for a number. */
@@ -38,6 +41,9 @@ public final class PropertyText {
 
     /** As in {@code 500ms}. */
     private static String of(Duration duration) {
+        if (Math.abs(duration.toDays()) > MAX_DAYS) {
+            return duration.toString();
+        }
         long nanos = duration.toNanos();
         for (int i = 0; i < SIZES.length && nanos != 0; i++) {
             if (nanos % SIZES[i] == 0) {

@@ -335,7 +335,7 @@ class RateLimitsEndpointWebTest {
         assertThat(error("{\"tier\": \"silver\", \"rate\": \"1/s\"}")).contains("no tier 'silver'", "[gold]");
         assertThat(error("{\"tier\": \"gold\", \"rate\": \"fast\"}")).contains("tier 'gold'", "\"fast\"");
         assertThat(error("{}")).contains("nothing to change", "maxWaiting");
-        assertThat(error("{\"burst\": \"\"}")).contains("nothing to change", "maxWaiting");
+        assertThat(error("{\"rate\": \"200/s\", \"burst\": \"\"}")).contains("burst", "cannot be \"\"", "whole number");
         assertThat(error("{\"tier\": \"a]b\", \"rate\": \"1/s\"}")).contains("no tier 'a]b'", "[gold]");
         assertThat(error("{\"tier\": \"gold\"}")).contains("nothing to change");
         assertThat(error("{\"algorithm\": \"gcra\"}")).contains("a limit has no [algorithm]");

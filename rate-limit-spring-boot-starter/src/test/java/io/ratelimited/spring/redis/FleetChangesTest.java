@@ -367,6 +367,10 @@ class FleetChangesTest {
                 "key=ann, for=2h",
                 "key=ann, rate=3/d, for=soon",
                 "key=ann, rate=3/d, for=-1s",
+                "key=ann, rate=3/d, for=200000d",
+                "key=ann, rate=3/d, for=",
+                "key=ann, rate=3/d, burst=",
+                "rate=3/d, policy=",
                 "key=ann, policy=wait",
                 "key=ann, warmup=3s, rate=3/d")) {
             assertThatIllegalArgumentException()
