@@ -322,7 +322,12 @@ public final class Limit {
 
         /** See {@link Rate#parse}. */
         public Builder rate(String rate) {
-            return rate(Rate.parse(rate));
+            try {
+                return rate(Rate.parse(rate));
+            } catch (InvalidLimitException ex) {
+                // Whoever writes "2" here means calls, and is not told how to write a rate.
+                throw algorithm == Algorithm.CONCURRENCY ? meaningless(Attribute.RATE, rate) : ex;
+            }
         }
 
         public Builder rate(Rate rate) {
@@ -435,13 +440,19 @@ public final class Limit {
         private void checkUse(Attribute attribute, @Nullable Object value) {
             boolean used = algorithm.uses(attribute);
             if (value != null && !used) {
-                throw new InvalidLimitException(
-                        attribute.label, "has no meaning for " + algorithm + ": " + value + "; remove it");
+                throw meaningless(attribute, value);
             }
             if (value == null && used && attribute.example != null) {
                 throw new InvalidLimitException(
                         attribute.label, "is missing: " + algorithm + " needs one, such as " + attribute.example);
             }
+        }
+
+        private InvalidLimitException meaningless(Attribute attribute, Object value) {
+            return new InvalidLimitException(
+                    attribute.label,
+                    "has no meaning for " + algorithm + ": " + value
+                            + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
         }
 
         /** A tier without windows, closed or unlimited, may have the first day of its limit. */

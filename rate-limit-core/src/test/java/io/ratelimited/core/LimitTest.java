@@ -58,7 +58,8 @@ class LimitTest {
                                 InvalidLimitException.class,
                                 invalid -> assertThat(invalid.attribute()).isEqualTo(attribute.label()))
                         .hasMessageStartingWith(attribute.label() + " has no meaning for " + algorithm + ": ")
-                        .hasMessageEndingWith("; remove it");
+                        .hasMessageEndingWith(
+                                attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it");
             }
         }
     }

@@ -187,6 +187,11 @@ class StartupRefusalTest {
                         .tells("maxConcurrent has no meaning for TOKEN_BUCKET: 5"),
                 Mistake.of("a rate for CONCURRENCY", RateOfConcurrency.class)
                         .tells("rate has no meaning for CONCURRENCY: 5/s"),
+                Mistake.of("a number of calls as the rate of CONCURRENCY", Good.class)
+                        .with(
+                                "rate-limit.limits[Good.call].algorithm=concurrency",
+                                "rate-limit.limits[Good.call].rate=2")
+                        .tells("rate has no meaning for CONCURRENCY: 2; use maxConcurrent instead"),
                 Mistake.of("CONCURRENCY without maxConcurrent", NoConcurrency.class)
                         .tells("its maxConcurrent"),
                 Mistake.of("slots of a token bucket", Good.class)
