@@ -279,11 +279,16 @@ final class BudgetRegistry {
             Budget budget = find(caller(key, shared));
             Map<String, Object> members = new LinkedHashMap<>();
             if (budget != null) {
-                ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
-                    if (value != null) {
-                        members.put(property.label(), PropertyText.of(value));
-                    }
-                });
+                try {
+                    ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
+                        if (value != null) {
+                            members.put(property.label(), PropertyText.of(value));
+                        }
+                    });
+                } catch (IllegalArgumentException | ConversionException ex) {
+                    // An instance of another version has given it.
+                    members.put("changeNotApplied", String.valueOf(ex.getMessage()));
+                }
             }
             if (budget != null && budget.endsAt != null) {
                 long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos() - 1) + 1;

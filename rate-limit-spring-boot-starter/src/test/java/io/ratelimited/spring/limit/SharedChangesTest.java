@@ -2,6 +2,7 @@ package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
@@ -46,6 +47,19 @@ class SharedChangesTest {
 
             assertThat(limit.ownBudgets()).isEqualTo(1);
             assertThat(limit.ownLimiters()).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM_DIFFERENT + 1);
+        });
+    }
+
+    @Test
+    void aBudgetOfAnotherVersionIsShownAndCanBeEnded() {
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            others.change(CanonicalKey.digest("bob"), "speed=3");
+
+            assertThat(limit.ownBudget("bob")).containsEntry("changeNotApplied", "a limit has no property speed");
+            assertThat(limits.tryAcquire("search", "bob")).isTrue();
+            limits.revoke("search", "bob");
+            assertThat(limit.ownBudgets()).isZero();
         });
     }
 
