@@ -1,5 +1,6 @@
 package io.ratelimited.spring.check;
 
+import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethod;
@@ -22,6 +23,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.event.ContextRefreshedEvent;
+import org.springframework.core.env.ConfigurableEnvironment;
 
 /**
  * Makes every limit while the application starts, so that an invalid limit stops the start instead of failing a call.
@@ -75,6 +77,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
             }
         });
         registry.registerConfigured();
+        UnreadVariables.warn(beans.getBean(ConfigurableEnvironment.class), beans.getBean(RateLimitProperties.class));
     }
 
     /** Warns of beans of a child context that no proxy limits: one without limits of its own is looked at by nothing else. */

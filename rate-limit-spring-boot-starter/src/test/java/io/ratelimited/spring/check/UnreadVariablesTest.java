@@ -1,0 +1,66 @@
+package io.ratelimited.spring.check;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.RateLimits;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.core.env.StandardEnvironment;
+import org.springframework.core.env.SystemEnvironmentPropertySource;
+
+@ExtendWith(OutputCaptureExtension.class)
+class UnreadVariablesTest {
+
+    @ParameterizedTest
+    @CsvSource({
+        "RATE_LIMIT_LIMITS_SEARCH_RATE, 3/s, 100/s, true",
+        "RATELIMIT_LIMITS_SEARCH_RATE, 3/s, 3/s, false",
+        "RATE_LIMIT_DEFAULTS_POLICY, shadow, 100/s, false"
+    })
+    void aVariableThatSetsNothingIsWarnedOf(
+            String name, String value, String rate, boolean warned, CapturedOutput output) {
+        with(name, value).run(context -> {
+            assertThat(context.getBean(RateLimits.class).get("search").limit().rate())
+                    .hasToString(rate);
+            assertThat(output.toString().contains("The environment variable " + name + " sets nothing"))
+                    .isEqualTo(warned);
+        });
+    }
+
+    @Test
+    void aVariableOfALimitThatAnotherPropertyNamesIsRead(CapturedOutput output) {
+        with("RATE_LIMIT_LIMITS_SEARCH_RATE", "3/s")
+                .withPropertyValues("rate-limit.limits.search.burst=7")
+                .run(context -> {
+                    assertThat(context.getBean(RateLimits.class)
+                                    .get("search")
+                                    .limit()
+                                    .rate())
+                            .hasToString("3/s");
+                    assertThat(output).doesNotContain("sets nothing");
+                });
+    }
+
+    private static ApplicationContextRunner with(String name, String value) {
+        String variables = StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME;
+        return Contexts.runner()
+                .withInitializer(context -> context.getEnvironment()
+                        .getPropertySources()
+                        .replace(variables, new SystemEnvironmentPropertySource(variables, Map.of(name, value))))
+                .withBean(Search.class);
+    }
+
+    static class Search {
+
+        @RateLimited(name = "search", rate = "100/s")
+        public void search() {}
+    }
+}
