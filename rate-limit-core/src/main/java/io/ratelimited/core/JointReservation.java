@@ -152,12 +152,21 @@ final class JointReservation implements Reservation {
             if (failure != null || !admitted) {
                 waits.stop();
                 end(answer, failure);
-            } else if (later) {
+            } else if (later || !hasLaterPlaces()) {
                 answer.complete(true);
             } else {
                 awaitAsync(true, answer);
             }
         });
+    }
+
+    private boolean hasLaterPlaces() {
+        for (Reservation member : members) {
+            if (member instanceof LaterPlace) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** Gives everything back, and then reports the refusal or the failure. */
