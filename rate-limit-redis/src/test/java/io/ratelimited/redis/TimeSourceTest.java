@@ -18,14 +18,9 @@ import io.ratelimited.redis.connection.RedisLink;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -49,28 +44,11 @@ class TimeSourceTest {
     @RegisterExtension
     static final RedisServers EMBEDDED = RedisServers.embedded();
 
-    private final List<String> log = new CopyOnWriteArrayList<>();
-    private final Handler handler = new Handler() {
-        @Override
-        public void publish(LogRecord entry) {
-            log.add(entry.getMessage());
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-    };
-
-    @BeforeEach
-    void listen() {
-        Logger.getLogger(RedisBackend.class.getName()).addHandler(handler);
-    }
+    @RegisterExtension
+    final LogLines log = new LogLines();
 
     @AfterEach
     void stop() {
-        Logger.getLogger(RedisBackend.class.getName()).removeHandler(handler);
         allowTime(REDIS, true);
         allowTime(EMBEDDED, true);
     }
@@ -148,7 +126,7 @@ class TimeSourceTest {
                     .isEqualTo(single ? 1 : 5);
         }
         until(() -> backend.health().nodes() == 1, "a heartbeat", PATIENCE);
-        assertThat(log).singleElement().asString().contains("refuses TIME to scripts");
+        assertThat(log.all()).singleElement().asString().contains("refuses TIME to scripts");
     }
 
     @Test
@@ -158,7 +136,7 @@ class TimeSourceTest {
         awaitUp(backend);
         assertThat(admitted(limiter(backend, Algorithm.GCRA))).isEqualTo(5);
         assertThat(backend.health().errors()).isZero();
-        assertThat(log).isEmpty();
+        assertThat(log.all()).isEmpty();
     }
 
     @Test
@@ -169,11 +147,12 @@ class TimeSourceTest {
         assertThat(limiter.reserve("k", 2, 0).decision().source()).isEqualTo(Source.REDIS);
         allowTime(REDIS, false);
         until(
-                () -> limiter.reserve("other", 1, 0).decision().source() == Source.REDIS && !log.isEmpty(),
+                () -> limiter.reserve("other", 1, 0).decision().source() == Source.REDIS
+                        && !log.all().isEmpty(),
                 "told by the node",
                 PATIENCE);
         assertThat(admitted(limiter)).isEqualTo(3);
-        assertThat(log).singleElement().asString().contains("refuses TIME to scripts");
+        assertThat(log.all()).singleElement().asString().contains("refuses TIME to scripts");
     }
 
     @Test
@@ -220,11 +199,11 @@ class TimeSourceTest {
         awaitUp(backend);
         assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
         // Written by a thread that nobody waits for.
-        until(() -> log.stream().anyMatch(line -> line.contains("Redis returns the time")), "reported", PATIENCE);
-        assertThat(log)
+        until(() -> log.all().stream().anyMatch(line -> line.contains("Redis returns the time")), "reported", PATIENCE);
+        assertThat(log.all())
                 .filteredOn(line -> line.contains("does not return the time"))
                 .hasSize(1);
-        assertThat(log).last().asString().contains("Redis returns the time");
+        assertThat(log.all()).last().asString().contains("Redis returns the time");
     }
 
     @Test

@@ -3,46 +3,19 @@ package io.ratelimited.redis.connection;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.redis.LogLines;
 import java.io.IOException;
 import java.time.Duration;
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.logging.Handler;
-import java.util.logging.LogRecord;
-import java.util.logging.Logger;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 
 class HealthLogTest {
 
-    private static final Logger LOGGER = Logger.getLogger("io.ratelimited.redis");
+    @RegisterExtension
+    final LogLines log = new LogLines();
 
-    private final List<String> lines = new CopyOnWriteArrayList<>();
-    private final Handler handler = new Handler() {
-        @Override
-        public void publish(LogRecord line) {
-            lines.add(line.getMessage());
-        }
-
-        @Override
-        public void flush() {}
-
-        @Override
-        public void close() {}
-    };
     private final ManualTicker clock = new ManualTicker();
     private final Health health = new Health(new Threads(clock, Runnable::run, Runnable::run));
-
-    @BeforeEach
-    void listen() {
-        LOGGER.addHandler(handler);
-    }
-
-    @AfterEach
-    void stopListening() {
-        LOGGER.removeHandler(handler);
-    }
 
     @Test
     void aServerThatComesAndGoesDoesNotFloodTheLog() {
@@ -52,14 +25,14 @@ class HealthLogTest {
             health.back();
             clock.advance(Duration.ofMillis(50));
         }
-        assertThat(lines).hasSize(10);
-        assertThat(lines.get(9))
+        assertThat(log.all()).hasSize(10);
+        assertThat(log.all().get(9))
                 .isEqualTo("Redis decides again; this comes and goes, and is not logged for a minute: ask health");
 
         clock.advance(Duration.ofMinutes(1));
         health.away(new IOException("late"));
-        assertThat(lines).hasSize(11);
-        assertThat(lines.get(10)).startsWith("Redis does not decide (java.io.IOException: late)");
+        assertThat(log.all()).hasSize(11);
+        assertThat(log.all().get(10)).startsWith("Redis does not decide (java.io.IOException: late)");
     }
 
     @Test
@@ -70,12 +43,12 @@ class HealthLogTest {
         }
         health.away(new IOException("late"));
         health.stillAway(new IOException("gone"));
-        assertThat(lines).hasSize(10);
+        assertThat(log.all()).hasSize(10);
 
         clock.advance(Duration.ofMinutes(1));
         health.stillAway(new IOException("gone"));
         health.stillAway(new IOException("gone"));
-        assertThat(lines).hasSize(11);
-        assertThat(lines.get(10)).isEqualTo("Redis does not decide (java.io.IOException: gone)");
+        assertThat(log.all()).hasSize(11);
+        assertThat(log.all().get(10)).isEqualTo("Redis does not decide (java.io.IOException: gone)");
     }
 }

@@ -1,0 +1,43 @@
+package io.ratelimited.redis;
+
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import org.junit.jupiter.api.extension.AfterEachCallback;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.ExtensionContext;
+
+/** The lines that the backend logs during a test. */
+public final class LogLines extends Handler implements BeforeEachCallback, AfterEachCallback {
+
+    private static final Logger LOGGER = Logger.getLogger(RedisBackend.class.getName());
+
+    private final List<String> lines = new CopyOnWriteArrayList<>();
+
+    public List<String> all() {
+        return lines;
+    }
+
+    @Override
+    public void beforeEach(ExtensionContext context) {
+        LOGGER.addHandler(this);
+    }
+
+    @Override
+    public void afterEach(ExtensionContext context) {
+        LOGGER.removeHandler(this);
+    }
+
+    @Override
+    public void publish(LogRecord line) {
+        lines.add(line.getMessage());
+    }
+
+    @Override
+    public void flush() {}
+
+    @Override
+    public void close() {}
+}
