@@ -22,6 +22,7 @@ class UnreadVariablesTest {
     @ParameterizedTest
     @CsvSource({
         "RATE_LIMIT_LIMITS_SEARCH_RATE, 3/s, 100/s, true",
+        "RATE_LIMIT_CLIENTS_PARTNER_HOSTS, partner.example, 100/s, true",
         "RATELIMIT_LIMITS_SEARCH_RATE, 3/s, 3/s, false",
         "RATE_LIMIT_DEFAULTS_POLICY, shadow, 100/s, false"
     })
