@@ -19,9 +19,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LimitFields {
 
-    private static final String POLICY = "RateLimit-Policy";
-    private static final String STATE = "RateLimit";
-
     /** In the order in which they came. */
     private final List<Entry> entries = new ArrayList<>(1);
 
@@ -67,7 +64,8 @@ public final class LimitFields {
     /**
      * Sets the fields.
      *
-     * @param setter takes name and value, and replaces what the field held
+     * @param setter takes name and value, and replaces what the field held; where {@link Style#areLists} and this is called
+     *     once, it may keep what another server has told
      */
     public synchronized void write(Style style, BiConsumer<String, String> setter) {
         if (entries.isEmpty()) {
@@ -86,11 +84,6 @@ public final class LimitFields {
         }
     }
 
-    /** Whether a field is one of the standard ones, whose members may come from several servers. */
-    public static boolean isList(String name) {
-        return name.equals(POLICY) || name.equals(STATE);
-    }
-
     /** How {@code RateLimit} names a limit. */
     public static String nameOf(String limit) {
         return QuotaPolicy.string(limit);
@@ -106,10 +99,10 @@ public final class LimitFields {
             }
         }
         if (policies != null) {
-            setter.accept(POLICY, policies);
+            setter.accept("RateLimit-Policy", policies);
         }
         if (states != null) {
-            setter.accept(STATE, states);
+            setter.accept("RateLimit", states);
         }
     }
 
@@ -188,10 +181,15 @@ public final class LimitFields {
             return headers == Headers.NONE;
         }
 
+        /** Whether the fields are those of draft 10, whose members may come from several servers. */
+        public boolean areLists() {
+            return headers == Headers.STANDARD && writer == null;
+        }
+
         /** The names of the fields. */
         List<String> names() {
             return switch (headers) {
-                case STANDARD -> writer == null ? List.of(POLICY, STATE) : writer.names();
+                case STANDARD -> writer == null ? List.of("RateLimit-Policy", "RateLimit") : writer.names();
                 case LEGACY -> List.of("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset");
                 case NONE -> List.of();
             };

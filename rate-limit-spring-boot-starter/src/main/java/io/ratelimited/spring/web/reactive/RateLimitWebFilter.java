@@ -57,15 +57,15 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     public Mono<Void> filter(ServerWebExchange exchange, WebFilterChain chain) {
         return requests.areNeeded()
                 ? requests.of(exchange)
-                        .flatMap(call -> followed(call, enter(exchange, chain, call))
+                        .flatMap(call -> followed(call.responseEnd(), enter(exchange, chain, call))
                                 .subscribeOn(call.here())
                                 .contextWrite(context -> context.put(ReactiveRequests.KEY, call)))
                 : chain.filter(exchange);
     }
 
     /** The outer filter tells the request when it has ended, before the client can know it. */
-    private static Mono<Void> followed(ReactiveCurrentRequest call, Mono<Void> response) {
-        return call.begin() ? response.doOnTerminate(call::end).doOnCancel(call::end) : response;
+    private static Mono<Void> followed(ResponseEnd end, Mono<Void> response) {
+        return end.tryFollow() ? response.doOnTerminate(end::ended).doOnCancel(end::ended) : response;
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {

@@ -10,8 +10,6 @@ import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
@@ -67,12 +65,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** Whether a limit has asked for a principal that was not there then. */
     private volatile boolean askedInVain;
 
+    private final ResponseEnd responseEnd = new ResponseEnd();
     /** Nanoseconds that the handler has waited for threads and that no limit has counted. Guarded by this. */
     private long waitedForThreads;
-    /** What runs when the response is committed; null while nobody would run it. Guarded by this. */
-    private @Nullable List<Runnable> atCommit;
-    /** What runs when the response has ended; null while nobody would run it. Guarded by this. */
-    private @Nullable List<Runnable> atEnd;
     /** When the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
     private long lastRunAt;
     /** Whether a task of the handler has got a thread. Guarded by this. */
@@ -219,28 +214,21 @@ final class ReactiveCurrentRequest implements CurrentRequest {
      * the response has ended.
      */
     @Override
-    public synchronized boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+    public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         Object body = body(result);
         ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body);
         Runnable ending = () -> action.accept(result, null);
-        if (adapter == null) {
-            return atCommit != null
-                    && body instanceof ServerResponse
-                    && !(body instanceof RenderingResponse)
-                    && atCommit.add(() -> endIfWritten(ending));
+        if (adapter != null) {
+            return adapter.isMultiValue() ? responseEnd.tryRunAtEnd(ending) : responseEnd.tryRunAtCommit(ending);
         }
-        List<Runnable> actions = adapter.isMultiValue() ? atEnd : atCommit;
-        return actions != null && actions.add(ending);
-    }
-
-    private void endIfWritten(Runnable ending) {
-        synchronized (this) {
-            if (atEnd != null && exchange.getResponse().getHeaders().getContentLength() < 0) {
-                atEnd.add(ending);
-                return;
-            }
-        }
-        ending.run();
+        return body instanceof ServerResponse
+                && !(body instanceof RenderingResponse)
+                && responseEnd.tryRunAtCommit(() -> {
+                    boolean written = exchange.getResponse().getHeaders().getContentLength() >= 0;
+                    if (written || !responseEnd.tryRunAtEnd(ending)) {
+                        ending.run();
+                    }
+                });
     }
 
     private static @Nullable Object body(Object result) {
@@ -249,40 +237,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
                 : result instanceof EntityResponse<?> response ? response.entity() : result;
     }
 
-    /** Whether the caller has to {@link #end} the request: nobody else does. */
-    synchronized boolean begin() {
-        boolean first = atEnd == null;
-        if (first) {
-            atCommit = new ArrayList<>(0);
-            atEnd = new ArrayList<>(0);
-        }
-        return first;
-    }
-
-    /** The response has ended, if not by its commit. */
-    void end() {
-        committed();
-        List<Runnable> actions;
-        synchronized (this) {
-            actions = atEnd;
-            atEnd = null;
-        }
-        run(actions);
-    }
-
-    private void committed() {
-        List<Runnable> actions;
-        synchronized (this) {
-            actions = atCommit;
-            atCommit = null;
-        }
-        run(actions);
-    }
-
-    private static void run(@Nullable List<Runnable> actions) {
-        if (actions != null) {
-            actions.forEach(Runnable::run);
-        }
+    ResponseEnd responseEnd() {
+        return responseEnd;
     }
 
     boolean knows(String limit) {
@@ -291,25 +247,17 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     private Mono<Void> write() {
         return Mono.fromRunnable(() -> {
-            committed();
+            responseEnd.committed();
             HttpHeaders headers = exchange.getResponse().getHeaders();
             try {
-                fields.write(style, (name, value) -> put(headers, name, value));
+                // What a gateway hands on of the server behind it stays.
+                fields.write(style, style.areLists() ? headers::add : headers::set);
             } catch (RuntimeException ex) {
                 // A writer of the application may fail: the call has been made all the same.
                 LOG.warn("the rate limit fields of a response could not be written", ex);
             }
             completeRefusal(headers);
         });
-    }
-
-    /** A gateway hands on what the server behind it tells of its own limits: the standard fields are lists, which keep it. */
-    private static void put(HttpHeaders headers, String name, String value) {
-        if (LimitFields.isList(name)) {
-            headers.add(name, value);
-        } else {
-            headers.set(name, value);
-        }
     }
 
     /**
