@@ -175,10 +175,10 @@ class SeveralWaitsTest {
             FutureTask<Boolean> sleeper = blocking ? sleeper(call, 1) : null;
             CompletableFuture<Boolean> turn = blocking ? null : call.awaitAsync();
             time.advanceNanos(5 * SECOND);
-            Threads.until(() -> flights.waiting() == 1);
+            Threads.until(() -> flights.waiting() == 1 && seats.waiting() == 1);
             time.advanceNanos(SECOND);
             flight.release();
-            Threads.until(() -> seats.waiting() == 1);
+            assertThat(seats.waiting()).isOne();
             time.advanceNanos(SECOND);
             assertThat(blocking ? Threads.get(sleeper) : turn.getNow(true)).isFalse();
             assertThat(AllOf.refusedClaim(call)).isOne();

@@ -9,11 +9,10 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.openqa.selenium.By;
-import org.openqa.selenium.WebElement;
+import org.openqa.selenium.WebDriverException;
 import org.openqa.selenium.chrome.ChromeDriver;
 import org.openqa.selenium.chrome.ChromeDriverService;
 import org.openqa.selenium.chrome.ChromeOptions;
-import org.openqa.selenium.support.ui.ExpectedConditions;
 import org.openqa.selenium.support.ui.WebDriverWait;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
@@ -88,9 +87,20 @@ class FormLoginTest {
     private void logIn(String name, String password) {
         browser.findElement(By.name("username")).sendKeys(name);
         browser.findElement(By.name("password")).sendKeys(password);
-        WebElement button = browser.findElement(By.cssSelector("button[type=submit]"));
-        button.click();
-        new WebDriverWait(browser, PATIENCE).until(ExpectedConditions.stalenessOf(button));
+        browser.executeScript("window.formWasSent = true");
+        browser.findElement(By.cssSelector("button[type=submit]")).click();
+        awaitNextPage();
+    }
+
+    /**
+     * Asks the window and no element of the page that goes away: the driver reports such an element in more than one way.
+     * While one page makes way for the next, a script may fail, too.
+     */
+    private void awaitNextPage() {
+        new WebDriverWait(browser, PATIENCE)
+                .ignoring(WebDriverException.class)
+                .until(driver -> browser.executeScript(
+                        "return window.formWasSent === undefined && document.readyState === 'complete'"));
     }
 
     private void requireErrorPage(int atMostSeconds) {
