@@ -42,13 +42,6 @@ import org.springframework.util.ReflectionUtils;
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
     private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
-    /** Whose paths are read, to find routes on them. */
-    private static final List<String> SECURITY_FILTERS = List.of(
-            "authentication.AbstractAuthenticationProcessingFilter",
-            "authentication.logout.LogoutFilter",
-            "server.authentication.AuthenticationWebFilter",
-            "server.authentication.logout.LogoutWebFilter");
-
     private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");
 
     @Override
@@ -61,13 +54,6 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                         MemberCategory.INVOKE_DECLARED_CONSTRUCTORS,
                         MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
-        for (String filter : SECURITY_FILTERS) {
-            hints.reflection()
-                    .registerTypeIfPresent(
-                            classLoader,
-                            "org.springframework.security.web." + filter,
-                            MemberCategory.ACCESS_DECLARED_FIELDS);
-        }
     }
 
     @Override
