@@ -35,7 +35,7 @@ public final class RedisBackend implements AutoCloseable {
     /** An application starts without Redis, but gives it a moment. */
     private static final long FIRST_CONNECT_MILLIS = 2_000;
 
-    /** Nodes learn of a change by it. */
+    /** The heartbeat tells nodes of changes. */
     private static final long HEARTBEAT_MILLIS = 1_000;
 
     /** Nodes that begin together have all reported after this time. */
@@ -58,12 +58,13 @@ public final class RedisBackend implements AutoCloseable {
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
+    /** The larger of the last two counts. */
     private volatile int countedNodes;
 
     private volatile int lastCount;
-    /** The nodes that began together with this one have reported. */
+    /** Whether the nodes that began together with this one have reported. */
     private volatile boolean othersHaveReported;
-    /** {@link #countedNodes} has all of them. */
+    /** Whether {@link #countedNodes} includes these. */
     private volatile boolean counted;
     /** When the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;

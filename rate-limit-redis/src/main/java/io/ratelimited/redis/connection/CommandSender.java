@@ -9,8 +9,9 @@ import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sends a command to a server, and to another one where the cluster says so: the command has not run then. Once more also
- * where the script could not read what its keys hold, which it has not changed then. A reply that is late or an error counts against the server that the command was last sent to. Thread-safe.
+ * Sends a command to a server. A command that has not run is sent again: to another server where the cluster says so, and once
+ * to the same one where a script could not read what its keys hold. A reply that is late or an error counts against the server
+ * that the command was last sent to. Thread-safe.
  */
 final class CommandSender {
 
@@ -22,7 +23,7 @@ final class CommandSender {
     private final Deadlines deadlines;
     private final Readers readers;
     private final Health health;
-    private final Predicate<Throwable> isHarmless;
+    private final Predicate<Throwable> refusalOfTime;
 
     /** A command on the connection that it is routed to. */
     interface Command<T> {
@@ -30,7 +31,7 @@ final class CommandSender {
         CompletionStage<T> sendOn(RedisLink link, boolean asking);
     }
 
-    /** @param isHarmless whether a failure is no fault of the server */
+    /** @param refusalOfTime handles a failure that is no fault of the server, and returns whether it was one */
     CommandSender(
             RedisConnector connector,
             Primaries primaries,
@@ -38,14 +39,14 @@ final class CommandSender {
             Deadlines deadlines,
             Readers readers,
             Health health,
-            Predicate<Throwable> isHarmless) {
+            Predicate<Throwable> refusalOfTime) {
         this.connector = connector;
         this.primaries = primaries;
         this.threads = threads;
         this.deadlines = deadlines;
         this.readers = readers;
         this.health = health;
-        this.isHarmless = isHarmless;
+        this.refusalOfTime = refusalOfTime;
     }
 
     /** @param keys of the command, all of them on the server */
@@ -66,7 +67,7 @@ final class CommandSender {
 
         private final Command<T> command;
         private int redirections;
-        /** The keys held what no script can read, and have been removed. */
+        /** Whether the keys have been removed because they held what no script can read. */
         private boolean repaired;
         /** The server that the command was last sent to, and when. */
         private volatile Server server;
@@ -97,7 +98,7 @@ final class CommandSender {
             CompletableFuture<T> answer = Replies.of(() -> command.sendOn(link, asking));
             sent = answer;
             if (isDone()) {
-                // Its time has ended while it was sent.
+                // It has expired while it was sent.
                 answer.cancel(false);
             }
             answer.whenComplete((value, failure) -> {
@@ -130,10 +131,10 @@ final class CommandSender {
                 redirect(target, redirection);
                 return;
             }
-            // Counted before the failure is reported, so that whoever hears of it finds the breaker as it is now.
+            // Counted before the failure is reported: its listeners must find the breaker as the failure leaves it.
             if (!Replies.isNotSent(cause)) {
                 health.failed(cause);
-                if (!isFaultOfNobody(cause)) {
+                if (!isNoFaultOfServer(cause)) {
                     target.failed(key, sentAt, cause);
                 }
             }
@@ -165,14 +166,14 @@ final class CommandSender {
         }
 
         /**
-         * A connection that broke is replaced; what was written before the client heard of it fails with the error of the
-         * system. The keys of a script are on two servers while their slot moves.
+         * A connection that broke is replaced: what was written to it before the client noticed fails with the error of the
+         * system. While a slot moves, the keys of a script are on two servers.
          */
-        private boolean isFaultOfNobody(Throwable cause) {
+        private boolean isNoFaultOfServer(Throwable cause) {
             return cause.getClass() == RedisException.class
                     || cause instanceof IOException
                     || String.valueOf(cause.getMessage()).startsWith("TRYAGAIN")
-                    || isHarmless.test(cause);
+                    || refusalOfTime.test(cause);
         }
 
         @Override

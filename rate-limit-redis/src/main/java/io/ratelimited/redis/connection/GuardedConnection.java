@@ -91,7 +91,7 @@ public final class GuardedConnection implements AutoCloseable {
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender = new CommandSender(connector, primaries, threads, deadlines, readers, health, time::isRefused);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, readers, health, time::handleRefusal);
         this.deliveries = new Deliveries(sender, this::available, threads);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
@@ -130,7 +130,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
     public <T> T await(CompletableFuture<T> future) throws ExecutionException {
-        if (!future.isDone() && readers.wouldWaitForItself()) {
+        if (!future.isDone() && readers.catchWaitForItself()) {
             future.completeExceptionally(Replies.notSent("asked on the thread that reads the replies"));
         }
         return threads.await(future, timeoutNanos);
@@ -281,7 +281,7 @@ public final class GuardedConnection implements AutoCloseable {
                         Throwable cause = failure == null ? null : Replies.cause(failure);
                         // A server of a cluster that redirects has answered.
                         if (cause != null && !(connector.isCluster() && Redirection.of(cause, "") != null)) {
-                            time.isRefused(cause);
+                            time.handleRefusal(cause);
                             throw new CompletionException(Redirection.asFailure(cause));
                         }
                         return reply;

@@ -6,10 +6,12 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Names of keys in Redis: {@code prefix:{digest of the caller's key}:limit}, and {@code prefix:{limit}} for a limit without
- * keys, with {@code {tier}} behind it for one of a tier. What stores a state adds a tilde and how it counts. A caller's key may be an API key or a session id, so its text is
- * never in a name; a digest is also short, however long the key is. All limits of one caller are in one hash slot. Braces in
- * the names of limits and tiers are escaped, and tildes, with which the names of internal keys begin. Different limits have
- * different names: what has no encoding in UTF-8 is escaped too.
+ * keys. The budget of a tier has {@code {tier}} behind it, and a key that holds a state ends with a tilde and the way in which
+ * its limit counts.
+ *
+ * <p>A caller's key may be an API key or a session id, so its text is never in a name; a digest is also short, however long the
+ * key is. All limits of one caller are in one hash slot. In the names of limits and tiers braces are escaped, and tildes, with
+ * which the names of internal keys begin; so is what has no encoding in UTF-8, so that different limits have different names.
  */
 public final class KeyNames {
 

@@ -243,7 +243,7 @@ final class LettuceLink implements RedisLink {
             for (int i = 0; i < keys.length; i++) {
                 Evaluation one = group.get(i);
                 Object own = reply == null || reply.size() != keys.length ? null : reply.get(i);
-                if (failure instanceof RedisNoScriptException || isAcrossSlots(failure) || own instanceof Long) {
+                if (failure instanceof RedisNoScriptException || stopsGrouping(failure) || own instanceof Long) {
                     // Nothing has been done for this key.
                     one.mergeKey = null;
                     enqueue(one);
@@ -254,8 +254,12 @@ final class LettuceLink implements RedisLink {
         });
     }
 
-    /** The one address that the client knows stands for several servers, by a proxy for example. */
-    private boolean isAcrossSlots(@Nullable Throwable failure) {
+    /**
+     * Groups no more calls if a proxy for several servers has refused a command for keys of several slots.
+     *
+     * @return whether that is the failure: the command has not run
+     */
+    private boolean stopsGrouping(@Nullable Throwable failure) {
         boolean across = failure != null && String.valueOf(failure.getMessage()).startsWith("CROSSSLOT");
         if (across) {
             grouping = false;

@@ -4,8 +4,8 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * The threads that read replies, which all limits share, and run what callers have attached and promised not to block in.
- * Finds the caller that holds one up all the same: warns once with its stack, and for a minute no caller runs on these threads. Thread-safe.
+ * The threads that read replies. All limits share them, and callers who have promised not to block run on them. A caller that
+ * holds one up all the same is warned of with its stack, and for a minute no caller runs on these threads. Thread-safe.
  */
 final class Readers {
 
@@ -73,9 +73,12 @@ final class Readers {
     }
 
     /**
-     * Whether this thread would wait for a reply that it has to read itself. The caller is found then.
+     * Looks whether this thread is about to wait for a reply that it has to read itself. If so, warns of the caller once, and
+     * no caller runs on these threads any more.
+     *
+     * @return whether the wait would never end
      */
-    boolean wouldWaitForItself() {
+    boolean catchWaitForItself() {
         if (!isReading()) {
             return false;
         }

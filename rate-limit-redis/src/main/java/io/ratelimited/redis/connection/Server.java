@@ -262,7 +262,7 @@ final class Server {
         }
     }
 
-    /** That its probe fails now says nothing about the server. */
+    /** Forgets the probe, which fails with its connection and says nothing about the server then. */
     private void close(RedisLink unused) {
         probed.remove(unused);
         // At the end the client closes all, and warns of one that is closed already.
@@ -292,7 +292,7 @@ final class Server {
         }
     }
 
-    /** Is not used any more. */
+    /** Ends the use of this server. */
     void retire() {
         RedisLink last;
         CompletableFuture<RedisLink> awaited;

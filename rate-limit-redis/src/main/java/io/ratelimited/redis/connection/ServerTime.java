@@ -79,8 +79,12 @@ final class ServerTime {
         return !ofNode || current == null ? "" : Long.toString((ticker.nanos() + current) / 1000);
     }
 
-    /** Whether a script has failed because it may not ask for the time: then none asks for it from now on. */
-    boolean isRefused(Throwable cause) {
+    /**
+     * Lets this node tell scripts the time from now on if one has failed because it may not ask for it.
+     *
+     * @return whether that is the cause
+     */
+    boolean handleRefusal(Throwable cause) {
         String message = cause.getMessage();
         if (message == null || !message.startsWith(REFUSED)) {
             return false;

@@ -50,7 +50,7 @@ final class ConcurrencyQueue {
         return queue.isEmpty() && !asking;
     }
 
-    /** Lets the head ask, and who is the head then while that is decided at once. */
+    /** Lets the head ask. While heads are decided at once, the next head asks too. */
     void serve() {
         synchronized (this) {
             if (asking) {

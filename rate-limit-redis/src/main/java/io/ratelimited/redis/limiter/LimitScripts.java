@@ -12,9 +12,9 @@ final class LimitScripts {
 
     private final LimiterContext context;
     private volatile ScriptParameters parameters;
-    /** Those of the last rate that was neither closed nor unlimited, of which a state may be stored. */
+    /** Those of the last rate that was neither closed nor unlimited: only they may have stored a state. */
     private volatile ScriptParameters counting;
-
+    /** The last call that was alone in its script call, if the next can use its arguments. */
     private volatile @Nullable Single lastSingle;
 
     LimitScripts(LimiterContext context, Limit limit) {
@@ -75,7 +75,7 @@ final class LimitScripts {
         return args;
     }
 
-    /** The arguments of one call that takes permits, for a server that says the time: those of the next are mostly the same. */
+    /** The arguments of one call that takes permits, without a time. Those of the next call are mostly the same. */
     private record Single(ScriptParameters parameters, long permits, long maxWaitMicros, ScriptArguments arguments) {
 
         private boolean serves(String operation, ScriptParameters current, List<PermitRequest> calls, String time) {

@@ -8,8 +8,8 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * This node's share of a limit: of a bucket for the keys of one server, of a window for all keys. However many outages there are, a bucket gives its share of one
- * burst and what refills in the time that the outages took:
+ * This node's share of a limit: of a bucket for the keys of one server, of a window for all keys. However many outages there
+ * are, a bucket gives its share of one burst and what refills in the time that the outages took:
  *
  * <ul>
  *   <li>B1 A key begins with the share of the burst, once.

@@ -102,7 +102,7 @@ final class LocalFallback {
                                 .decision(),
                         1)
                 .decision();
-        context.connection().onRecovery(() -> charge(true));
+        context.connection().onRecovery(() -> chargeSpent(true));
     }
 
     private InMemoryRateLimiter local(String name) {
@@ -199,7 +199,7 @@ final class LocalFallback {
         if (!chargeIsDue.getAndSet(true)) {
             context.connection().later(millis, () -> {
                 chargeIsDue.set(false);
-                charge(false);
+                chargeSpent(false);
             });
         }
     }
@@ -209,7 +209,7 @@ final class LocalFallback {
      *
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
-    private void charge(boolean back) {
+    private void chargeSpent(boolean back) {
         long most = mostCharged();
         List<String> due = largestFirst(name -> back || !context.connection().isDown(name))
                 .limit(MOST_CHARGES)

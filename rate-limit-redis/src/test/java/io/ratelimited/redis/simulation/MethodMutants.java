@@ -123,7 +123,7 @@ final class MethodMutants {
                         "no time is asked for when scripts are refused it",
                         Plans.TINY,
                         "connection.ServerTime",
-                        "isRefused",
+                        "handleRefusal",
                         "turnsToNode"),
                 MethodMutant.skipped(
                         "two scripts of one call have the timeout each",
