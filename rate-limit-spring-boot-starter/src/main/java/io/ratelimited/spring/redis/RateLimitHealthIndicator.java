@@ -3,8 +3,8 @@ package io.ratelimited.spring.redis;
 import io.ratelimited.core.Decision;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
+import io.ratelimited.spring.limit.PropertyText;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.springframework.boot.health.contributor.Health;
@@ -13,9 +13,8 @@ import org.springframework.boot.health.contributor.Status;
 
 /**
  * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. DEGRADED is
- * also an instance that cannot apply what was changed for all. Never DOWN:
- * what calls are let in without Redis was chosen for each limit, and an instance taken out of service for it would
- * serve none. Asks nobody; thread-safe.
+ * also an instance that cannot apply what was changed for all. Never DOWN: each limit says what calls go without Redis, and
+ * an instance that is taken out of service serves none of them. Asks nobody; thread-safe.
  */
 final class RateLimitHealthIndicator implements HealthIndicator {
 
@@ -56,13 +55,9 @@ final class RateLimitHealthIndicator implements HealthIndicator {
     /** The sources of decisions now, as the meters name them. */
     private static List<String> sources(RedisHealth.State state) {
         return switch (state) {
-            case UP -> List.of(word(Decision.Source.REDIS));
-            case DEGRADED -> List.of(word(Decision.Source.REDIS), word(Decision.Source.FALLBACK));
-            case DOWN -> List.of(word(Decision.Source.FALLBACK));
+            case UP -> List.of(PropertyText.of(Decision.Source.REDIS));
+            case DEGRADED -> List.of(PropertyText.of(Decision.Source.REDIS), PropertyText.of(Decision.Source.FALLBACK));
+            case DOWN -> List.of(PropertyText.of(Decision.Source.FALLBACK));
         };
-    }
-
-    private static String word(Decision.Source source) {
-        return source.name().toLowerCase(Locale.ROOT).replace('_', '-');
     }
 }
