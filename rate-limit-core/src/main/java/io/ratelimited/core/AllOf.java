@@ -92,12 +92,7 @@ public final class AllOf {
         return reservation instanceof JointReservation all ? all.decisive() : 0;
     }
 
-    /** The reservations of the single limits behind one, in the order of the claims. */
-    public static List<Reservation> members(Reservation reservation) {
-        return reservation instanceof JointReservation all ? all.members() : List.of(reservation);
-    }
-
-    /** One of the {@link #members}, without a list of them. */
+    /** The reservation of a single claim behind one of several, by the number of the claim. */
     public static Reservation member(Reservation reservation, int claim) {
         return reservation instanceof JointReservation all ? all.member(claim) : reservation;
     }

@@ -27,6 +27,7 @@ public final class InMemoryRateLimiter implements RateLimiter {
     /**
      * @param maximumKeys the largest number of keys to remember, 1 or more; an evicted key is folded into shared
      *     state, so that a flood of keys gives nobody more than the limit
+     * @throws IllegalArgumentException when it is less
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
         if (maximumKeys < 1) {

@@ -8,9 +8,9 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The reservations of several limits for one call. The call waits for all of them together. If one refuses or is cancelled,
- * the others get back what they gave, and the caller is told at once. Places that are asked for {@link LaterPlace later}
- * come last. Thread-safe.
+ * The reservations of several limits for one call, which waits for all of them together. If one limit refuses the call or is
+ * cancelled, every limit gets back what it gave, and the caller is told at once. Places that are asked for {@link LaterPlace
+ * later} come last. Thread-safe.
  */
 final class JointReservation implements Reservation {
 
@@ -18,10 +18,6 @@ final class JointReservation implements Reservation {
 
     JointReservation(Reservation[] members) {
         this.members = members;
-    }
-
-    List<Reservation> members() {
-        return List.of(members);
     }
 
     Reservation member(int claim) {
@@ -359,9 +355,7 @@ final class JointReservation implements Reservation {
 
         @Override
         public void settle(long permits) {
-            throw new UnsupportedOperationException(
-                    "limit '" + claim.limiter().limit().name()
-                            + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+            throw Permits.nothingToCharge(claim.limiter().limit());
         }
 
         @Override

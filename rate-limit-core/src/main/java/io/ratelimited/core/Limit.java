@@ -64,7 +64,8 @@ public final class Limit {
     /**
      * Permits that may go at once; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for {@link
      * Algorithm#SMOOTH_BURSTY} the permits stored. Default: the number in the rate; SMOOTH_BURSTY: {@link
-     * #storesOneSecond one second} of it, here rounded up to whole permits.
+     * #storesOneSecond one second} of it, here rounded up to whole permits. From 1 to 10<sup>15</sup>, for SMOOTH_BURSTY from 0,
+     * and refilled within 36 years.
      */
     public long burst() {
         if (set.burst != null) {
@@ -85,17 +86,17 @@ public final class Limit {
         return algorithm.storesOneSecond() && set.burst == null;
     }
 
-    /** Duration of the warm-up; default none. */
+    /** Duration of the warm-up of {@link Algorithm#WARM_UP}, which must state it, from 0 to 365 days; zero for all others. */
     public Duration warmup() {
         return set.warmup == null ? Duration.ZERO : set.warmup;
     }
 
-    /** How many times dearer than a fresh permit the coldest stored one is; default 3. */
+    /** How many times dearer than a fresh permit the coldest stored one is, from 1 to 1000; default 3. */
     public double coldFactor() {
         return set.coldFactor == null ? 3 : set.coldFactor;
     }
 
-    /** Calls in flight at once; 0 for all algorithms but {@link Algorithm#CONCURRENCY}. */
+    /** Calls in flight at once, 0 for none; always 0 for all algorithms but {@link Algorithm#CONCURRENCY}. */
     public int maxConcurrent() {
         return set.maxConcurrent == null ? 0 : set.maxConcurrent;
     }
@@ -119,7 +120,7 @@ public final class Limit {
         return rate().calendar() == null ? null : CalendarWindows.of(rate().calendar(), set.startsOn, zone());
     }
 
-    /** Slots of a {@link Algorithm#SLIDING_WINDOW}; default 10. */
+    /** Slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 10,000; default 10. */
     public int slots() {
         return set.slots == null ? 10 : set.slots;
     }
@@ -129,7 +130,7 @@ public final class Limit {
         return set.lease;
     }
 
-    /** Callers of this limit that may sleep at once, and half as many of one key, rounded up; default 1000. */
+    /** Callers of this limit that may sleep at once, 0 for none, and half as many of one key, rounded up; default 1000. */
     public int maxWaiting() {
         return set.maxWaiting;
     }

@@ -1,6 +1,6 @@
 package io.ratelimited.core;
 
-/** The ranges of numbers of permits. */
+/** The ranges of numbers of permits, and what cannot be done with permits in flight. */
 public final class Permits {
 
     private Permits() {}
@@ -27,5 +27,17 @@ public final class Permits {
             throw new IllegalArgumentException("settled permits must be 0 or more: " + permits);
         }
         return permits;
+    }
+
+    /** The error of settling a call under {@link Algorithm#CONCURRENCY}. */
+    public static UnsupportedOperationException nothingToCharge(Limit limit) {
+        return new UnsupportedOperationException("limit '" + limit.name()
+                + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+    }
+
+    /** The error of taking permits under {@link Algorithm#CONCURRENCY} without a reservation to release. */
+    public static UnsupportedOperationException nothingToRelease() {
+        return new UnsupportedOperationException(
+                "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
     }
 }

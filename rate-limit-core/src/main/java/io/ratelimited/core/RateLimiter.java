@@ -100,7 +100,7 @@ public interface RateLimiter {
      *       the new number less that, so a raised quota helps at once.
      *   <li>Another algorithm, or for a window another period, number of slots or zone: begins anew, with one full budget
      *       for each key once more.
-     *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets before.
+     *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.
      * </ul>
      *
      * <p>A reservation made before a change gives nothing back after it. A key that was never seen finds the new capacity

@@ -4,10 +4,10 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How the backend is doing.
+ * How the backend is doing. Immutable.
  *
  * @param state whether Redis decides
- * @param since when it has become so
+ * @param since when Redis began to decide, or ceased to
  * @param lastError the last failure; null if there was none
  * @param calls scripts sent to Redis
  * @param timeouts calls that Redis did not answer in time

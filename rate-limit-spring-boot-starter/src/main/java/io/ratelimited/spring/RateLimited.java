@@ -15,13 +15,15 @@ import org.springframework.core.annotation.AliasFor;
  * The method is called at most as often as its limit allows. A call over the limit is refused with a {@link
  * io.ratelimited.core.RateLimitExceededException}, waits, or is merely counted, by its {@link #policy}.
  *
- * <p>On a class: every public method, all sharing one limiter; of a controller its handler methods, once a request. A
- * method's own annotation replaces it, and {@link RateLimitExempt} opts a method out. Repeated: all limits must agree, and a refusal by one charges none of the others.
- * As a meta-annotation: attributes can be renamed by {@link AliasFor}.
+ * <p>On a class it limits every public method, all sharing one limiter; on a controller the handler methods, once a request. A
+ * method's own annotation replaces that of the class, and {@link RateLimitExempt} opts a method out. Where it is repeated, all
+ * limits must agree, and a refusal by one charges none of the others. As a meta-annotation it makes an annotation of your own,
+ * whose attributes {@link AliasFor} leads to those here.
  *
  * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the
  * annotation, property by property; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
- * {@link String} may contain placeholders ({@code ${…}}).
+ * {@link String} may contain placeholders ({@code ${…}}). A value that is out of its range, or has no meaning for the algorithm or the
+ * policy, stops the start with an {@link InvalidRateLimitException}.
  *
  * @see RateLimits
  */
@@ -54,19 +56,22 @@ public @interface RateLimited {
     /**
      * Permits per period: {@code 100/s}, {@code 5/m}, {@code 1000/h}, {@code 5000/d}, {@code 20/500ms}, {@code 100/PT1M};
      * for {@link Algorithm#FIXED_WINDOW} also {@code 1000000/month}, {@code /week} and {@code /year}, from {@link #startsOn};
-     * {@code 0/s} is closed, {@code unlimited} exempt. Required here or in {@code application.yml}, but for {@link
-     * Algorithm#CONCURRENCY}.
+     * {@code 0/s} is closed, {@code unlimited} exempt. At most 10<sup>15</sup> permits, and 10 a nanosecond; a period of 3650 days
+     * at most. Required here or in {@code application.yml}, but for {@link Algorithm#CONCURRENCY}.
      */
     String rate() default "";
 
     /**
-     * Permits that may go at once, at least 1; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue. Default (-1):
-     * the number in {@link #rate}, so that {@code 5/m} lets 5 go at once; {@link Algorithm#SMOOTH_BURSTY}: one second of
-     * the rate.
+     * Permits that may go at once, from 1 to 10<sup>15</sup>; for {@link Algorithm#LEAKY_BUCKET} the capacity of the queue, for
+     * {@link Algorithm#SMOOTH_BURSTY} the permits that are stored, from 0. Default (-1): the number in {@link #rate}, so that {@code
+     * 5/m} lets 5 go at once; for SMOOTH_BURSTY one second of the rate.
      */
     long burst() default -1;
 
-    /** Duration of the warm-up of {@link Algorithm#WARM_UP}, such as {@code 10s} or {@code PT10S}. */
+    /**
+     * Duration of the warm-up, such as {@code 10s} or {@code PT10S}, from 0 to 365 days. Required here or in {@code
+     * application.yml} for {@link Algorithm#WARM_UP}, and for it only.
+     */
     String warmup() default "";
 
     /**
@@ -76,7 +81,10 @@ public @interface RateLimited {
      */
     String startsOn() default "";
 
-    /** Calls in flight at once, for {@link Algorithm#CONCURRENCY} only. Default (-1): none. */
+    /**
+     * Calls in flight at once; 0 admits none. Required here or in {@code application.yml} for {@link Algorithm#CONCURRENCY}, and
+     * for it only. Default (-1): not set here.
+     */
     int maxConcurrent() default -1;
 
     /**
@@ -88,10 +96,17 @@ public @interface RateLimited {
      */
     String key() default "";
 
-    /** A number or a SpEL expression for how many permits a call takes. Default: 1. Less than 1 is an error. */
+    /**
+     * A number, or a SpEL expression that sees what {@link #key} sees, for how many permits a call takes: a whole number from 1.
+     * Another number, or none, fails the call. More than can ever be had at once: stops the start as a number, and is refused as
+     * the value of an expression. Default: 1.
+     */
     String permits() default "";
 
-    /** SpEL expression; when it is false the limit does not apply to the call. Default: it always applies. */
+    /**
+     * SpEL expression that sees what {@link #key} sees and yields a boolean; when it is false the limit does not apply to the call.
+     * Another value fails the call. Default: the limit always applies.
+     */
     String when() default "";
 
     /**
@@ -100,15 +115,15 @@ public @interface RateLimited {
      * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
      * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled) and {@code #count} (elements
      * of a stream, else 1, or 0 after an error); these hide parameters of the same name, which {@code #a0} still names. A
-     * future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. A number from 0; fractions are rounded up. A charge that fails is logged,
-     * and the call stays charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what
-     * it reserves.
+     * future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The
+     * value is a number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays
+     * charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what it reserves.
      */
     String charge() default "";
 
     /**
-     * SpEL expression naming the plan of the caller, one of {@code rate-limit.limits.<name>.tiers}. Null or unknown: the
-     * limit itself.
+     * SpEL expression that sees what {@link #key} sees and names the plan of the caller, one of {@code
+     * rate-limit.limits.<name>.tiers}. For null, a blank name or one that is not configured the limit itself applies. Default: none.
      */
     String tier() default "";
 
@@ -120,8 +135,8 @@ public @interface RateLimited {
     Policy policy() default Policy.DEFAULT;
 
     /**
-     * The longest sleep under {@link Policy#WAIT}, such as {@code 500ms}; a call that could not go by then is refused at
-     * once, without sleeping. Default: {@code rate-limit.defaults.max-wait}, else one second.
+     * The longest sleep under {@link Policy#WAIT}, such as {@code 500ms}, from 0 to 365 days; a call that could not go by then is
+     * refused at once, without sleeping. Default: {@code rate-limit.defaults.max-wait}, else one second.
      */
     String maxWait() default "";
 

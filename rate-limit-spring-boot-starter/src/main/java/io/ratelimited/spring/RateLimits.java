@@ -27,9 +27,9 @@ import org.jspecify.annotations.Nullable;
  * The limits of the application, by name: for code without annotations, and for changing limits at run time. A bean of
  * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
  *
- * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has. With {@code
- * rate-limit.enabled: false} every call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know
- * the limits of the properties only.
+ * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has, for an object that
+ * is no key ({@link io.ratelimited.core.CanonicalKey}), and for less than 1 permit. With {@code rate-limit.enabled: false} every
+ * call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know the limits of the properties only.
  */
 public final class RateLimits {
 
@@ -99,8 +99,8 @@ public final class RateLimits {
 
     /**
      * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed: {@link
-     * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits or counts by the policy of the limit, and reports to the
-     * web request of this thread, if there is one.
+     * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits
+     * or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
      *
      * @param permits at least 1
      * @return to be closed when the call has ended

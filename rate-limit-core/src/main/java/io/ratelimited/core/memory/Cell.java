@@ -176,13 +176,13 @@ abstract class Cell {
             time = value;
         }
 
-        /** Sets what else the cell needs to take the permits back. */
-        final void mark(Object value) {
-            more = value;
-        }
-
+        /** What else the cell needs to take the permits back; null for nothing. */
         final @Nullable Object more() {
             return more;
+        }
+
+        final void more(Object value) {
+            more = value;
         }
     }
 }

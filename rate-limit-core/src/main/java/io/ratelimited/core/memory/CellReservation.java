@@ -38,13 +38,13 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
 
     /** Records the cell that would grant the permits. Nothing is taken, so the reservation has no cell to give back to. */
     void asked(Cell asked, long read) {
-        mark(asked);
+        more(asked);
         time(read);
     }
 
     /** Records that no cell would grant the permits. */
     void refused(Decision decision) {
-        mark(decision);
+        more(decision);
         outcome = Cell.UNKNOWN;
     }
 

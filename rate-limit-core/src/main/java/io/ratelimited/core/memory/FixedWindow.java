@@ -210,9 +210,8 @@ final class FixedWindow extends Cell {
             this.permits = limit.rate().permits();
             this.period = limit.rate().period().toNanos();
             this.calendar = limit.calendar();
-            // The other 63 bits less these hold the index of a window until the year 2262. The permits of the limit fit
-            // into
-            // these, since Algorithm.flaw refuses more than half a permit a nanosecond.
+            // The bits above these hold the index of a window until the year 2262. The permits of the limit fit into
+            // these, because Algorithm.flaw refuses more than half a permit a nanosecond.
             this.bits = Long.SIZE - 1 - Long.numberOfLeadingZeros(period);
             this.maxTaken = (1L << bits) - 1;
             this.rules = limit.zone().getRules();

@@ -52,7 +52,7 @@ final class WarmUp extends GuardedCell {
         } else {
             State before = state(null);
             spend(permits);
-            into.mark(state(before));
+            into.more(state(before));
         }
         return wait;
     }

@@ -1,6 +1,7 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
@@ -290,8 +291,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void settle(long permits) {
-        throw new UnsupportedOperationException("limit '" + limiter.limit().name()
-                + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+        throw Permits.nothingToCharge(limiter.limit());
     }
 
     @Override

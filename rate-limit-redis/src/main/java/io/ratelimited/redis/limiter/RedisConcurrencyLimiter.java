@@ -2,6 +2,7 @@ package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.script.ScriptFamily;
@@ -57,8 +58,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        throw new UnsupportedOperationException(
-                "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+        throw Permits.nothingToRelease();
     }
 
     @Override

@@ -3,6 +3,7 @@ package io.ratelimited.core.memory.concurrency;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
@@ -52,8 +53,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        throw new UnsupportedOperationException(
-                "a call under CONCURRENCY has to be released when it ends: use reserve, or execute, instead of tryAcquire");
+        throw Permits.nothingToRelease();
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
@@ -84,9 +85,7 @@ class ConcurrencyReservation implements Reservation {
 
     @Override
     public final void settle(long cost) {
-        throw new UnsupportedOperationException(
-                "limit '" + cell.limiter().limit().name()
-                        + "' counts calls in flight and has nothing to charge; call release() when the call has ended");
+        throw Permits.nothingToCharge(cell.limiter().limit());
     }
 
     @Override
