@@ -1,7 +1,5 @@
 package io.ratelimited.spring.aop;
 
-import java.lang.reflect.AccessibleObject;
-import java.lang.reflect.Method;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.ProxyMethodInvocation;
@@ -11,7 +9,7 @@ import org.springframework.aop.interceptor.ExposeInvocationInterceptor;
  * A call that proceeds after its caller went on, perhaps on another thread or several times. Other aspects of the method
  * look up the current invocation, which Spring exposes only on the caller's thread: it is exposed again.
  */
-record DeferredInvocation(ProxyMethodInvocation call) implements MethodInvocation {
+record DeferredInvocation(ProxyMethodInvocation call) implements DelegatedInvocation {
 
     /** The call as it can be made later; the same if it does not come from a proxy of Spring's. */
     static MethodInvocation of(MethodInvocation call) {
@@ -23,25 +21,5 @@ record DeferredInvocation(ProxyMethodInvocation call) implements MethodInvocatio
     @Override
     public @Nullable Object proceed() throws Throwable {
         return ExposeInvocationInterceptor.INSTANCE.invoke(call.invocableClone());
-    }
-
-    @Override
-    public Method getMethod() {
-        return call.getMethod();
-    }
-
-    @Override
-    public @Nullable Object[] getArguments() {
-        return call.getArguments();
-    }
-
-    @Override
-    public @Nullable Object getThis() {
-        return call.getThis();
-    }
-
-    @Override
-    public AccessibleObject getStaticPart() {
-        return call.getStaticPart();
     }
 }

@@ -1,7 +1,5 @@
 package io.ratelimited.spring.aop;
 
-import java.lang.reflect.AccessibleObject;
-import java.lang.reflect.Method;
 import java.util.List;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -63,27 +61,7 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
         return method.limits().stream().map(limit -> limit.limit().name()).toList();
     }
 
-    private record Call(LimitedMethod method, MethodInvocation call) implements MethodInvocation {
-
-        @Override
-        public Method getMethod() {
-            return call.getMethod();
-        }
-
-        @Override
-        public @Nullable Object[] getArguments() {
-            return call.getArguments();
-        }
-
-        @Override
-        public @Nullable Object getThis() {
-            return call.getThis();
-        }
-
-        @Override
-        public AccessibleObject getStaticPart() {
-            return call.getStaticPart();
-        }
+    private record Call(LimitedMethod method, MethodInvocation call) implements DelegatedInvocation {
 
         @Override
         public @Nullable Object proceed() throws Throwable {

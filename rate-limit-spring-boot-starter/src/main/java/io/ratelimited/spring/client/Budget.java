@@ -232,8 +232,4 @@ final class Budget {
     long quota() {
         return quota;
     }
-
-    long reset() {
-        return earliestReset;
-    }
 }

@@ -20,7 +20,9 @@ final class ClientPace {
     private final long maxPause;
     private final RecentCalls recent = new RecentCalls();
     private Map<String, Budget> budgets = Map.of();
+    /** Whether there has been a pause. */
     private boolean paused;
+    /** When the last one ends. */
     private long pausedUntil;
     /** Whether no call that went after the pause has been answered yet. */
     private boolean probing;
@@ -96,8 +98,7 @@ final class ClientPace {
     }
 
     boolean isPaused(long now) {
-        paused = paused && pausedUntil - now > 0;
-        return paused;
+        return paused && pausedUntil - now > 0;
     }
 
     /** How long the pause lasts; 0 without a pause. */

@@ -10,6 +10,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.RateLimitProperties.Obey;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.CallResult;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -29,7 +30,6 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -253,10 +253,7 @@ public final class LimitedClient {
             step(enforcer.reserveAsync(requests, null)).whenComplete((admission, failure) -> {
                 if (failure != null) {
                     gate.giveBack(pass);
-                    refused(
-                            failure instanceof CompletionException && failure.getCause() != null
-                                    ? failure.getCause()
-                                    : failure);
+                    refused(CallResult.unwrap(failure));
                 } else if (terms.policy != Policy.SHADOW && gate.pauseLeft() > 0) {
                     // An answer has told to pause while the call waited for its limits.
                     admission.cancel();

@@ -12,6 +12,7 @@ import org.springframework.boot.context.properties.bind.handler.NoUnboundElement
 import org.springframework.boot.context.properties.source.UnboundElementsSourceFilter;
 import org.springframework.context.ApplicationEvent;
 import org.springframework.context.event.SmartApplicationListener;
+import org.springframework.core.NestedExceptionUtils;
 import org.springframework.core.env.Environment;
 
 /**
@@ -54,15 +55,8 @@ public final class ConfigurationRefresh implements SmartApplicationListener {
         } catch (InvalidRateLimitException ex) {
             LOG.error("Rate limits stay as they are. " + ex.getMessage() + ". " + ex.remedy());
         } catch (BindException ex) {
-            LOG.error("Rate limits stay as they are: " + ex.getMessage() + " (" + reason(ex) + ")");
+            String reason = NestedExceptionUtils.getMostSpecificCause(ex).getMessage();
+            LOG.error("Rate limits stay as they are: " + ex.getMessage() + " (" + reason + ")");
         }
-    }
-
-    private static String reason(Throwable failure) {
-        Throwable root = failure;
-        while (root.getCause() != null) {
-            root = root.getCause();
-        }
-        return String.valueOf(root.getMessage());
     }
 }

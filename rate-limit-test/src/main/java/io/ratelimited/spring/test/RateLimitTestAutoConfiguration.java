@@ -9,6 +9,7 @@ import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.NamedBackends;
 import java.util.Set;
@@ -55,7 +56,7 @@ final class RateLimitTestAutoConfiguration {
             register(registry, "memory", Set.of());
             NamedBackends.of(environment).stream()
                     .filter(name -> !name.equals("memory"))
-                    .forEach(name -> register(registry, name, Set.of("onFailure", "maxOvershoot")));
+                    .forEach(name -> register(registry, name, LimitProperty.ofSomeBackends()));
         }
 
         private static void register(BeanRegistry registry, String backend, Set<String> properties) {
