@@ -7,18 +7,16 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
+import io.ratelimited.spring.web.RouteConfiguration;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanDefinition;
-import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
-import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -31,9 +29,9 @@ import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.context.annotation.Role;
-import org.springframework.core.env.Environment;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
@@ -46,6 +44,7 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 @ConditionalOnClass(DispatcherHandler.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
 @ConditionalOnBean(RouteLimits.class)
+@Import(RouteConfiguration.class)
 public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean
@@ -117,13 +116,6 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean
-    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
-        return new RoutePatterns(
-                limits,
-                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
-    }
-
-    @Bean
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
@@ -150,16 +142,6 @@ public final class ReactiveRateLimitAutoConfiguration {
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();
-        }
-    }
-
-    @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
-    static class Actuator {
-
-        @Bean
-        ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
-            return new ActuatorPaths(endpoints, environment);
         }
     }
 

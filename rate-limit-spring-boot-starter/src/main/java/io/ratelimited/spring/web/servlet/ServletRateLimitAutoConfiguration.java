@@ -7,18 +7,16 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
-import io.ratelimited.spring.web.ActuatorPaths;
 import io.ratelimited.spring.web.ForwardedHeadersCheck;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
+import io.ratelimited.spring.web.RouteConfiguration;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import jakarta.servlet.DispatcherType;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Value;
-import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
-import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -32,6 +30,7 @@ import org.springframework.boot.webmvc.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
 import org.springframework.core.Ordered;
 import org.springframework.core.env.Environment;
@@ -46,6 +45,7 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 @ConditionalOnClass(DispatcherServlet.class)
 @ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
 @ConditionalOnBean(RouteLimits.class)
+@Import(RouteConfiguration.class)
 public final class ServletRateLimitAutoConfiguration {
 
     @Bean
@@ -105,13 +105,6 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean
-    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
-        return new RoutePatterns(
-                limits,
-                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
-    }
-
-    @Bean
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
@@ -148,16 +141,6 @@ public final class ServletRateLimitAutoConfiguration {
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();
-        }
-    }
-
-    @Configuration(proxyBeanMethods = false)
-    @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
-    static class Actuator {
-
-        @Bean
-        ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
-            return new ActuatorPaths(endpoints, environment);
         }
     }
 }
