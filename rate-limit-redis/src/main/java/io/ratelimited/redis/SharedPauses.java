@@ -22,8 +22,8 @@ import java.util.function.BiConsumer;
 public final class SharedPauses {
 
     private static final long READ_MILLIS = 500;
-    /** The pauses that there may be at the same time; others are known to their own node only. */
-    private static final int MOST = 1_000;
+    /** Pauses that nodes share at the same time; a further one is known to its own node only. */
+    private static final int MAX_PAUSES = 1_000;
 
     private final LimiterContext context;
     private final GuardedConnection connection;
@@ -51,7 +51,7 @@ public final class SharedPauses {
                 .add(connection.time())
                 .add(name)
                 .add(TimeUnit.NANOSECONDS.toMicros(lasting.toNanos()))
-                .add(MOST);
+                .add(MAX_PAUSES);
         return connection.eval(Script.PAUSES, keys, args).thenAccept(this::tell);
     }
 

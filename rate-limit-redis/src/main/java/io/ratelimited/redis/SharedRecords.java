@@ -52,7 +52,7 @@ public final class SharedRecords {
     private final List<Consumer<Collection<Key>>> listeners = new CopyOnWriteArrayList<>();
     /** All writes up to this position are in {@link #entries}. Guarded by this, like the others. */
     private long known;
-
+    /** Removals up to this position may have been forgotten. */
     private long floor;
     /** Of the versions of all records that have a text. */
     private long sum;

@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The one advice: method to limits, and on to {@link LimitedMethod#invoke}. Applied by Spring's proxies, where {@link
- * RateLimitAdvisor} stands for its pointcut, or woven into classes by AspectJ. Binds nothing, which would cost more than
- * all the rest.
+ * RateLimitAdvisor} stands for its pointcut, or woven into classes by AspectJ. The pointcut binds no arguments, which would
+ * cost more than all the rest.
  *
  * <p>Woven, it sees annotations on the method and on the class that declares it; {@link ComposedRateLimitAspect} sees
  * those that stand on an annotation there.

@@ -60,17 +60,17 @@ final class EvictedKeys {
         Cell added = spent;
         synchronized (lock(block)) {
             for (int row = 0; row < ROWS; row++) {
-                int place = place(hashed, block, row);
-                Cell known = cells[place];
+                int position = position(hashed, block, row);
+                Cell known = cells[position];
                 if (known == null) {
-                    cells[place] = added.copy();
+                    cells[position] = added.copy();
                     continue;
                 }
                 while (known.parameters() != added.parameters()
                         || known.parameters().change() != null) {
                     known = known.newest();
                     added = added.newest();
-                    cells[place] = known;
+                    cells[position] = known;
                 }
                 if (!known.covers(added)) {
                     known.absorb(added);
@@ -87,7 +87,7 @@ final class EvictedKeys {
         synchronized (lock(block)) {
             Cell least = null;
             for (int row = 0; row < ROWS; row++) {
-                Cell next = cells[place(hashed, block, row)];
+                Cell next = cells[position(hashed, block, row)];
                 if (next == null) {
                     return null;
                 }
@@ -110,11 +110,11 @@ final class EvictedKeys {
         int size = ROWS * width;
         for (int block = 0; block < blocks; block++) {
             synchronized (lock(block)) {
-                for (int place = block * size; place < (block + 1) * size; place++) {
-                    Cell cell = cells[place];
+                for (int position = block * size; position < (block + 1) * size; position++) {
+                    Cell cell = cells[position];
                     if (cell != null) {
                         Cell current = cell.newest();
-                        cells[place] = isInitial.test(current) ? null : current;
+                        cells[position] = isInitial.test(current) ? null : current;
                     }
                 }
             }
@@ -130,7 +130,7 @@ final class EvictedKeys {
         return (int) (((hashed >>> 32) * blocks) >>> 32);
     }
 
-    private int place(long hashed, int block, int row) {
+    private int position(long hashed, int block, int row) {
         int bits = (int) (hashed >>> (10 * row)) & 0x3ff;
         return (block * ROWS + row) * width + ((bits * width) >>> 10);
     }

@@ -27,7 +27,7 @@ final class LimitComponents {
     private static final String REFUSAL = "RateLimited";
     private static final String PROBLEM = "RateLimitProblem";
     private static final String RETRY_AFTER = "Retry-After";
-    /** What servers accept for all fields together is of this size. */
+    /** Characters of the longest value: servers accept about so many in all header fields together. */
     private static final int LONGEST = 8192;
 
     private final int status;

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class CommandSender {
 
-    private static final int MOST_REDIRECTIONS = 5;
+    private static final int MAX_REDIRECTIONS = 5;
 
     private final RedisConnector connector;
     private final Primaries primaries;
@@ -127,7 +127,7 @@ final class CommandSender {
                 return;
             }
             Redirection redirection = connector.isCluster() ? Redirection.of(cause, target.address()) : null;
-            if (redirection != null && redirections++ < MOST_REDIRECTIONS) {
+            if (redirection != null && redirections++ < MAX_REDIRECTIONS) {
                 redirect(target, redirection);
                 return;
             }

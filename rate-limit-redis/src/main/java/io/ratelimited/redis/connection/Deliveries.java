@@ -21,14 +21,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class Deliveries {
 
-    static final int MOST = 20_000;
+    static final int MAX_KEPT = 20_000;
     /** Half a minute: a server that answers with errors, such as a replica that few ask, must not forget who has ended. */
-    private static final int MOST_TRIES = 150;
+    private static final int MAX_TRIES = 150;
     /** Redis takes a few milliseconds for so many. */
-    static final int MOST_UNDER_WAY = 256;
+    static final int MAX_PENDING = 256;
 
     private final CommandSender sender;
-    private final Function<String, @Nullable Server> deciding;
+    private final Function<String, @Nullable Server> available;
     private final Threads threads;
     /** Guarded by this. */
     private final Map<DeliveryKind, Deque<Delivery>> kept = new EnumMap<>(DeliveryKind.class);
@@ -37,7 +37,7 @@ final class Deliveries {
     /** The log says that commands are dropped. Guarded by this. */
     private boolean dropping;
     /** Guarded by this. */
-    private int underWay;
+    private int pending;
     /** Something is kept only because too many were pending. Guarded by this. */
     private boolean crowded;
 
@@ -59,16 +59,16 @@ final class Deliveries {
         }
     }
 
-    /** @param deciding the server of a key; null while it may not be asked */
-    Deliveries(CommandSender sender, Function<String, @Nullable Server> deciding, Threads threads) {
+    /** @param available the server of a key; null while it may not be asked */
+    Deliveries(CommandSender sender, Function<String, @Nullable Server> available, Threads threads) {
         this.sender = sender;
-        this.deciding = deciding;
+        this.available = available;
         this.threads = threads;
     }
 
     /** Sends a command now, or keeps it. */
     void deliver(Delivery delivery) {
-        deliver(delivery, deciding);
+        deliver(delivery, available);
     }
 
     private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
@@ -82,7 +82,7 @@ final class Deliveries {
 
     /** Sends what was kept and can be sent now. */
     void deliverKept() {
-        deliverKept(deciding);
+        deliverKept(available);
     }
 
     /** Sends what was kept for a server that is about to decide again. */
@@ -98,7 +98,7 @@ final class Deliveries {
         crowded = false;
         for (Deque<Delivery> queue : kept.values()) {
             for (Iterator<Delivery> all = queue.iterator(); all.hasNext(); ) {
-                if (underWay + sendable.size() >= MOST_UNDER_WAY) {
+                if (pending + sendable.size() >= MAX_PENDING) {
                     crowded = true;
                     return sendable;
                 }
@@ -115,25 +115,25 @@ final class Deliveries {
     }
 
     private synchronized boolean begin() {
-        boolean free = underWay < MOST_UNDER_WAY;
-        underWay += free ? 1 : 0;
+        boolean free = pending < MAX_PENDING;
+        pending += free ? 1 : 0;
         crowded |= !free;
         return free;
     }
 
     private synchronized void end() {
-        underWay--;
+        pending--;
     }
 
     /** What waits for a server is not looked at with each reply. */
     private synchronized boolean hasRoomForMore() {
-        return crowded && underWay <= MOST_UNDER_WAY / 2;
+        return crowded && pending <= MAX_PENDING / 2;
     }
 
     private synchronized void keep(Delivery delivery) {
         kept.computeIfAbsent(delivery.kind, kind -> new ArrayDeque<>()).addLast(delivery);
         size++;
-        if (size > MOST) {
+        if (size > MAX_KEPT) {
             drop();
         }
     }
@@ -147,7 +147,7 @@ final class Deliveries {
         size--;
         if (!dropping) {
             dropping = true;
-            threads.warn(() -> "More than " + MOST + " commands are kept for Redis, such as the ends of calls;"
+            threads.warn(() -> "More than " + MAX_KEPT + " commands are kept for Redis, such as the ends of calls;"
                     + " of those that cost least the oldest are dropped");
         }
     }
@@ -188,6 +188,6 @@ final class Deliveries {
     /** What has no reply may have run. An outage is no fault of the command. */
     private static boolean isWantedAfter(Delivery sent, Throwable failure) {
         return Replies.isNotSent(failure)
-                || (sent.kind.isRepeatable && (failure instanceof TimeoutException || sent.tries < MOST_TRIES));
+                || (sent.kind.isRepeatable && (failure instanceof TimeoutException || sent.tries < MAX_TRIES));
     }
 }

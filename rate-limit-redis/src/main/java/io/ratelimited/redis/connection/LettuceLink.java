@@ -31,14 +31,14 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * A connection of a Lettuce client that does not reconnect, so that Lettuce never sends a command again. Bounded: at most
- * {@value #MOST_PENDING} script calls are pending, including those whose callers have given up.
+ * {@value #MAX_PENDING} script calls are pending, including those whose callers have given up.
  */
 final class LettuceLink implements RedisLink {
 
-    private static final int MOST_PENDING = 8192;
+    private static final int MAX_PENDING = 8192;
 
     /** Keys of one command at the most, so that other clients of the server do not wait long. */
-    private static final int MOST_KEYS = 64;
+    private static final int MAX_KEYS = 64;
 
     /** Calls that wait for a server with nothing to do, from which on it begins with half of them. */
     private static final int WORTH_HALVING = 8;
@@ -95,8 +95,8 @@ final class LettuceLink implements RedisLink {
 
     @Override
     public CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking) {
-        if (pending.get() >= MOST_PENDING) {
-            return CompletableFuture.failedFuture(Replies.notSent(MOST_PENDING + " calls are pending already"));
+        if (pending.get() >= MAX_PENDING) {
+            return CompletableFuture.failedFuture(Replies.notSent(MAX_PENDING + " calls are pending already"));
         }
         return write(new Evaluation(script, keys, args, asking, grouping ? args.mergeKey() : null));
     }
@@ -171,7 +171,7 @@ final class LettuceLink implements RedisLink {
     }
 
     /** Sends so many of the calls that wait, at the most. */
-    private void sendFirst(int most) {
+    private void sendFirst(int max) {
         if (!connection.isOpen()) {
             // Lettuce would refuse them with an error that does not tell them from commands that may have run.
             failUnsent("the connection has broken");
@@ -179,7 +179,7 @@ final class LettuceLink implements RedisLink {
         }
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
-            collect(commands, most);
+            collect(commands, max);
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -197,7 +197,7 @@ final class LettuceLink implements RedisLink {
      * Takes so many that are unsent and still wanted, at the most. Calls with the same merge key share a command for several
      * keys; none passes a command without one, which may concern the same key.
      */
-    private void collect(List<AsyncCommand<String, String, ?>> commands, int most) {
+    private void collect(List<AsyncCommand<String, String, ?>> commands, int max) {
         Call next = unsent.poll();
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
             // Alone: nobody pays for company.
@@ -205,13 +205,13 @@ final class LettuceLink implements RedisLink {
             return;
         }
         Map<MergeKey, List<Evaluation>> groups = new LinkedHashMap<>();
-        for (int taken = 1; next != null; next = taken++ < most ? unsent.poll() : null) {
+        for (int taken = 1; next != null; next = taken++ < max ? unsent.poll() : null) {
             if (next.isDone()) {
                 pending.decrementAndGet();
             } else if (next instanceof Evaluation evaluation && evaluation.mergeKey != null) {
                 List<Evaluation> group = groups.computeIfAbsent(evaluation.mergeKey, unused -> new ArrayList<>());
                 group.add(evaluation);
-                if (group.size() == MOST_KEYS) {
+                if (group.size() == MAX_KEYS) {
                     commands.add(command(group));
                     groups.remove(evaluation.mergeKey);
                 }

@@ -31,11 +31,11 @@ public final class Threads implements AutoCloseable {
     /** The log has the name of the class that users know. */
     private static final Logger LOG = System.getLogger("io.ratelimited.redis.RedisBackend");
 
-    private static final int MOST_BLOCKED = 8;
+    private static final int MAX_BLOCKED = 8;
     /** Calls that wait for a thread, as while all of them look up names. */
-    private static final int MOST_WAITING = 1024;
+    private static final int MAX_WAITING = 1024;
 
-    private static final int MOST_LOG_ENTRIES = 64;
+    private static final int MAX_LOG_ENTRIES = 64;
 
     private final Ticker clock;
     private final Executor blocking;
@@ -65,8 +65,8 @@ public final class Threads implements AutoCloseable {
                 2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
         timer.setRemoveOnCancelPolicy(true);
         ThreadPoolExecutor blocking =
-                pool(MOST_BLOCKED, new LinkedBlockingQueue<>(MOST_WAITING), "rate-limit-redis-connecting");
-        ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MOST_LOG_ENTRIES), "rate-limit-redis-log");
+                pool(MAX_BLOCKED, new LinkedBlockingQueue<>(MAX_WAITING), "rate-limit-redis-connecting");
+        ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MAX_LOG_ENTRIES), "rate-limit-redis-log");
         return new Threads(new Timer(timer), blocking, log, () -> {
             timer.shutdownNow();
             blocking.shutdownNow();

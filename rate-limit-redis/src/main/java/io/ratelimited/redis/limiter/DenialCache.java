@@ -27,8 +27,15 @@ final class DenialCache {
     /** A refusal of a command that was sent earlier does not count any more. */
     private record Revoked(long at) implements Entry {}
 
+    /**
+     * A refusal.
+     *
+     * @param until when it is to be forgotten
+     * @param due when the call that was refused would go
+     * @param fullAt when the budget is full
+     */
     private record Denial(
-            ScriptParameters parameters, long permits, long maxWait, long until, long due, long remaining, long wholeAt)
+            ScriptParameters parameters, long permits, long maxWait, long until, long due, long remaining, long fullAt)
             implements Entry {}
 
     DenialCache(Ticker ticker, long maximumKeys) {
@@ -58,7 +65,7 @@ final class DenialCache {
         if (permits > denial.permits) {
             Algorithm algorithm = parameters.limit().algorithm();
             // The next window of the calendar has room for any call, unless some wait for it.
-            boolean opens = algorithm.followsCalendar() && denial.due == denial.wholeAt;
+            boolean opens = algorithm.followsCalendar() && denial.due == denial.fullAt;
             if (algorithm.family() == Family.WINDOW && !opens) {
                 return null;
             }
@@ -72,7 +79,7 @@ final class DenialCache {
             }
         }
         return new ScriptReply(
-                ~(due - now), denial.remaining, Math.max(0, denial.wholeAt - now), "", parameters, Source.DENY_CACHE);
+                ~(due - now), denial.remaining, Math.max(0, denial.fullAt - now), "", parameters, Source.DENY_CACHE);
     }
 
     /**

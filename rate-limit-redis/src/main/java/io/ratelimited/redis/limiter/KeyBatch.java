@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 final class KeyBatch {
 
     /** Replies decided by one script call at the most, so that it stays short. */
-    private static final int MOST = 256;
+    private static final int MAX_CALLS = 256;
 
     private final RedisRateLimiter limiter;
     private final ConcurrentHashMap<String, KeyBatch> batches;
@@ -58,12 +58,12 @@ final class KeyBatch {
                     batches.remove(key, this);
                     return;
                 }
-                if (waiting.size() <= MOST) {
+                if (waiting.size() <= MAX_CALLS) {
                     batch = waiting;
                     waiting = new ArrayList<>(4);
                 } else {
-                    batch = new ArrayList<>(waiting.subList(0, MOST));
-                    waiting = new ArrayList<>(waiting.subList(MOST, waiting.size()));
+                    batch = new ArrayList<>(waiting.subList(0, MAX_CALLS));
+                    waiting = new ArrayList<>(waiting.subList(MAX_CALLS, waiting.size()));
                 }
             }
             ScriptParameters parameters = limiter.parameters();

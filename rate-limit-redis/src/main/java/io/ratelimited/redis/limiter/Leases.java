@@ -160,7 +160,7 @@ final class Leases {
 
         private long remaining;
         private long answeredAt;
-        private long wholeAt;
+        private long fullAt;
 
         private Hot(long now) {
             this.countedSince = now;
@@ -173,7 +173,7 @@ final class Leases {
                 return null;
             }
             left -= permits;
-            return new ScriptReply(0, remaining + left, Math.max(0, wholeAt - now), lease, current, Source.LEASE);
+            return new ScriptReply(0, remaining + left, Math.max(0, fullAt - now), lease, current, Source.LEASE);
         }
 
         private void count(long permits, long now) {
@@ -222,7 +222,7 @@ final class Leases {
                 hot.parameters = parameters;
                 hot.remaining = last.remaining();
                 hot.answeredAt = sentAt;
-                hot.wholeAt = sentAt + last.reset();
+                hot.fullAt = sentAt + last.reset();
                 if (size > 0 && last.admitted()) {
                     hot.left = size;
                     hot.mark = last.mark().toString();

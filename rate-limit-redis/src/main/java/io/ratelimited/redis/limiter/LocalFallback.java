@@ -28,10 +28,10 @@ import org.jspecify.annotations.Nullable;
  */
 final class LocalFallback {
 
-    private static final int MOST_KEYS = 10_000;
+    private static final int MAX_KEYS = 10_000;
     private static final long CHARGE_MILLIS = 500;
     /** Keys that are charged at a time, so that charges do not crowd out the ends of calls. */
-    private static final int MOST_CHARGES = 1_000;
+    private static final int MAX_CHARGES = 1_000;
 
     private static final long NEXT_CHARGE_MILLIS = 20;
 
@@ -184,9 +184,9 @@ final class LocalFallback {
     /** Returns the batch with which the permits will be charged. */
     private Object spend(String name, long admitted, long excess) {
         Spent all = Objects.requireNonNull(spent.merge(name, new Spent(new Object(), admitted, excess), Spent::plus));
-        if (spent.size() > 2 * MOST_KEYS && !forgetting.getAndSet(true)) {
+        if (spent.size() > 2 * MAX_KEYS && !forgetting.getAndSet(true)) {
             largestFirst(any -> true)
-                    .skip(MOST_KEYS)
+                    .skip(MAX_KEYS)
                     .forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
             forgetting.set(false);
         }
@@ -210,19 +210,19 @@ final class LocalFallback {
      * @param back Redis answers again, though nobody is asked yet: the charges have to come first
      */
     private void chargeSpent(boolean back) {
-        long most = mostCharged();
+        long max = maxCharged();
         List<String> due = largestFirst(name -> back || !context.connection().isDown(name))
-                .limit(MOST_CHARGES)
+                .limit(MAX_CHARGES)
                 .map(Map.Entry::getKey)
                 .toList();
         for (String name : due) {
             Spent charge = spent.remove(name);
             if (charge != null) {
-                charges.accept(name, new Spent(charge.batch, Math.min(most, charge.admitted), charge.excess).permits());
+                charges.accept(name, new Spent(charge.batch, Math.min(max, charge.admitted), charge.excess).permits());
             }
         }
         if (!spent.isEmpty()) {
-            chargeAfter(due.size() == MOST_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
+            chargeAfter(due.size() == MAX_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
         }
     }
 
@@ -235,7 +235,7 @@ final class LocalFallback {
     }
 
     /** This node's share of what the limit holds. What was given away beyond that has been refilled meanwhile. */
-    private long mostCharged() {
+    private long maxCharged() {
         Limit shared = limit();
         long held = Math.min(
                 shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));

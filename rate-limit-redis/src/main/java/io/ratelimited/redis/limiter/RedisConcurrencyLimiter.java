@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** Calls that are registered at a time. */
-    private static final int MOST_REGISTRATIONS = 1_000;
+    private static final int MAX_REGISTRATIONS = 1_000;
 
     private static final long NEXT_REGISTRATIONS_MILLIS = 20;
 
@@ -48,7 +48,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** A bounded number at a time: of too many that are kept, always the same ones would be dropped. */
     private void each(Iterator<InFlightCall> calls, Consumer<InFlightCall> task) {
-        for (int i = 0; i < MOST_REGISTRATIONS && calls.hasNext(); i++) {
+        for (int i = 0; i < MAX_REGISTRATIONS && calls.hasNext(); i++) {
             task.accept(calls.next());
         }
         if (calls.hasNext()) {
@@ -124,12 +124,16 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return true;
     }
 
-    /** Counts a call on this node, unless more permits than that would be in flight here. */
-    boolean count(InFlightCall call, long most) {
+    /**
+     * Counts a call on this node, unless more permits than a maximum would be in flight here.
+     *
+     * @return whether it is counted
+     */
+    boolean count(InFlightCall call, long max) {
         AtomicBoolean fits = new AtomicBoolean();
         used.compute(call.key, (key, before) -> {
             long next = (before == null ? 0 : before) + call.permits;
-            fits.set(next <= most);
+            fits.set(next <= max);
             return fits.get() ? Long.valueOf(next) : before;
         });
         if (fits.get()) {

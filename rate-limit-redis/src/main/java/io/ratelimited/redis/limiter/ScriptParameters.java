@@ -15,7 +15,7 @@ import java.util.function.LongSupplier;
 final class ScriptParameters {
 
     /** The largest count of permits: as in the scripts. */
-    private static final long MOST = 1L << 52;
+    private static final long MAX_PERMITS = 1L << 52;
 
     private final Limit limit;
     private final PermitCost cost;
@@ -23,7 +23,7 @@ final class ScriptParameters {
     /** Names the algorithm, and how it counts. */
     private final String keyEnd;
 
-    private final double mostPermits;
+    private final double maxPermits;
 
     /** @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then */
     ScriptParameters(Limit limit, Ticker ticker, LongSupplier origin) {
@@ -31,7 +31,7 @@ final class ScriptParameters {
         this.cost = PermitCost.of(limit.rate());
         this.family = ScriptFamily.of(limit, cost, ticker, origin);
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
-        this.mostPermits = limit.algorithm().uses(Attribute.WARMUP)
+        this.maxPermits = limit.algorithm().uses(Attribute.WARMUP)
                 ? ((1L << 60) - limit.warmup().toNanos())
                         / ((double) limit.rate().period().toNanos()
                                 / limit.rate().permits())
@@ -82,7 +82,7 @@ final class ScriptParameters {
     /** More permits than can ever be had at once. */
     boolean isNever(long permits) {
         return permits > limit.capacity()
-                || permits > mostPermits
+                || permits > maxPermits
                 || cost.of(permits).micros() >= PermitCost.FAR;
     }
 
@@ -100,8 +100,8 @@ final class ScriptParameters {
      */
     ScriptArguments appendCalls(ScriptArguments args, int calls, long permits, long longestWait, String tail) {
         PermitCost.Time time = cost.of(permits);
-        // Scripts count no more than MOST, which no call could tell from more.
-        return args.addPacked(tail, calls, Math.min(MOST, permits), time.micros(), time.parts(), longestWait);
+        // Scripts count no more than MAX_PERMITS, which no call could tell from more.
+        return args.addPacked(tail, calls, Math.min(MAX_PERMITS, permits), time.micros(), time.parts(), longestWait);
     }
 
     /** What a script has decided about calls, in their order. Throws a runtime exception for what is no reply of the script. */

@@ -70,15 +70,15 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         if (parameters.isConstant()) {
             return this;
         }
-        long most = parameters.limit().capacity();
+        long capacity = parameters.limit().capacity();
         long untilFull = Math.max(0, reset - elapsed);
-        long before = untilFull == 0 ? most : remaining;
-        long left = Math.max(0, Math.min(most, before - Math.min(excess, most)));
+        long before = untilFull == 0 ? capacity : remaining;
+        long left = Math.max(0, Math.min(capacity, before - Math.min(excess, capacity)));
         if (parameters.limit().algorithm().family() == Family.WINDOW) {
             // What is taken counts from now on, unless a window of the calendar has begun already.
             boolean begins = excess > 0
                     && (untilFull == 0 || !parameters.limit().algorithm().followsCalendar());
-            return budget(left, left == most ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : untilFull);
+            return budget(left, left == capacity ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : untilFull);
         }
         long cost = parameters.cost().nanos(Math.abs(excess));
         untilFull = Math.max(0, untilFull + (excess > 0 ? cost : -cost));

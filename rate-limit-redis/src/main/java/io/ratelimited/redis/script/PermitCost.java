@@ -14,8 +14,8 @@ public record PermitCost(long one, long step) {
     /** The longest time that a call waits, in microseconds: as in the scripts. */
     public static final long FAR = (1L << 60) / 1000;
 
-    private static final BigInteger MOST_PARTS = BigInteger.ONE.shiftLeft(40);
-    private static final BigInteger MOST_STEP = BigInteger.ONE.shiftLeft(52);
+    private static final BigInteger MAX_PARTS = BigInteger.ONE.shiftLeft(40);
+    private static final BigInteger MAX_STEP = BigInteger.ONE.shiftLeft(52);
 
     /**
      * A time.
@@ -35,11 +35,11 @@ public record PermitCost(long one, long step) {
         BigInteger common = period.gcd(thousands);
         BigInteger parts = thousands.divide(common);
         BigInteger exact = period.divide(common);
-        if (parts.compareTo(MOST_PARTS) > 0) {
-            exact = ceilDiv(exact.multiply(MOST_PARTS), parts);
-            parts = MOST_PARTS;
+        if (parts.compareTo(MAX_PARTS) > 0) {
+            exact = ceilDiv(exact.multiply(MAX_PARTS), parts);
+            parts = MAX_PARTS;
         }
-        if (exact.compareTo(MOST_STEP) > 0) {
+        if (exact.compareTo(MAX_STEP) > 0) {
             exact = ceilDiv(exact, parts);
             parts = BigInteger.ONE;
         }

@@ -194,7 +194,7 @@ public interface ScriptFamily {
     }
 
     /** {@code warm_up.lua}; nanoseconds as doubles, which both sides calculate in the same order. */
-    record WarmUp(String meta, double interval, double threshold, double most, double slope, double refill)
+    record WarmUp(String meta, double interval, double threshold, double maxStored, double slope, double refill)
             implements ScriptFamily {
 
         private static WarmUp of(Limit limit) {
@@ -203,14 +203,14 @@ public interface ScriptFamily {
                     (double) limit.rate().period().toNanos() / limit.rate().permits();
             double cold = interval * limit.coldFactor();
             double threshold = 0.5 * warmup / interval;
-            double most = threshold + 2.0 * warmup / (interval + cold);
+            double maxStored = threshold + 2.0 * warmup / (interval + cold);
             return new WarmUp(
                     rate(limit) + "/" + limit.warmup().toNanos() + "/" + limit.coldFactor(),
                     interval,
                     threshold,
-                    most,
-                    most > threshold ? (cold - interval) / (most - threshold) : 0,
-                    most > 0 ? warmup / most : 0);
+                    maxStored,
+                    maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0,
+                    maxStored > 0 ? warmup / maxStored : 0);
         }
 
         @Override
@@ -220,7 +220,12 @@ public interface ScriptFamily {
 
         @Override
         public void appendTo(ScriptArguments args) {
-            args.add(meta).add(interval).add(threshold).add(most).add(slope).add(refill);
+            args.add(meta)
+                    .add(interval)
+                    .add(threshold)
+                    .add(maxStored)
+                    .add(slope)
+                    .add(refill);
         }
     }
 

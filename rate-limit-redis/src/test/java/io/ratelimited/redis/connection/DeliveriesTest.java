@@ -51,7 +51,7 @@ class DeliveriesTest {
     @Test
     void areUnderWayInABoundedNumberAndInTheirOrder() {
         deliverMany();
-        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(answerAll()).isEqualTo(Deliveries.MAX_PENDING);
         assertThat(one.keys).isEqualTo(all());
     }
 
@@ -61,7 +61,7 @@ class DeliveriesTest {
         deliverMany();
         assertThat(one.keys).isEmpty();
         recovery();
-        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(answerAll()).isEqualTo(Deliveries.MAX_PENDING);
         assertThat(one.keys).isEqualTo(all());
     }
 
@@ -73,7 +73,7 @@ class DeliveriesTest {
         }
         deliverMany();
         recovery();
-        assertThat(answerAll()).isEqualTo(Deliveries.MOST_UNDER_WAY);
+        assertThat(answerAll()).isEqualTo(Deliveries.MAX_PENDING);
         connection.deliver(DeliveryKind.CHARGE, "one:1/broken", DeliveriesTest::broken);
         assertThat(one.keys).isEqualTo(all());
     }
@@ -121,7 +121,7 @@ class DeliveriesTest {
             connection.deliver(DeliveryKind.END, "one:1/end", ScriptArguments::new);
             connection.deliver(DeliveryKind.GIVE_BACK, "one:1/back", ScriptArguments::new);
             connection.deliver(DeliveryKind.CHARGE, "one:1/charge", ScriptArguments::new);
-            for (int i = 0; i < Deliveries.MOST; i++) {
+            for (int i = 0; i < Deliveries.MAX_KEPT; i++) {
                 connection.deliver(DeliveryKind.REGISTRATION, "one:1/" + i, ScriptArguments::new);
             }
             recovery();
@@ -130,9 +130,9 @@ class DeliveriesTest {
             logger.setFilter(null);
         }
         assertThat(one.keys)
-                .hasSize(Deliveries.MOST)
+                .hasSize(Deliveries.MAX_KEPT)
                 .startsWith("one:1/end", "one:1/back", "one:1/charge", "one:1/3")
-                .endsWith("one:1/" + (Deliveries.MOST - 1));
+                .endsWith("one:1/" + (Deliveries.MAX_KEPT - 1));
         assertThat(warnings).filteredOn(line -> line.contains("20000")).hasSize(1);
     }
 

@@ -90,8 +90,8 @@ public final class AsyncCalls {
     }
 
     /**
-     * The future that the caller gets: who completes or cancels it, by a timeout for one, does so with the future of the
-     * method, as without a limit. The call would be in flight for ever if that were all that ends it.
+     * The future that the caller gets. Whoever completes or cancels it, as a timeout does, completes or cancels the future of
+     * the method with it, as without a limit: otherwise a call that nothing else ends would be in flight for ever.
      */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 

@@ -39,8 +39,8 @@ public final class EventLoops {
     }
 
     /**
-     * Runs a task of a reactive call that was not decided at once: on an event loop now, such as the one where the reply of
-     * Redis has arrived; from other threads, such as those that end a wait, where Reactor's own delays do.
+     * Runs a task of a reactive call that was not decided at once: on this thread if it is an event loop, such as the one where
+     * the reply of Redis has arrived; otherwise, as where a wait has ended, on the threads of Reactor's own delays.
      */
     public static void goOn(Runnable task) {
         if (isCurrentThread()) {

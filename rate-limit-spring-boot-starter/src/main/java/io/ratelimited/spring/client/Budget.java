@@ -84,7 +84,7 @@ final class Budget {
     private void keepWhetherShared(Quota told, long inFlight, long sentAt, long now) {
         boolean isTold = told.windowNanos() != Quota.UNKNOWN
                 && told.quota() >= told.remaining()
-                && told.quota() <= RecentCalls.MOST;
+                && told.quota() <= RecentCalls.MAX_CALLS;
         isWindow = isTold && told.resetNanos() <= 2 * window && memory >= SHORTEST_WINDOW;
         int own = recent.after(sentAt - memory);
         if (!isTold || told.remaining() < told.quota() - inFlight - own) {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class ClientGate {
 
-    private static final int MOST_WAITING = 1_000;
+    private static final int MAX_WAITING = 1_000;
 
     private final Ticker ticker;
     private final ClientPace pace;
@@ -58,7 +58,7 @@ final class ClientGate {
                 return entered;
             }
             long wait = wait(next, now) + waiters.size() * pace.spacing();
-            if (wait > maxWaitNanos || waiters.size() >= MOST_WAITING || maxWaitNanos <= 0) {
+            if (wait > maxWaitNanos || waiters.size() >= MAX_WAITING || maxWaitNanos <= 0) {
                 entered.complete(new Entered(null, Math.max(1, wait)));
                 return entered;
             }

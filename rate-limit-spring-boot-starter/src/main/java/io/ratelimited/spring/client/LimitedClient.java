@@ -48,7 +48,7 @@ public final class LimitedClient {
     private static final Log LOG = LogFactory.getLog(LimitedClient.class);
 
     /** Keys whose answers are remembered. A forgotten key begins anew with what its next answer says. */
-    private static final long MOST_KEYS = 10_000;
+    private static final long MAX_KEYS = 10_000;
 
     /** What takes less is the way to a decision, not a wait. */
     private static final long SHORTEST_WAIT_NANOS = 1_000_000;
@@ -63,7 +63,7 @@ public final class LimitedClient {
     private final Ticker ticker;
     /** By the digest of the key. */
     private final Cache<String, KeyedGate> gates =
-            Caffeine.newBuilder().maximumSize(MOST_KEYS).build();
+            Caffeine.newBuilder().maximumSize(MAX_KEYS).build();
 
     private final @Nullable FleetPauses fleet;
     private final RateLimitFieldReader reader;

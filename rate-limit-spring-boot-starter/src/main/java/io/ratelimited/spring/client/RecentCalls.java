@@ -1,12 +1,12 @@
 package io.ratelimited.spring.client;
 
 /**
- * When the last calls of this side ended, at most {@value #MOST}. Not thread-safe. All times are of a monotonic clock, in
+ * When the last calls of this side ended, at most {@value #MAX_CALLS}. Not thread-safe. All times are of a monotonic clock, in
  * nanoseconds.
  */
 final class RecentCalls {
 
-    static final int MOST = 1_000;
+    static final int MAX_CALLS = 1_000;
 
     private static final int FIRST_SIZE = 16;
 
@@ -18,8 +18,8 @@ final class RecentCalls {
 
     /** A call has ended, not before those that were added before. */
     void add(long now) {
-        if (size == ends.length && size < MOST) {
-            long[] larger = new long[Math.min(MOST, 2 * size)];
+        if (size == ends.length && size < MAX_CALLS) {
+            long[] larger = new long[Math.min(MAX_CALLS, 2 * size)];
             for (int i = 0; i < size; i++) {
                 larger[i] = end(i);
             }

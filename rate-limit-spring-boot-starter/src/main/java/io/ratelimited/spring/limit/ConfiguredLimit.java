@@ -125,7 +125,7 @@ public final class ConfiguredLimit implements NamedLimit {
         }
     }
 
-    /** Whether calls may sleep in their thread: it waits, and nothing says that all its calls do so without a thread. */
+    /** Whether calls may sleep in their thread: the policy is to wait, and some calls, or none that is known, have a thread. */
     public boolean maySleep() {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }

@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
  * What one place sets of a limit.
  *
  * @param strength what becomes of values that have no meaning
- * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for what suits
- *     most limits, so that a mistake is one of the limit
+ * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for what
+ *     the application sets for all limits, whose mistakes are reported at the place of the limit
  * @param remedy what to do about an invalid value
  * @param values those that are set; null for a property that has its default again, whatever weaker layers set
  */

@@ -312,7 +312,11 @@ public final class LimitRegistry {
         return Layer.ofConfiguration(of, threads.maxWaiting(), name, annotation);
     }
 
-    /** Undoes what was changed since a limit was as it is now; for tests, which see to its limiters themselves. */
+    /**
+     * Remembers the settings and the callers' own budgets of a limit, for tests.
+     *
+     * @return brings them back; what limiters have in use is left to the tests
+     */
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
         ConfiguredLimit.Settings settings = limit.settings();

@@ -30,20 +30,20 @@ record QuotaPolicy(
         @Nullable CalendarWindows calendar) {
 
     /** The largest Integer of RFC 9651. */
-    private static final long MOST = 999_999_999_999_999L;
+    private static final long MAX_INTEGER = 999_999_999_999_999L;
 
     private static final BigInteger NANOS = BigInteger.valueOf(1_000_000_000);
 
-    /** By the identity of their limit. Two limits may share a place: then the one that comes next works it out again. */
+    /** By the identity of their limit. Two limits may share a slot: then each computes its policy anew when its turn comes. */
     private static final QuotaPolicy[] CACHE = new QuotaPolicy[256];
 
     @SuppressWarnings("ReferenceEquality") // To compare all that a limit has would cost more than to look it up.
     static QuotaPolicy of(Limit limit) {
-        int place = System.identityHashCode(limit) & (CACHE.length - 1);
-        QuotaPolicy cached = CACHE[place];
+        int slot = System.identityHashCode(limit) & (CACHE.length - 1);
+        QuotaPolicy cached = CACHE[slot];
         if (cached == null || cached.limit != limit) {
             cached = create(limit);
-            CACHE[place] = cached;
+            CACHE[slot] = cached;
         }
         return cached;
     }
@@ -73,11 +73,11 @@ record QuotaPolicy(
         }
         Algorithm algorithm = limit.algorithm();
         if (algorithm.countsCallsInFlight()) {
-            return Math.min(MOST, limit.maxConcurrent());
+            return Math.min(MAX_INTEGER, limit.maxConcurrent());
         }
         long quota =
                 algorithm.uses(Attribute.BURST) ? limit.burst() : limit.rate().permits();
-        return Math.min(MOST, Math.max(1, quota));
+        return Math.min(MAX_INTEGER, Math.max(1, quota));
     }
 
     /** Seconds in which the rate gives the quota, rounded up. */
@@ -89,12 +89,12 @@ record QuotaPolicy(
         }
         BigInteger nanos = BigInteger.valueOf(quota).multiply(BigInteger.valueOf(period.toNanos()));
         BigInteger[] seconds = nanos.divideAndRemainder(NANOS.multiply(BigInteger.valueOf(permits)));
-        return Math.min(MOST, seconds[0].longValueExact() + seconds[1].signum());
+        return Math.min(MAX_INTEGER, seconds[0].longValueExact() + seconds[1].signum());
     }
 
     /** Whole seconds, rounded up. */
     static long seconds(Duration duration) {
-        return Math.min(MOST, duration.getSeconds() + (duration.getNano() > 0 ? 1 : 0));
+        return Math.min(MAX_INTEGER, duration.getSeconds() + (duration.getNano() > 0 ? 1 : 0));
     }
 
     /**

@@ -131,7 +131,7 @@ public final class RouteLimits {
         return limitRequests.toArray(LimitRequest.NONE);
     }
 
-    /** Some requests, and the limits on them. Immutable, but for where it stands. */
+    /** Some requests, and the limits on them. Immutable. */
     public static final class Route {
 
         private final String place;

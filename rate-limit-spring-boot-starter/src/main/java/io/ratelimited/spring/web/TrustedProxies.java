@@ -100,8 +100,8 @@ public record TrustedProxies(int hops, List<Network> networks) {
 
     private @Nullable InetAddress client(@Nullable InetAddress peer, List<String> entries) {
         if (hops > 0) {
-            int place = entries.size() - hops;
-            InetAddress client = place < 0 ? null : IpLiteral.parse(entries.get(place));
+            int position = entries.size() - hops;
+            InetAddress client = position < 0 ? null : IpLiteral.parse(entries.get(position));
             return client == null ? peer : client;
         }
         InetAddress nearest = peer;

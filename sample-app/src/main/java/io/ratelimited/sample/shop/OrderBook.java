@@ -9,13 +9,13 @@ import org.springframework.stereotype.Component;
 @Component
 class OrderBook {
 
-    private static final int MOST = 1_000;
+    private static final int MAX_ORDERS = 1_000;
 
     private final Deque<Order> latest = new ArrayDeque<>();
     private int number;
 
     synchronized int add(Order order) {
-        if (latest.size() == MOST) {
+        if (latest.size() == MAX_ORDERS) {
             latest.removeFirst();
         }
         latest.addLast(order);
