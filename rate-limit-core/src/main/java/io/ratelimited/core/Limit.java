@@ -326,7 +326,7 @@ public final class Limit {
             try {
                 return rate(Rate.parse(rate));
             } catch (InvalidLimitException ex) {
-                // Whoever writes "2" here means calls, and is not told how to write a rate.
+                // A bare "2" means 2 calls, so the error does not explain how to write a rate.
                 throw algorithm == Algorithm.CONCURRENCY ? meaningless(Attribute.RATE, rate) : ex;
             }
         }

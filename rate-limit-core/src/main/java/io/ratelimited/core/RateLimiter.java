@@ -7,8 +7,9 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Decides for one limit, for every key. This is the seam between memory and Redis. A {@code null} key is the one budget
- * of a limit without keys; each other key has a budget of its own. {@link CanonicalKey} says what can be a key, and which keys are
- * the same; another object is refused with an {@link IllegalArgumentException}. Implementations are thread-safe. All durations are in nanoseconds.
+ * of a limit without keys; each other key has a budget of its own. {@link CanonicalKey} says what can be a key, and which
+ * keys are the same; another object is refused with an {@link IllegalArgumentException}. Implementations are thread-safe.
+ * All durations are in nanoseconds.
  *
  * <p>Every operation that takes permits throws {@link IllegalArgumentException} when they are less than 1.
  */

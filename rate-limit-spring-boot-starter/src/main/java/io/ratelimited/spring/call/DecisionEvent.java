@@ -10,7 +10,10 @@ import jdk.jfr.Label;
 import jdk.jfr.Name;
 import jdk.jfr.Timespan;
 
-/** An event of Java's flight recorder: a call that was refused, delayed, or over a limit that does not refuse. Off unless a recording enables it. */
+/**
+ * An event of Java's flight recorder: a call that was refused, delayed, or over a limit that does not refuse. Off unless a
+ * recording enables it.
+ */
 @Name("io.ratelimited.Decision")
 @Label("Rate Limit Decision")
 @Description("A call that a limit refused, let go although it was over the limit, or delayed by 20 ms or more")

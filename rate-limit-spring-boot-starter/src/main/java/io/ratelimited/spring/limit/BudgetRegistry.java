@@ -79,7 +79,7 @@ final class BudgetRegistry {
         return text;
     }
 
-    /** Makes room for another budget, whoever gives it: instances may give callers ever new ones, for a time. */
+    /** Makes room for another budget: many of those given for a time, here or by other instances, may be over. */
     private static void forgetUnused(ConfiguredLimit limit) {
         if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
             CallerBudgets own = limit.budgets();

@@ -86,8 +86,8 @@ public final class ChangeReports {
     }
 
     /**
-     * Reports what has changed, by whoever is on this thread; nothing if nothing has. Not to be called with a lock, since
-     * a listener may wait for another change.
+     * Reports what has changed, in the name of the user of this thread; nothing if nothing has. Not to be called with a
+     * lock, since a listener may wait for another change.
      *
      * @param key whose own budget was changed; null if the limit itself was
      * @param before members and their values, as the endpoint writes them

@@ -151,7 +151,7 @@ public final class LimitRegistry {
     }
 
     /**
-     * Applies a change, whoever makes it; with the lock of this registry.
+     * Applies a change made here or by another instance; with the lock of this registry.
      *
      * @return reports the change; to be run without the lock, since a listener may wait for another change
      */

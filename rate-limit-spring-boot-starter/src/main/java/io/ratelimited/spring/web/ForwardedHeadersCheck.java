@@ -83,7 +83,7 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
         return platform != null && platform.isUsingForwardHeaders() ? "native" : "none";
     }
 
-    /** Warns where whoever is asked first may name any address. */
+    /** Warns where a caller can name any address as its own. */
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {
         if (event.getApplicationContext() != context || proxiesKnown || !readsClientIp.getAsBoolean()) {
