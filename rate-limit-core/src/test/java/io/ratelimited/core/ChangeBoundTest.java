@@ -9,6 +9,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -212,6 +213,72 @@ class ChangeBoundTest {
             }
             ticker.advance(Duration.ofHours(1));
         }
+    }
+
+    /** Permits that count from an instant on. */
+    private record Spent(long instant, long permits) {}
+
+    /** A call that has not ended. */
+    private record Open(int key, Reservation reservation, long instant, long permits) {}
+
+    /**
+     * P10 with charges, and with keys that evict each other: whoever is granted a time finds room for all that was spent in the
+     * window of that time, charges far above every number included.
+     */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void whoeverIsAdmittedFindsAllThatWasSpentWhateverTheNumbersWere(Algorithm window) {
+        int admitted = 0;
+        for (int seed = 0; seed < 200; seed++) {
+            Random random = new Random(seed);
+            int permits = 20;
+            InMemoryRateLimiter limiter = new InMemoryRateLimiter(
+                    Limit.of("bound", window).rate(permits + "/s").build(), ticker, 1 + random.nextInt(4));
+            int keys = 1 + random.nextInt(4);
+            List<List<Spent>> spent = Stream.generate(() -> (List<Spent>) new ArrayList<Spent>())
+                    .limit(keys)
+                    .toList();
+            List<Open> open = new ArrayList<>();
+            for (int step = 0; step < 200; step++) {
+                ticker.advanceNanos(random.nextInt(3) == 0 ? random.nextInt(300_000_000) : random.nextInt(3_000_000));
+                long now = ticker.epochNanos();
+                int key = random.nextInt(keys);
+                if (random.nextInt(5) == 0) {
+                    permits = random.nextInt(3) == 0 ? 1 + random.nextInt(200) : 1 + random.nextInt(20);
+                    limiter.update(
+                            Limit.of("bound", window).rate(permits + "/s").build());
+                } else if (random.nextInt(3) == 0 && !open.isEmpty()) {
+                    Open ended = open.remove(random.nextInt(open.size()));
+                    long cost = random.nextInt(random.nextInt(4) == 0 ? 150 : 8);
+                    spent.get(ended.key).remove(new Spent(ended.instant, ended.permits));
+                    if (random.nextInt(4) == 0) {
+                        ended.reservation.cancel();
+                    } else {
+                        ended.reservation.settle(cost);
+                        spent.get(ended.key).add(new Spent(ended.instant, Math.min(cost, ended.permits)));
+                        spent.get(ended.key).add(new Spent(now, Math.max(0, cost - ended.permits)));
+                    }
+                } else {
+                    long asked = 1L + random.nextInt(4);
+                    Reservation call = limiter.reserve("key" + key, asked, random.nextInt(3) == 0 ? 3 * SECOND / 2 : 0);
+                    if (!call.isRefused()) {
+                        long instant = now + call.waitNanos();
+                        long counted = spent.get(key).stream()
+                                .filter(each -> each.instant <= instant && inOneWindow(window, each.instant, instant))
+                                .mapToLong(Spent::permits)
+                                .sum();
+                        assertThat(counted + asked)
+                                .as(window + ", seed " + seed + ", step " + step)
+                                .isLessThanOrEqualTo(permits);
+                        spent.get(key).add(new Spent(instant, asked));
+                        open.add(new Open(key, call, instant, asked));
+                        admitted++;
+                    }
+                }
+            }
+            ticker.advance(Duration.ofHours(1));
+        }
+        assertThat(admitted).isGreaterThan(5_000);
     }
 
     private void changes(Algorithm algorithm) {

@@ -283,6 +283,31 @@ public abstract class RateLimiterContract {
         return limiter.peek(key, 1, 0).remaining();
     }
 
+    /** However far above the number the charges were, in one or in many calls. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void ofANumberThatIsRaisedAllThatWasChargedIsSpent(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        List<Reservation> calls = exhaust(limiter, "many");
+        assertThat(limiter.tryAcquire("one", 3)).isTrue();
+        limiter.reserve("one", 2, 0).settle(57);
+        for (Reservation call : calls) {
+            ticker.advance(Duration.ofMillis(10));
+            call.settle(12);
+        }
+        awaitSettled();
+        limiter.update(limit(algorithm).toBuilder().rate("100/s").build());
+        for (String key : List.of("one", "many")) {
+            assertThat(limiter.peek(key, 1, 0).remaining()).as(key).isEqualTo(40);
+            assertThat(limiter.tryAcquire(key, 41)).as(key).isFalse();
+            assertThat(limiter.tryAcquire(key, 40)).as(key).isTrue();
+            assertThat(limiter.tryAcquire(key, 1)).as(key).isFalse();
+        }
+        ticker.advance(Duration.ofMillis(1_100));
+        assertThat(limiter.tryAcquire("one", 100)).isTrue();
+        assertThat(limiter.tryAcquire("many", 100)).isTrue();
+    }
+
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,

@@ -441,7 +441,7 @@ class SettleTest {
         }
     }
 
-    /** A log remembers twice its largest number of permits, so that a larger one later has room. */
+    /** A log has no limits of such numbers. */
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,

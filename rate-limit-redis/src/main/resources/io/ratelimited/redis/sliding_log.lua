@@ -1,8 +1,9 @@
 -- The instants of the last permits: at most as many as the limit has, and those granted in advance.
 --
--- KEYS   LIST "<shift> <written> <largest>", then one instant a permit in order, in microseconds since 1970; shift is added
---        to the clock after it has stepped back, so that instants need not be rewritten; written as in virtual_time.lua;
---        largest: the largest number of permits that any node has counted by
+-- KEYS   LIST "<shift> <written> <largest> <older>", then one instant a permit in order, in microseconds since 1970; shift is
+--        added to the clock after it has stepped back, so that instants need not be rewritten; written as in
+--        virtual_time.lua; largest: the largest number of permits that any node has counted by; older: permits before the
+--        first instant, which is the latest of theirs; they count as long as it does
 -- ARGV   permits   of one period
 --        period    microseconds
 
@@ -41,18 +42,19 @@ local function sliding_log()
       end
     end
     s.gone = low
-    s.inside = s.size - low
+    if low > 0 or s.size == 0 then s.older = 0 end
+    s.inside = s.size - low + s.older
     s.found = true
   end
 
   function sliding_log.open(key, p)
     local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), added = {}, size = 0, stored = 0,
-      shift = 0, inside = 0, now = now, newest = 0 }
+      shift = 0, inside = 0, now = now, newest = 0, older = 0 }
     s.largest = s.permits
     local header = read('LINDEX', key, 0)
     if header then
-      local shift, written, largest = match(header, '^(%d+) (%d+) (%d+)$')
-      s.largest = max(s.permits, tonumber(largest))
+      local shift, written, largest, older = match(header, '^(%d+) (%d+) (%d+) (%d+)$')
+      s.largest, s.older = max(s.permits, tonumber(largest)), tonumber(older)
       sl_read(s, shift, written)
     end
     return s, p + 2
@@ -61,8 +63,8 @@ local function sliding_log()
   function sliding_log.decide(s, permits, a, b, longest)
     local wait = s.size == 0 and 0 or max(0, s.newest - s.now)
     local last = s.size - 1 - (s.permits - permits)
-    if last >= 0 then
-      wait = max(wait, sl_instant(s, last) + s.period - s.now)
+    if last + s.older >= 0 then
+      wait = max(wait, sl_instant(s, max(0, last)) + s.period - s.now)
     end
     s.wait = wait
     return wait > longest and -(wait - longest) or wait
@@ -97,14 +99,19 @@ local function sliding_log()
     return ahead
   end
 
-  -- At the present instant, or at that of the last waiting call. As many of the newest instants stay as can matter: those
-  -- after now; at most the limit's permits of calls, which may still be given back; and behind them as many of charges, which
-  -- close the window without the older ones. The limit is the largest of all nodes: none takes away what another counts.
+  -- At the present instant, or at that of the last waiting call. Only the newest instants stay: those after now; at most the
+  -- limit's permits of calls, which may still be given back; and behind them as many of charges, which close the window
+  -- without the older ones. Of all that is older the number stays, in case that the limit is raised. The limit is the largest
+  -- of all nodes.
   function sliding_log.charge(s, permits)
-    local most, ahead = 2 * s.largest, sl_ahead(s)
-    sl_add(s, max(s.newest, s.now), min(permits, most))
-    s.gone = max(s.gone or 0, s.size - most - ahead)
-    s.inside = s.size - s.gone
+    local kept, ahead, gone = 2 * s.largest, sl_ahead(s), s.gone or 0
+    local remembered = min(permits, kept)
+    sl_add(s, max(s.newest, s.now), remembered)
+    if remembered < permits then ahead = 0 end
+    local dropped = max(0, s.size - gone - kept - ahead)
+    s.gone = gone + dropped
+    s.older = min(MOST, s.older + dropped + permits - remembered)
+    s.inside = s.size - s.gone + s.older
   end
 
   function sliding_log.report(s, reply, outcome, mark)
@@ -114,7 +121,7 @@ local function sliding_log()
 
   function sliding_log.save(s)
     local written = (slack > 0 or s.newest > s.now) and text(s.now) or '0'
-    local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.largest)
+    local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.largest) .. ' ' .. text(s.older)
     for i = 1, #s.added, 1000 do
       redis.call('RPUSH', s.key, unpack(s.added, i, min(i + 999, #s.added)))
     end

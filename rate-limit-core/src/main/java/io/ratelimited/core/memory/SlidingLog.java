@@ -18,13 +18,16 @@ final class SlidingLog extends GuardedCell {
 
     private int oldest;
     private int size;
+    /** Permits before the oldest instant, which is the latest of theirs; they count as long as it does. */
+    private long older;
     /** The largest number of permits that the limit had since this log began. */
     private long largest;
 
-    private SlidingLog(Parameters parameters, long[] instants, long largest) {
+    private SlidingLog(Parameters parameters, long[] instants, long older, long largest) {
         this.parameters = parameters;
         this.instants = instants;
         this.size = instants.length;
+        this.older = older;
         this.largest = Math.max(largest, parameters.permits);
     }
 
@@ -53,9 +56,9 @@ final class SlidingLog extends GuardedCell {
             return NEVER;
         }
         long wait = size == 0 ? 0 : Math.max(0, instant(size - 1) - now);
-        int last = size - 1 - (int) (parameters.permits - permits);
-        if (last >= 0) {
-            wait = Math.max(wait, instant(last) + parameters.period - now);
+        long last = size - 1 - (parameters.permits - permits);
+        if (last + older >= 0) {
+            wait = Math.max(wait, instant((int) Math.max(0, last)) + parameters.period - now);
         }
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
@@ -76,6 +79,7 @@ final class SlidingLog extends GuardedCell {
     private void append(long instant, long now) {
         while (size > 0 && instant(0) + parameters.period - now <= 0) {
             dropOldest(1);
+            older = 0;
         }
         if (size == instants.length) {
             long doubled = Math.max(FIRST_CAPACITY, size * 2L);
@@ -114,7 +118,8 @@ final class SlidingLog extends GuardedCell {
     /**
      * Counts at the present instant, or at that of the last waiting call. Only the newest instants stay: those after now,
      * and twice the largest number of permits that the limit had. So many are calls whose permits may still be given back,
-     * and charges behind them, which close the window without the older instants.
+     * and charges behind them, which close the window without the older instants. Of all that is older the number stays, in
+     * case that the limit is raised.
      */
     @Override
     void add(long permits, long now) {
@@ -124,17 +129,18 @@ final class SlidingLog extends GuardedCell {
             ahead++;
         }
         long kept = 2 * largest;
-        for (long left = Math.min(permits, kept); left > 0; left--) {
+        long remembered = Math.min(permits, kept);
+        for (long left = remembered; left > 0; left--) {
             append(last - now > 0 ? last : now, now);
         }
-        dropOldest((int) Math.max(0, size - kept - ahead));
+        long dropped = Math.max(0, size - kept - (remembered < permits ? 0 : ahead));
+        dropOldest((int) dropped);
+        older = Math.min(PermitTime.FAR, older + dropped + (permits - remembered));
     }
 
     private void dropOldest(int count) {
-        if (count > 0) {
-            oldest = index(count);
-            size -= count;
-        }
+        oldest = index(count);
+        size -= count;
     }
 
     @Override
@@ -143,7 +149,7 @@ final class SlidingLog extends GuardedCell {
         return waited ? 0 : Math.max(0, parameters.permits - inWindow(now));
     }
 
-    private int inWindow(long now) {
+    private long inWindow(long now) {
         int low = 0;
         int high = size;
         while (low < high) {
@@ -154,7 +160,7 @@ final class SlidingLog extends GuardedCell {
                 high = middle;
             }
         }
-        return size - low;
+        return size - low + (low == 0 ? older : 0);
     }
 
     @Override
@@ -164,18 +170,31 @@ final class SlidingLog extends GuardedCell {
 
     @Override
     SlidingLog twin() {
-        return new SlidingLog(parameters, toArray(size), largest);
+        return new SlidingLog(parameters, toArray(size), older, largest);
     }
 
     @Override
     boolean isAtLeast(Cell other) {
         SlidingLog that = (SlidingLog) other;
+        if (total() < that.total()) {
+            return false;
+        }
         for (int i = 1; i <= that.size; i++) {
-            if (i > size || instant(size - i) - that.instant(that.size - i) < 0) {
+            if (newest(i) - that.newest(i) < 0) {
                 return false;
             }
         }
-        return true;
+        return that.older == 0 || newest(that.total()) - that.instant(0) >= 0;
+    }
+
+    /** Permits that are remembered. */
+    private long total() {
+        return size + older;
+    }
+
+    /** The instant of a permit, counted from 1 for the newest. */
+    private long newest(long number) {
+        return instant((int) Math.max(0, size - number));
     }
 
     /** Permit by permit from the newest, the later instant of the two. */
@@ -183,20 +202,15 @@ final class SlidingLog extends GuardedCell {
     void merge(Cell other) {
         SlidingLog that = (SlidingLog) other;
         long[] merged = new long[Math.max(size, that.size)];
+        long most = Math.max(total(), that.total());
         for (int i = 1; i <= merged.length; i++) {
-            long instant;
-            if (i > size || i > that.size) {
-                instant = i > size ? that.instant(that.size - i) : instant(size - i);
-            } else {
-                long a = instant(size - i);
-                long b = that.instant(that.size - i);
-                instant = a - b >= 0 ? a : b;
-            }
-            merged[merged.length - i] = instant;
+            boolean mine = i <= total() && (i > that.total() || newest(i) - that.newest(i) >= 0);
+            merged[merged.length - i] = mine ? newest(i) : that.newest(i);
         }
         instants = merged;
         oldest = 0;
         size = merged.length;
+        older = most - size;
         largest = Math.max(largest, that.largest);
     }
 
@@ -214,13 +228,13 @@ final class SlidingLog extends GuardedCell {
 
         @Override
         Cell full(long now) {
-            return new SlidingLog(this, new long[0], permits);
+            return new SlidingLog(this, new long[0], 0, permits);
         }
 
         @Override
         Cell resume(Cell before, long at) {
             SlidingLog log = (SlidingLog) before;
-            return new SlidingLog(this, log.toArray(log.size), log.largest);
+            return new SlidingLog(this, log.toArray(log.size), log.older, log.largest);
         }
 
         @Override

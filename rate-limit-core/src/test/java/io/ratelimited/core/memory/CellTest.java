@@ -17,6 +17,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** What a cell hands on: to its twin, to a shared cell, to a cell of other parameters. */
@@ -105,6 +106,44 @@ class CellTest {
             fresh.absorb(one);
             assertTwins(fresh, one, base);
         }
+    }
+
+    /** What charges have put beyond the number, which shows when it is raised. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void anAbsorbingCellIsAsChargedAsBoth(Algorithm algorithm) {
+        Random random = new Random(5);
+        CellParameters parameters =
+                CellFactory.parameters(Limit.of("a", algorithm).rate("10/s").build(), 0, 0);
+        CellParameters raised =
+                CellFactory.parameters(Limit.of("a", algorithm).rate("1000/s").build(), 0, 0);
+        int covering = 0;
+        for (int round = 0; round < 500; round++) {
+            Cell one = charged(parameters, random);
+            Cell two = charged(parameters, random);
+            Cell both = one.copy();
+            both.absorb(two);
+            assertThat(both.covers(one) && both.covers(two)).isTrue();
+            boolean covers = one.covers(two);
+            covering += covers ? 1 : 0;
+            for (long now = 0; now < 8 * SECOND; now += SECOND / 8 + 1) {
+                long left = raised.follow(two.copy(), 0).remaining(now);
+                long own = raised.follow(one.copy(), 0).remaining(now);
+                assertThat(raised.follow(both.copy(), 0).remaining(now)).isLessThanOrEqualTo(Math.min(own, left));
+                assertThat(own).isLessThanOrEqualTo(covers ? left : own);
+            }
+        }
+        assertThat(covering).isBetween(50, 450);
+    }
+
+    private static Cell charged(CellParameters parameters, Random random) {
+        Cell cell = used(parameters, 0, random);
+        long now = 0;
+        for (int charges = random.nextInt(6); charges > 0; charges--) {
+            now += random.nextInt(400) * 1_000_000L;
+            assertThat(cell.charge(1 + random.nextInt(30), now)).isTrue();
+        }
+        return cell;
     }
 
     private static void assertTwins(Cell cell, Cell twin, long base) {
