@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
  * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
  * others as they were. If another caller comes between asking and charging, the charged permits are given back. Limits in
  * memory are asked first, so that nothing is sent where they refuse. A {@link JointRateLimiter} asks and charges all limits
- * of its backend together.
+ * of its backend together. Claims on one budget are asked for together: a call that could never have all of them at once is
+ * refused for ever, and does not wait for itself.
  *
  * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
  * go, if the longest wait for a place is as long; see {@link #placeLater}.
@@ -98,6 +99,25 @@ public final class AllOf {
     }
 
     /**
+     * The permits of a claim and of those before it on the same budget: what a limiter is asked for, since one that has each of
+     * them may never have them all.
+     *
+     * @param number of the claim, counted from 0
+     */
+    public static long permitsTogether(Claim[] claims, int number) {
+        Claim last = claims[number];
+        long permits = last.permits();
+        for (int i = 0; i < number; i++) {
+            Claim claim = claims[i];
+            if (claim.limiter() == last.limiter() && isSameKey(claim.key(), last.key())) {
+                long sum = permits + claim.permits();
+                permits = sum < permits ? Long.MAX_VALUE : sum;
+            }
+        }
+        return permits;
+    }
+
+    /**
      * The reservation of a place that is asked for when the other limits of the call let it go, so that no sleeping caller
      * holds a place. The longest wait for the place counts from the decision.
      *
@@ -118,6 +138,11 @@ public final class AllOf {
                 && claim.maxWaitNanos() >= othersWaitNanos
                 && isPlace(claim)
                 && (isInMemory(claim) || claim.limiter() instanceof JointRateLimiter);
+    }
+
+    private static boolean isSameKey(@Nullable Object one, @Nullable Object other) {
+        return one == other
+                || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
     private static boolean isPlace(Claim claim) {
@@ -143,6 +168,13 @@ public final class AllOf {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];
             InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
+            long together = permitsTogether(claims, i);
+            if (together > claim.permits()) {
+                Decision decision = limiter.peek(claim.key(), together, claim.maxWaitNanos());
+                if (!decision.admitted()) {
+                    return new Refused(decision, i);
+                }
+            }
             members[i] =
                     limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
             if (members[i].isRefused()) {
@@ -286,7 +318,8 @@ public final class AllOf {
         private CompletableFuture<@Nullable Reservation> ask(List<List<Integer>> groups) {
             List<Integer> numbers = groups.stream().flatMap(List::stream).toList();
             List<CompletableFuture<Decision>> decisions = numbers.stream()
-                    .map(number -> peek(claims[number]).toCompletableFuture())
+                    .map(number -> peek(claims[number], permitsTogether(claims, number))
+                            .toCompletableFuture())
                     .toList();
             return CompletableFuture.allOf(decisions.toArray(CompletableFuture<?>[]::new))
                     .thenApply(done -> {
@@ -335,10 +368,11 @@ public final class AllOf {
                     : reserve(first).thenApply(List::of).toCompletableFuture();
         }
 
-        private CompletionStage<Decision> peek(Claim claim) {
+        private CompletionStage<Decision> peek(Claim claim, long permits) {
+            RateLimiter limiter = claim.limiter();
             return callbacks == null
-                    ? CompletableFuture.completedFuture(claim.peek())
-                    : claim.limiter().peekAsync(claim.key(), claim.permits(), claim.maxWaitNanos());
+                    ? CompletableFuture.completedFuture(limiter.peek(claim.key(), permits, claim.maxWaitNanos()))
+                    : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());
         }
 
         private CompletionStage<Reservation> reserve(Claim claim) {

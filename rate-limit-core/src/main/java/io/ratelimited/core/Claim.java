@@ -28,9 +28,4 @@ public interface Claim {
     default Reservation reserve() {
         return limiter().reserve(key(), permits(), maxWaitNanos());
     }
-
-    /** The decision that {@link #reserve} would make. */
-    default Decision peek() {
-        return limiter().peek(key(), permits(), maxWaitNanos());
-    }
 }

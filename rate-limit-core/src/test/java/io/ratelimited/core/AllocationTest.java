@@ -84,7 +84,8 @@ class AllocationTest {
         assertThat(bytesPerCall(List.of(flight))).isEqualTo(32);
         assertThat(bytesPerCall(List.of(bucket))).isEqualTo(64);
         assertThat(bytesPerCall(List.of(bucket, window))).isEqualTo(2 * 64 + 24 + 16);
-        assertThat(bytesPerCall(List.of(bucket, window, bucket))).isEqualTo(3 * 64 + 32 + 16);
+        RateLimiter other = new InMemoryRateLimiter(limit(Algorithm.GCRA, "1000000/s"), ticker, 100);
+        assertThat(bytesPerCall(List.of(bucket, window, other))).isEqualTo(3 * 64 + 32 + 16);
     }
 
     private static double bytesPerCall(List<RateLimiter> limiters) {

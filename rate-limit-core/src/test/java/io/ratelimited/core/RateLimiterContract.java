@@ -677,6 +677,63 @@ public abstract class RateLimiterContract {
         assertThat(window.tryAcquire("k", 1)).isFalse();
     }
 
+    /** As a transfer from an account to itself, whose both keys are one. */
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG", "CONCURRENCY"})
+    void claimsOnOneBudgetAreAskedForTogether(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        long longest = Duration.ofHours(1).toNanos();
+        for (long maxWait : new long[] {0, longest}) {
+            List<Claim> tooMany = List.of(Claim.of(limiter, "k", 3, maxWait), Claim.of(limiter, "k", 3, maxWait));
+            for (Reservation refused : List.of(
+                    AllOf.reserve(tooMany),
+                    AllOf.reserveAsync(tooMany).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS))) {
+                assertThat(refused.isRefused()).isTrue();
+                assertThat(refused.decision().never()).isTrue();
+                assertThat(refused.decision().retryAfter()).isNull();
+                assertThat(AllOf.refusedClaim(refused)).isOne();
+            }
+        }
+        assertThat(AllOf.reserve(List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "other", 3, 0)))
+                        .isRefused())
+                .isFalse();
+        List<Claim> some = List.of(Claim.of(limiter, "k", 1, 0), Claim.of(limiter, "k", 2, 0));
+        Reservation refused = AllOf.reserve(some);
+        assertThat(refused.isRefused()).isTrue();
+        assertThat(refused.decision().never()).isFalse();
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(2);
+        if (algorithm != Algorithm.CONCURRENCY) {
+            Duration retryAfter = refused.decision().retryAfter();
+            assertThat(retryAfter).isNotNull();
+            ticker.advance(retryAfter);
+            Reservation retry = AllOf.reserve(some);
+            assertThat(retry.isRefused()).isFalse();
+            AllOf.member(retry, 1).settle(1);
+        }
+    }
+
+    /** The next window would have been reserved for the first claim, and the present one closed. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW"})
+    void claimsOnOneWindowThatAreRefusedLeaveItOpen(Algorithm algorithm) throws Exception {
+        RateLimiter window = limiter(Limit.of("window", algorithm).rate("10/m").build());
+        assertThat(window.tryAcquire("k", 7)).isTrue();
+        long longest = Duration.ofSeconds(70).toNanos();
+        for (long second : new long[] {3, 8}) {
+            List<Claim> claims = List.of(
+                    Claim.of(window, "k", 5, longest), Claim.of(window, "k", second, second == 3 ? 0 : longest));
+            assertThat(AllOf.reserve(claims).isRefused()).isTrue();
+            assertThat(AllOf.reserveAsync(claims)
+                            .toCompletableFuture()
+                            .get(PATIENCE, TimeUnit.SECONDS)
+                            .isRefused())
+                    .isTrue();
+        }
+        awaitSettled();
+        assertThat(window.tryAcquire("k", 3)).isTrue();
+        assertThat(window.tryAcquire("k", 1)).isFalse();
+    }
+
     @Test
     void aCallThatSleepsForAnotherLimitTakesItsPlaceWhenThatLetsItGo() throws Exception {
         RateLimiter pace = limiter(

@@ -36,9 +36,19 @@ final class MultiLimitCall {
     private final long othersWait;
     private final LimiterContext context;
 
-    /** A claim with the longest wait that its limit allows now. */
+    /**
+     * A claim with the longest wait that its limit allows now.
+     *
+     * @param together as of {@link AllOf#permitsTogether}
+     */
     private record Part(
-            Claim claim, RemoteLimiter limiter, @Nullable String caller, String name, long permits, long maxWait) {
+            Claim claim,
+            RemoteLimiter limiter,
+            @Nullable String caller,
+            String name,
+            long permits,
+            long together,
+            long maxWait) {
 
         private PermitRequest request() {
             return new PermitRequest(permits, maxWait);
@@ -49,12 +59,15 @@ final class MultiLimitCall {
     MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
         this.othersWait = othersWait;
         this.context = context;
-        for (Claim claim : claims) {
+        Claim[] all = claims.toArray(Claim[]::new);
+        for (int i = 0; i < all.length; i++) {
+            Claim claim = all[i];
             Permits.requireAsked(claim.permits());
             RemoteLimiter limiter = (RemoteLimiter) claim.limiter();
             String caller = KeyNames.text(claim.key());
             long maxWait = limiter.waitingRoom().longestWait(caller, claim.maxWaitNanos());
-            parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), maxWait));
+            long together = AllOf.permitsTogether(all, i);
+            parts.add(new Part(claim, limiter, caller, limiter.name(caller), claim.permits(), together, maxWait));
         }
     }
 
@@ -169,9 +182,9 @@ final class MultiLimitCall {
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
         return askThenTake(
                 part -> part.limiter
-                        .peekInRedis(part.caller, part.permits, part.maxWait)
+                        .peekInRedis(part.caller, part.together, part.maxWait)
                         .exceptionally(failure ->
-                                part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)),
+                                part.limiter.peekWithoutRedis(part.caller, part.together, part.maxWait, failure)),
                 part -> part.limiter
                         .reserveInRedis(part.caller, part.permits, part.maxWait)
                         .exceptionally(failure ->
@@ -234,7 +247,7 @@ final class MultiLimitCall {
         try {
             return askThenTake(
                             part -> decided(() ->
-                                    part.limiter.peekWithoutRedis(part.caller, part.permits, part.maxWait, failure)),
+                                    part.limiter.peekWithoutRedis(part.caller, part.together, part.maxWait, failure)),
                             part -> decided(() ->
                                     part.limiter.reserveWithoutRedis(part.caller, part.permits, part.maxWait, failure)))
                     .join();
