@@ -20,6 +20,8 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private final long deadline;
     /** Cancels the alarm. */
     private volatile Runnable alarm = () -> {};
+    /** Whether the caller has begun to wait; set before the alarm is, so that a change of the limit is seen by one of the two. */
+    private volatile boolean watched;
 
     QueuedReservation(ConcurrencyCell cell, long permits, long deadline) {
         super(cell, permits, QUEUED);
@@ -62,14 +64,17 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
 
     /** Sets an alarm at the deadline, and before it at each end of a lease; returns what cancels the alarm. */
     private Runnable watch() {
+        watched = true;
         setAlarm();
         return () -> alarm.run();
     }
 
     /** Sets the alarm anew, because leases end at other times. */
     void resetAlarm() {
-        alarm.run();
-        setAlarm();
+        if (watched) {
+            alarm.run();
+            setAlarm();
+        }
     }
 
     private void setAlarm() {

@@ -553,6 +553,30 @@ class CallsInFlightTest {
         assertIdle(limiter, "key1");
     }
 
+    /** Nobody would stop it: a call sets its alarm when it begins to wait, and stops it when the wait has ended. */
+    @Test
+    void aChangeSetsNoAlarmForACallThatDoesNotWaitYet() {
+        InMemoryRateLimiter limiter = limiter(limit(1));
+        for (boolean cancels : new boolean[] {true, false}) {
+            Reservation running = limiter.reserve("key", 1, 0);
+            Reservation waiting = limiter.reserve("key", 1, HOUR);
+            limiter.update(limit(1));
+            assertThat(ticker.sleeping()).isZero();
+            if (cancels) {
+                waiting.cancel();
+            } else {
+                CompletableFuture<Boolean> turn = waiting.awaitAsync();
+                limiter.update(limit(1));
+                assertThat(ticker.sleeping()).isOne();
+                running.release();
+                assertThat(turn).isCompletedWithValue(true);
+                waiting.release();
+            }
+            running.release();
+            assertIdle(limiter, "key");
+        }
+    }
+
     @Test
     void callbacksOfWokenCallersRunUnderNoLock() throws Exception {
         InMemoryRateLimiter limiter = limiter(limit(1));
