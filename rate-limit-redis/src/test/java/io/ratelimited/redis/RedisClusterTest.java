@@ -3,20 +3,27 @@ package io.ratelimited.redis;
 import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.cluster.SlotHash;
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -66,6 +73,70 @@ class RedisClusterTest {
                     assertThat(limiter.reserve(key, 1, 0).isRefused()).isEqualTo(call >= calls);
                 }
             }
+        }
+    }
+
+    /** New callers have no key on either server, others one on each: no server runs a script on both keys then. */
+    @Test
+    void severalLimitsOfACallerAreDecidedByRedisWhileTheirSlotMoves() {
+        try (RedisBackend backend = backend()) {
+            RateLimiter many = limiter(backend, "many", 5);
+            RateLimiter few = limiter(backend, "few", 3);
+            until(() -> many.peek("seen", 1, 0).source() == Source.REDIS, "connected", Duration.ofMinutes(1));
+            many.tryAcquire("seen", 1);
+            move("seen");
+            move("new");
+            for (int call = 1; call <= 4; call++) {
+                Reservation both = both(many, few, "new");
+                assertThat(both.decision().source()).isEqualTo(Source.REDIS);
+                assertThat(both.isRefused()).isEqualTo(call > 3);
+            }
+            assertThat(many.peek("new", 1, 0).remaining()).isEqualTo(2);
+            Reservation later = AllOf.reserveAsync(List.of(Claim.of(many, "seen", 1, 0), Claim.of(few, "seen", 1, 0)))
+                    .toCompletableFuture()
+                    .join();
+            assertThat(later.decision().source()).isEqualTo(Source.REDIS);
+            later.cancel();
+            until(() -> few.peek("seen", 1, 0).remaining() == 3, "given back", Duration.ofMinutes(1));
+            assertThat(many.peek("seen", 1, 0).remaining()).isEqualTo(4);
+        }
+    }
+
+    private static RateLimiter limiter(RedisBackend backend, String name, int permits) {
+        return backend.limiter(
+                Limit.of(name, Algorithm.TOKEN_BUCKET).rate(permits + "/d").build(), RedisLimitOptions.DEFAULTS);
+    }
+
+    private static Reservation both(RateLimiter one, RateLimiter other, String key) {
+        return AllOf.reserve(List.of(Claim.of(one, key, 1, 0), Claim.of(other, key, 1, 0)));
+    }
+
+    /** From now on the slot of a caller is on its way to another primary, and stays so. */
+    private static void move(String caller) {
+        int slot = SlotHash.getSlot(new KeyNames("rl").of("many", "", caller));
+        int from = slot / (SlotHash.SLOT_COUNT / 3 + 1);
+        RedisProcess source = cluster.primary(from);
+        RedisProcess target = cluster.primary((from + 1) % 3);
+        String sourceId = source.ask(commands -> commands.clusterMyId());
+        String targetId = target.ask(commands -> commands.clusterMyId());
+        target.ask(commands -> commands.clusterSetSlotImporting(slot, sourceId));
+        source.ask(commands -> commands.clusterSetSlotMigrating(slot, targetId));
+    }
+
+    @AfterEach
+    void endMoves() {
+        for (int i = 0; i < 3; i++) {
+            cluster.primary(i).ask(commands -> {
+                List<String> open = commands.clusterNodes()
+                        .lines()
+                        .filter(line -> line.contains("myself"))
+                        .flatMap(line -> Arrays.stream(line.split(" ")))
+                        .filter(word -> word.startsWith("["))
+                        .toList();
+                open.forEach(slot -> commands.clusterSetSlotStable(
+                        Integer.parseInt(slot.substring(1).split("-")[0])));
+                return open;
+            });
         }
     }
 

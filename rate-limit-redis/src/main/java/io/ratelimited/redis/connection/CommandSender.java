@@ -167,12 +167,12 @@ final class CommandSender {
 
         /**
          * A connection that broke is replaced: what was written to it before the client noticed fails with the error of the
-         * system. While a slot moves, the keys of a script are on two servers.
+         * system.
          */
         private boolean isNoFaultOfServer(Throwable cause) {
             return cause.getClass() == RedisException.class
                     || cause instanceof IOException
-                    || String.valueOf(cause.getMessage()).startsWith("TRYAGAIN")
+                    || Replies.isBetweenServers(cause)
                     || refusalOfTime.test(cause);
         }
 

@@ -53,6 +53,11 @@ public final class Replies {
         return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
     }
 
+    /** Whether the keys of a script are on two servers, because their slot moves: no server has run it. */
+    public static boolean isBetweenServers(Throwable failure) {
+        return String.valueOf(cause(failure).getMessage()).startsWith("TRYAGAIN");
+    }
+
     /** Whether a command has certainly not been sent, and so has changed nothing. */
     public static boolean isNotSent(Throwable failure) {
         return cause(failure) instanceof NotSentException;

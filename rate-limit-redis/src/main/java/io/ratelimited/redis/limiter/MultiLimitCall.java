@@ -8,6 +8,7 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.redis.connection.KeyNames;
+import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import java.util.ArrayList;
@@ -26,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Several limits on one call: all of them admit it, or nothing is taken. By one script where all keys may be in one. Where
- * they may not, and where Redis does not decide, all limits are asked at the same time and, if all would admit the call,
+ * they may not, while their slot moves, and where Redis does not decide, all limits are asked at the same time and, if all would admit the call,
  * charged at the same time; what was taken is given back if another caller came between. A call waits for Redis at most for
  * the timeout in all.
  */
@@ -132,7 +133,10 @@ final class MultiLimitCall {
         }
         return context.connection()
                 .eval(Script.DECIDE, keys, arguments(used))
-                .thenApply(reply -> decided(used, reply, sentAt));
+                .thenApply(reply -> decided(used, reply, sentAt))
+                .exceptionallyCompose(failure -> Replies.isBetweenServers(failure)
+                        ? byScriptsOfTheirOwn()
+                        : CompletableFuture.failedFuture(failure));
     }
 
     private ScriptArguments arguments(List<ScriptParameters> used) {

@@ -142,7 +142,7 @@ final class Judge {
             if (call.isLocal() && call.went() && alone && plan.onFailure() == OnFailure.DENY) {
                 violations.add("a call goes without Redis in spite of on-failure deny: " + call);
             }
-            if (onlyMoves && alone && !flight && (call.isLocal() || call.failure != null)) {
+            if (onlyMoves && !flight && (call.isLocal() || call.failure != null)) {
                 violations.add("a call is not decided by Redis, of which only slots move: " + call);
             }
             if (call.failure != null && plan.onFailure() != OnFailure.THROW) {
