@@ -8,11 +8,14 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -35,6 +38,8 @@ final class Proxy implements AutoCloseable {
     private volatile boolean refusing;
     private volatile boolean deaf;
     private volatile @Nullable String losesReplyTo;
+    /** What becomes of the next packet with replies. */
+    private final AtomicReference<UnaryOperator<byte[]>> garbles = new AtomicReference<>(UnaryOperator.identity());
 
     /** A connection on its way to the server. */
     private final class Pair {
@@ -128,6 +133,11 @@ final class Proxy implements AutoCloseable {
         losesReplyTo = text;
     }
 
+    /** The next packet with replies is another one, on a connection that goes on. */
+    void garbleReply(UnaryOperator<byte[]> replies) {
+        garbles.set(replies);
+    }
+
     /** How many replies were lost with their connection. */
     int lost() {
         return lost.get();
@@ -184,7 +194,11 @@ final class Proxy implements AutoCloseable {
                 if (requests && delayMillis > 0) {
                     TimeUnit.MILLISECONDS.sleep(delayMillis);
                 }
-                out.write(buffer, 0, n);
+                byte[] packet = Arrays.copyOf(buffer, n);
+                out.write(
+                        requests
+                                ? packet
+                                : garbles.getAndSet(UnaryOperator.identity()).apply(packet));
                 out.flush();
             }
         } catch (IOException | InterruptedException ex) {

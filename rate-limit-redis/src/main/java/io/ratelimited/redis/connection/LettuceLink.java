@@ -2,6 +2,7 @@ package io.ratelimited.redis.connection;
 
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisConnectionStateListener;
+import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.StringCodec;
@@ -46,6 +47,12 @@ final class LettuceLink implements RedisLink {
     /** How long a server that sleeps takes to begin. It reads all that is there by then, and answers that together. */
     private static final long BEGINNING_NANOS = 20_000;
 
+    /** While calls are sent, a reply is known to be that of its command at least so often. */
+    private static final long CHECK_NANOS = 20_000_000;
+
+    /** Replies what it is given, wherever a script may run. */
+    private static final String CHECK = "return ARGV";
+
     private final StatefulRedisConnection<String, String> connection;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
@@ -64,6 +71,12 @@ final class LettuceLink implements RedisLink {
      * overtakes what others have handed to it.
      */
     private volatile Executor sender;
+    /** The number of the last check, and when it was sent. Only the thread that sends uses them. */
+    private long check;
+
+    private long checkedAt = Threads.systemNanos() - CHECK_NANOS;
+    /** A reply was that of another command. Whatever comes now may be. Only the event loop of the connection uses it. */
+    private boolean outOfStep;
     /** Whether one command may have several keys. */
     private volatile boolean grouping;
 
@@ -199,6 +212,9 @@ final class LettuceLink implements RedisLink {
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands, int max) {
         Call next = unsent.poll();
+        if (next instanceof Evaluation evaluation && Threads.systemNanos() - checkedAt >= CHECK_NANOS) {
+            commands.add(check(evaluation.keys[0]));
+        }
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
             // Alone: nobody pays for company.
             commands.add(command(next));
@@ -228,6 +244,25 @@ final class LettuceLink implements RedisLink {
             }
         }
         groups.values().forEach(group -> commands.add(command(group)));
+    }
+
+    /**
+     * Goes before other commands, so that none of them gets a reply that was left over. What stands between may have repeated
+     * or lost one: each later reply would then be taken for that of another command.
+     *
+     * @param key of the command behind it, whose way it goes
+     */
+    private AsyncCommand<String, String, List<Object>> check(String key) {
+        checkedAt = Threads.systemNanos();
+        String number = Long.toString(++check);
+        ScriptArguments args = new ScriptArguments().add(number);
+        return command(CommandType.EVAL, args.behind(CHECK, new String[] {key}), (reply, failure) -> {
+            // An error says nothing: whatever stands between may refuse the check itself.
+            if (failure == null && !List.of(number).equals(reply)) {
+                outOfStep = true;
+                close();
+            }
+        });
     }
 
     private AsyncCommand<String, String, List<Object>> command(List<Evaluation> group) {
@@ -295,7 +330,14 @@ final class LettuceLink implements RedisLink {
             if (eventLoop != null && failure == null && eventLoop != sender) {
                 sender = eventLoop;
             }
-            onReply.accept(reply, failure);
+            if (outOfStep) {
+                onReply.accept(
+                        null,
+                        new RedisException(
+                                "a reply was that of another command: something on the way to Redis has repeated or lost one"));
+            } else {
+                onReply.accept(reply, failure);
+            }
         });
         return command;
     }

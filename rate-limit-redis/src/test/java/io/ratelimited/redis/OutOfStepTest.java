@@ -1,0 +1,87 @@
+package io.ratelimited.redis;
+
+import static io.ratelimited.redis.RedisProcess.until;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import java.util.Arrays;
+import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** Something between a node and Redis repeats or loses a reply, and each later one is that of another command: the connection is replaced. */
+class OutOfStepTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private final FarNode far = FarNode.of(REDIS, FarNode.PATIENT);
+    private final RedisBackend near = REDIS.backend(FarNode.PATIENT);
+
+    enum Garbled {
+        TWICE(reply -> {
+            byte[] twice = Arrays.copyOf(reply, 2 * reply.length);
+            System.arraycopy(reply, 0, twice, reply.length, reply.length);
+            return twice;
+        }),
+        LOST(reply -> new byte[0]),
+        HALF(reply -> Arrays.copyOf(reply, reply.length / 2)),
+        /** The beginning of a list that the next reply seems to be in. */
+        WITHOUT_END(reply -> new byte[] {'*', '1', '\r', '\n'});
+
+        private final UnaryOperator<byte[]> change;
+
+        Garbled(UnaryOperator<byte[]> change) {
+            this.change = change;
+        }
+    }
+
+    /** Calls of several threads, so that there is always a reply to go by. */
+    @ParameterizedTest
+    @EnumSource
+    void callsThatComeTogetherFindIt(Garbled garbled) {
+        Limit limit = Limit.of("step", Algorithm.FIXED_WINDOW).rate("1/d").build();
+        RateLimiter nearby = near.limiter(limit, RedisLimitOptions.DEFAULTS);
+        RateLimiter limiter = far.backend().limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(OnFailure.DENY));
+        RateLimiter busy = far.limiter(
+                Limit.of("busy", Algorithm.TOKEN_BUCKET).rate("1000000/s").build());
+        far.awaitRedis();
+        int connections = far.network().accepted();
+        try (Load load = new Load(busy, 4, caller -> "k" + caller)) {
+            until(() -> load.decisions(Source.REDIS) > 100, "calls", FarNode.PATIENCE);
+            far.network().garbleReply(garbled.change);
+            until(() -> far.network().accepted() > connections, "another connection", FarNode.PATIENCE);
+            far.awaitRedis();
+            for (int i = 0; i < 20; i++) {
+                assertThat(nearby.tryAcquire("spent-" + i, 1)).isTrue();
+                assertThat(limiter.tryAcquire("spent-" + i, 1)).isFalse();
+            }
+        }
+        assertThat(limiter.tryAcquire("fresh", 1)).isTrue();
+    }
+
+    /** Calls that come one by one: the first that is sent behind a reply that is left over finds it. */
+    @ParameterizedTest
+    @EnumSource
+    void callsThatComeOneByOneFindIt(Garbled garbled) {
+        Limit limit = Limit.of("step", Algorithm.FIXED_WINDOW).rate("1/d").build();
+        RateLimiter limiter = far.backend().limiter(limit, RedisLimitOptions.DEFAULTS.onFailure(OnFailure.DENY));
+        far.awaitRedis();
+        int connections = far.network().accepted();
+        far.network().garbleReply(garbled.change);
+        until(
+                () -> {
+                    Reservation fresh = limiter.reserve("fresh-" + System.nanoTime(), 1, 0);
+                    fresh.cancel();
+                    return far.network().accepted() > connections;
+                },
+                "another connection",
+                FarNode.PATIENCE);
+        far.awaitRedis();
+    }
+}
