@@ -6,6 +6,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
@@ -19,6 +20,9 @@ final class Server {
 
     /** Bounds the attempts that are pending together, so that one which hangs does not hold up the next. */
     private static final long CONNECT_MILLIS = 4_000;
+
+    /** A connection that breaks after so long is no fault of the server: it may close those that nobody uses. */
+    private static final long LASTING_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     /** Who decides what follows from the changes of a server. */
     interface Owner {
@@ -44,6 +48,8 @@ final class Server {
     private final Breaker breaker = new Breaker();
     /** The connection; not done while one is made for those who wait, failed while there is none. */
     private volatile CompletableFuture<RedisLink> ready = new CompletableFuture<>();
+    /** When the connection came into use: {@link Threads#nanos}. Guarded by this. */
+    private long usedSince;
     /** When the server last answered: {@link Threads#nanos}. */
     private volatile long heardAt;
 
@@ -138,6 +144,7 @@ final class Server {
             before = link();
             awaited = ready;
             ready = CompletableFuture.completedFuture(made);
+            usedSince = threads.nanos();
         }
         awaited.complete(made);
         made.onBreak(() -> lost(made));
@@ -153,15 +160,17 @@ final class Server {
 
     private void lost(RedisLink broken) {
         CompletableFuture<RedisLink> next = new CompletableFuture<>();
+        boolean lasted;
         synchronized (this) {
             if (link() != broken) {
                 return;
             }
             ready = next;
+            lasted = threads.nanos() - usedSince >= LASTING_NANOS;
         }
         broken.close();
         // Counts once, however many calls were pending there.
-        boolean opened = !retired && breaker.failed();
+        boolean opened = !retired && !lasted && breaker.failed();
         if (breaker.isOpen() || retired) {
             next.completeExceptionally(Replies.notSent("not connected to Redis"));
         } else {

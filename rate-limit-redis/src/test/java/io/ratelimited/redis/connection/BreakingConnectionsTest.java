@@ -73,4 +73,17 @@ class BreakingConnectionsTest {
         }
         assertThat(connection.isUp()).isTrue();
     }
+
+    /** By the timeout of a server or of what stands between: a primary of a cluster may have no calls for long. */
+    @Test
+    void areNoOutageWhereIdleOnesAreClosed() {
+        for (int i = 1; i <= 20; i++) {
+            clock.advance(Duration.ofSeconds(1));
+            int connections = servers.connections();
+            servers.link(connections - 1).breakOff();
+            assertThat(connection.isUp()).as("after " + i).isTrue();
+            assertThat(servers.connections()).isEqualTo(connections + 1);
+        }
+        ask().answer();
+    }
 }
