@@ -134,7 +134,9 @@ final class CommandSender {
             // Counted before the failure is reported: its listeners must find the breaker as the failure leaves it.
             if (!Replies.isNotSent(cause)) {
                 health.failed(cause);
-                if (!isNoFaultOfServer(cause)) {
+                if (isBreak(cause)) {
+                    target.failedBy(link);
+                } else if (!Replies.isBetweenServers(cause) && !refusalOfTime.test(cause)) {
                     target.failed(key, sentAt, cause);
                 }
             }
@@ -165,15 +167,9 @@ final class CommandSender {
             }
         }
 
-        /**
-         * A connection that broke is replaced: what was written to it before the client noticed fails with the error of the
-         * system.
-         */
-        private boolean isNoFaultOfServer(Throwable cause) {
-            return cause.getClass() == RedisException.class
-                    || cause instanceof IOException
-                    || Replies.isBetweenServers(cause)
-                    || refusalOfTime.test(cause);
+        /** What was written to a connection before the client noticed its break fails with the error of the system. */
+        private static boolean isBreak(Throwable cause) {
+            return cause.getClass() == RedisException.class || cause instanceof IOException;
         }
 
         @Override

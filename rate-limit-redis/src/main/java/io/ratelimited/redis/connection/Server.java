@@ -21,7 +21,7 @@ final class Server {
     /** Bounds the attempts that are pending together, so that one which hangs does not hold up the next. */
     private static final long CONNECT_MILLIS = 4_000;
 
-    /** A connection that breaks after so long is no fault of the server: it may close those that nobody uses. */
+    /** A connection that breaks after so long under no call is no fault of the server: it may close those that nobody uses. */
     private static final long LASTING_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     /** Who decides what follows from the changes of a server. */
@@ -50,6 +50,10 @@ final class Server {
     private volatile CompletableFuture<RedisLink> ready = new CompletableFuture<>();
     /** When the connection came into use: {@link Threads#nanos}. Guarded by this. */
     private long usedSince;
+    /** The last connection that broke. Guarded by this. */
+    private @Nullable RedisLink lastLost;
+    /** The last connection whose break has counted. Guarded by this. */
+    private @Nullable RedisLink counted;
     /** When the server last answered: {@link Threads#nanos}. */
     private volatile long heardAt;
 
@@ -166,17 +170,41 @@ final class Server {
                 return;
             }
             ready = next;
+            lastLost = broken;
             lasted = threads.nanos() - usedSince >= LASTING_NANOS;
         }
         broken.close();
-        // Counts once, however many calls were pending there.
-        boolean opened = !retired && !lasted && breaker.failed();
+        if (!lasted) {
+            count(broken);
+        }
         if (breaker.isOpen() || retired) {
             next.completeExceptionally(Replies.notSent("not connected to Redis"));
         } else {
             connect();
         }
-        if (opened) {
+    }
+
+    /** A command has failed because its connection broke. */
+    void failedBy(RedisLink broken) {
+        boolean inUse;
+        synchronized (this) {
+            // The others were closed here.
+            inUse = broken == link() || broken == lastLost;
+        }
+        if (inUse) {
+            count(broken);
+        }
+    }
+
+    /** A connection that broke counts once, however many calls were pending there. */
+    private void count(RedisLink broken) {
+        synchronized (this) {
+            if (broken == counted) {
+                return;
+            }
+            counted = broken;
+        }
+        if (!retired && breaker.failed()) {
             Throwable reason = new IOException("the connection breaks again and again");
             lastFailure = reason;
             owner.away(reason);

@@ -2,12 +2,15 @@ package io.ratelimited.redis.connection;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.lettuce.core.RedisException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A server, or a proxy before it, that accepts every connection and closes it when it is asked. */
 class BreakingConnectionsTest {
@@ -85,5 +88,21 @@ class BreakingConnectionsTest {
             assertThat(servers.connections()).isEqualTo(connections + 1);
         }
         ask().answer();
+    }
+
+    /** Something on the way understands no scripts and closes the connection instead, however seldom somebody asks. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void areAnOutageWhereEachCallBreaksOne(boolean callsFailFirst) {
+        for (int i = 0; i < 5; i++) {
+            clock.advance(Duration.ofSeconds(1));
+            Link asked = ask();
+            if (!callsFailFirst) {
+                asked.breakOff();
+            }
+            asked.asked.forEach(call -> call.completeExceptionally(new RedisException("Connection disconnected")));
+            asked.breakOff();
+        }
+        assertThat(connection.isDown("one:1/a")).isTrue();
     }
 }
