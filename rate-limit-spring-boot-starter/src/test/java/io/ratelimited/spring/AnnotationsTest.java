@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import java.lang.annotation.Repeatable;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.List;
@@ -117,6 +118,12 @@ class AnnotationsTest {
     void anAnnotationMayCarrySeveral() {
         names(List.of("Pair.call", "Pair.call#2"), Pair.class);
         admits(1, "Pair.call#2", Pair.class, Pair::call);
+    }
+
+    @Test
+    void anAnnotationOfYourOwnMayStandOnAMethodOrAClassTwice() {
+        admits(1, "small", OwnTwice.class, OwnTwice::call);
+        admits(1, "small", OwnTwiceOnClass.class, OwnTwiceOnClass::call);
     }
 
     @Test
@@ -265,6 +272,34 @@ class AnnotationsTest {
 
     static class Pair {
         @Two
+        public void call() {}
+    }
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @Repeatable(Owns.class)
+    @RateLimited
+    @interface Own {
+        @AliasFor(annotation = RateLimited.class, attribute = "name")
+        String value();
+
+        @AliasFor(annotation = RateLimited.class)
+        String rate();
+    }
+
+    @Retention(RetentionPolicy.RUNTIME)
+    @interface Owns {
+        Own[] value();
+    }
+
+    static class OwnTwice {
+        @Own(value = "large", rate = "9/h")
+        @Own(value = "small", rate = "1/h")
+        public void call() {}
+    }
+
+    @Own(value = "large", rate = "9/h")
+    @Own(value = "small", rate = "1/h")
+    static class OwnTwiceOnClass {
         public void call() {}
     }
 

@@ -3,9 +3,11 @@ package io.ratelimited.spring.aop;
 import io.ratelimited.spring.RateLimited;
 import java.lang.annotation.Annotation;
 import java.lang.reflect.Method;
+import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.core.annotation.RepeatableContainers;
+import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
@@ -26,13 +28,20 @@ public final class LimitedTypes {
         @Override
         protected Boolean computeValue(Class<?> type) {
             return type == RateLimited.class
-                    || type == RateLimited.List.class
+                    || holdsLimits(type)
                     || MergedAnnotations.from(type, SearchStrategy.DIRECT, RepeatableContainers.standardRepeatables())
                             .isPresent(RateLimited.class);
         }
     };
 
     private LimitedTypes() {}
+
+    /** Whether an annotation is made of others that limit: the container of one that stands on an element several times. */
+    private static boolean holdsLimits(Class<?> annotation) {
+        Method value = ClassUtils.getMethodIfAvailable(annotation, MergedAnnotation.VALUE);
+        Class<?> held = value == null ? null : value.getReturnType().getComponentType();
+        return held != null && held.isAnnotation() && ANNOTATIONS.get(held);
+    }
 
     /** Whether methods of a class may have limits; false is certain. */
     public static boolean contains(Class<?> type) {
