@@ -155,6 +155,17 @@ class AnnotationsTest {
         });
     }
 
+    /** The expression stands there, and was written for the names that are there. */
+    @Test
+    void aParameterHasTheNameThatTheAnnotatedMethodGivesIt() {
+        runner.withBean(SwapsNames.class).run(context -> {
+            Transfers bean = context.getBean(Transfers.class);
+            bean.pay("ada", "bob");
+            refused("SwapsNames.pay", () -> bean.pay("ada", "eve"));
+            bean.pay("bob", "eve");
+        });
+    }
+
     @Test
     void aCallOfAGenericMethodCountsOnce() {
         admits(2, "Strings.handle", Strings.class, bean -> bean.handle("x"));
@@ -317,6 +328,16 @@ class AnnotationsTest {
 
         @Override
         public void keyed(String renamed) {}
+    }
+
+    interface Transfers {
+        @RateLimited(rate = "1/h", key = "#from")
+        void pay(String from, String to);
+    }
+
+    static class SwapsNames implements Transfers {
+        @Override
+        public void pay(String to, String from) {}
     }
 
     static class Calls {

@@ -228,10 +228,11 @@ public final class LimitedMethods {
                 parameters.put("a" + i, i);
                 parameters.put("p" + i, i);
             }
+            addNames(parameters, method);
+            // Last, because the expression was written for its names: the method may give them to other parameters.
             if (annotated != null && annotated.getParameterCount() == method.getParameterCount()) {
                 addNames(parameters, annotated);
             }
-            addNames(parameters, method);
             return parameters;
         }
 
