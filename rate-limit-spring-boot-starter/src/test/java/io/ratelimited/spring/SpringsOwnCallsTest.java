@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import jakarta.jms.ConnectionFactory;
 import java.lang.reflect.Method;
@@ -14,9 +15,12 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.activemq.ActiveMQConnectionFactory;
 import org.awaitility.Awaitility;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.aop.interceptor.AsyncUncaughtExceptionHandler;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.event.EventListener;
@@ -36,6 +40,7 @@ import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
  * A refused call that Spring makes itself, of a schedule, a listener or an asynchronous method, throws as any other does,
  * so that whoever made the call can handle it: by an error handler, or by delivering the message again.
  */
+@ExtendWith(OutputCaptureExtension.class)
 final class SpringsOwnCallsTest {
 
     private final ManualTicker ticker = new ManualTicker();
@@ -78,6 +83,19 @@ final class SpringsOwnCallsTest {
         });
     }
 
+    /** Not even the ticker that the limit needs, which it could not have while the limit is asked about it. */
+    @Test
+    void limitOfAClassDoesNotCountTheBeansThatTheContainerMakesByIt(CapturedOutput output) {
+        Contexts.runner().withUserConfiguration(Wiring.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(context).hasBean("first").hasBean("second");
+            Wiring wiring = context.getBean(Wiring.class);
+            wiring.print();
+            assertThatThrownBy(wiring::print).isInstanceOf(RateLimitExceededException.class);
+            assertThat(output).doesNotContain("limits public methods only");
+        });
+    }
+
     @Test
     void refusalOfAnEventListenerReachesThePublisher() {
         runner.withBean(Listener.class).run(context -> {
@@ -107,6 +125,28 @@ final class SpringsOwnCallsTest {
                     assertThat(listener.handled()).containsExactlyInAnyOrder("order 1", "order 2", "order 3");
                     assertThat(refused).hasValueGreaterThanOrEqualTo(4);
                 });
+    }
+
+    @Configuration
+    @RateLimited(rate = "1/h")
+    static class Wiring {
+
+        @Bean
+        public Ticker ticker() {
+            return new ManualTicker();
+        }
+
+        @Bean
+        public StringBuilder first() {
+            return new StringBuilder();
+        }
+
+        @Bean
+        StringBuilder second() {
+            return first();
+        }
+
+        public void print() {}
     }
 
     @RateLimited(rate = "1/h")

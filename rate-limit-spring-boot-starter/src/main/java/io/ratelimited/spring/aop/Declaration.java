@@ -26,8 +26,10 @@ import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartFactoryBean;
 import org.springframework.boot.convert.DurationStyle;
+import org.springframework.context.annotation.Bean;
 import org.springframework.core.BridgeMethodResolver;
 import org.springframework.core.ResolvableType;
+import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.core.annotation.AnnotationConfigurationException;
 import org.springframework.core.annotation.MergedAnnotation;
 import org.springframework.core.annotation.MergedAnnotations;
@@ -104,8 +106,7 @@ public record Declaration(
         }
         if (Modifier.isStatic(specific.getModifiers())
                 || specific.getDeclaringClass() == Object.class
-                || ReflectionUtils.isObjectMethod(specific)
-                || isOfFactoryBean(specific, userClass)) {
+                || ReflectionUtils.isObjectMethod(specific)) {
             return List.of();
         }
         List<Declaration> ofClass = ofClass(specific, userClass);
@@ -188,9 +189,17 @@ public record Declaration(
         return true;
     }
 
-    /** The annotations of a class, for one of its methods. */
+    /** The annotations of a class, for one of its methods; none for those by which the container makes beans. */
     public static List<Declaration> ofClass(Method method, Class<?> userClass) {
-        return all(ON_CLASS.get(userClass), method, userClass, true);
+        List<MergedAnnotation<RateLimited>> found = ON_CLASS.get(userClass);
+        return found.isEmpty() || isOfFactoryBean(method, userClass) || makesBean(method)
+                ? List.of()
+                : all(found, method, userClass, true);
+    }
+
+    /** Whether the container calls a method to make a bean. */
+    public static boolean makesBean(Method method) {
+        return AnnotatedElementUtils.hasAnnotation(method, Bean.class);
     }
 
     /** Whether the annotation of its class does not apply to a method. */

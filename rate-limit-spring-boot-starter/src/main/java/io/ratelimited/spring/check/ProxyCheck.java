@@ -18,8 +18,6 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
-import org.springframework.context.annotation.Bean;
-import org.springframework.core.annotation.AnnotatedElementUtils;
 import org.springframework.util.ClassUtils;
 
 /** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
@@ -75,8 +73,7 @@ final class ProxyCheck {
         } else if (!byInterface && isOfOtherPackage(method)) {
             flaw = "package-private in " + method.getDeclaringClass().getName() + ", which is in another package";
         }
-        boolean makesBean = AnnotatedElementUtils.hasAnnotation(method, Bean.class);
-        if (flaw == null && !makesBean) {
+        if (flaw == null && !Declaration.makesBean(method)) {
             return;
         }
         Declaration declaration = Declaration.of(method, type).get(0);
@@ -91,13 +88,11 @@ final class ProxyCheck {
                             + (declaration.ofClass() ? "exempt it with @RateLimitExempt, " : "")
                             + "or weave (rate-limit.aspect.mode: woven).");
         }
-        if (!declaration.ofClass()) {
-            throw new InvalidRateLimitException(
-                    limit,
-                    declaration.place(),
-                    "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
-                    "Annotate the methods of the bean instead.");
-        }
+        throw new InvalidRateLimitException(
+                limit,
+                declaration.place(),
+                "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
+                "Annotate the methods of the bean instead.");
     }
 
     /** Whether no subclass in the package of the bean's class can override a method. */
