@@ -112,9 +112,18 @@ public final class BeanInspector
 
     /** Warns of a bean of a child context, as of any other. */
     void warnIfUnlimitedInChild(String name, Object bean) {
+        warnOfChild(name, BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)));
+    }
+
+    /** Warns of a bean that a child context without proxies has yet to make. */
+    void warnOfUnlimitedInChild(String name, Class<?> type) {
+        warnOfChild(name, BeanProxies.limitedMethods(type).toList());
+    }
+
+    private static void warnOfChild(String name, List<Method> unlimited) {
         warnOf(
                 name,
-                BeanProxies.unlimited(bean, BeanProxies.targetClass(bean)),
+                unlimited,
                 "It is a bean of a child context that makes no proxies: add @EnableAutoConfiguration to the configuration of"
                         + " that context, move the bean to its parent, or weave (rate-limit.aspect.mode: woven).");
     }

@@ -83,7 +83,8 @@ final class BeanProxies {
                         .filter(method -> ClassUtils.hasMethod(wrapper, method.getName(), method.getParameterTypes()));
     }
 
-    private static Stream<Method> limitedMethods(Class<?> type) {
+    /** The methods of a class that have limits. */
+    static Stream<Method> limitedMethods(Class<?> type) {
         return LimitedTypes.contains(type)
                 ? BeanTypes.methods(type).stream().filter(method -> RateLimitAdvisor.isLimited(method, type))
                 : Stream.empty();

@@ -17,6 +17,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import org.springframework.aop.framework.autoproxy.AbstractAutoProxyCreator;
 import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -80,7 +81,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         UnreadVariables.warn(beans.getBean(ConfigurableEnvironment.class), beans.getBean(RateLimitProperties.class));
     }
 
-    /** Warns of beans of a child context that no proxy limits: one without limits of its own is looked at by nothing else. */
+    /** Checks the beans of a child context: one without limits of its own is looked at by nothing else. */
     @Override
     public void onApplicationEvent(ContextRefreshedEvent event) {
         if (inspector == null
@@ -92,9 +93,15 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         if (child.getBeanNamesForType(RateLimits.class, true, false).length > 0) {
             return;
         }
-        BeanTypes.of(child).keySet().forEach(name -> {
+        boolean makesProxies = child.getBeanNamesForType(AbstractAutoProxyCreator.class, true, false).length > 0;
+        BeanTypes.of(child).forEach((name, type) -> {
             Object bean = child.containsSingleton(name) ? child.getSingleton(name) : null;
-            if (bean != null && !(bean instanceof FactoryBean)) {
+            if (makesProxies) {
+                check(type, bean instanceof FactoryBean ? null : bean);
+            }
+            if (bean == null && !makesProxies) {
+                inspector.warnOfUnlimitedInChild(name, type);
+            } else if (bean != null && !(bean instanceof FactoryBean)) {
                 inspector.warnIfUnlimitedInChild(name, bean);
             }
         });

@@ -1,9 +1,11 @@
 package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
@@ -21,10 +23,12 @@ import org.springframework.beans.factory.FactoryBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.AnnotationConfigApplicationContext;
 import org.springframework.context.support.GenericApplicationContext;
 import org.springframework.context.support.SimpleThreadScope;
 import org.springframework.core.PriorityOrdered;
@@ -125,11 +129,13 @@ class UnlimitedCallsTest {
         runner.run(parent -> {
             try (GenericApplicationContext child = new GenericApplicationContext(parent)) {
                 child.registerBean("child", Early.class);
+                child.registerBean("later", Early.class, bean -> bean.setLazyInit(true));
                 child.refresh();
             }
             runner.withParent(parent).withBean("limited", Early.class).run(child -> child.getBean(Early.class));
             assertThat(output)
                     .containsOnlyOnce("Bean 'child' is not limited: nothing stands before")
+                    .containsOnlyOnce("Bean 'later' is not limited: nothing stands before")
                     .doesNotContain("Bean 'limited'");
         });
     }
@@ -148,6 +154,20 @@ class UnlimitedCallsTest {
         for (String bean : new String[] {"lazy", "prototype", "prototype", "product", "scoped"}) {
             assertThat(context.getBean(bean)).isInstanceOf(Early.class);
         }
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {FinalPlace.class, PrivatePlace.class})
+    void methodsThatNoProxyOfAChildContextLimitsStopItsStart(Class<?> type) {
+        runner.run(parent -> {
+            try (AnnotationConfigApplicationContext child = new AnnotationConfigApplicationContext()) {
+                child.setParent(parent);
+                child.register(AopAutoConfiguration.class, type);
+                assertThatThrownBy(child::refresh)
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining("place is ");
+            }
+        });
     }
 
     @Test
@@ -318,6 +338,16 @@ class UnlimitedCallsTest {
         }
 
         public void other() {}
+    }
+
+    static class FinalPlace {
+        @RateLimited(rate = "1/h")
+        public final void place() {}
+    }
+
+    static class PrivatePlace {
+        @RateLimited(rate = "1/h")
+        private void place() {}
     }
 
     static class Early {
