@@ -1,6 +1,5 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedMethod;
@@ -78,7 +77,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
             }
         });
         registry.registerConfigured();
-        UnreadVariables.warn(beans.getBean(ConfigurableEnvironment.class), beans.getBean(RateLimitProperties.class));
+        UnreadVariables.warn(beans.getBean(ConfigurableEnvironment.class));
     }
 
     /** Checks the beans of a child context: one without limits of its own is looked at by nothing else. */

@@ -1,53 +1,80 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.RateLimitProperties;
-import java.util.Collection;
-import java.util.Locale;
-import java.util.Map;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.BindContext;
+import org.springframework.boot.context.properties.bind.BindHandler;
+import org.springframework.boot.context.properties.bind.Bindable;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.boot.context.properties.source.ConfigurationProperty;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySource;
+import org.springframework.boot.origin.PropertySourceOrigin;
 import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.EnumerablePropertySource;
+import org.springframework.core.env.PropertySource;
 import org.springframework.core.env.StandardEnvironment;
 
 /**
- * Warns of environment variables that set nothing. For names that Spring Boot knows, an underscore may stand for the dash of
- * {@code rate-limit}; names in a map are only found without it.
+ * Warns of environment variables that set nothing: Spring Boot ignores those that are misspelt. It reads a name without
+ * dashes, or with underscores for all of them, but for the names in a map, which it must know from elsewhere then.
  */
 final class UnreadVariables {
 
     private static final Log LOG = LogFactory.getLog(UnreadVariables.class);
 
+    /** Other variables with these words may be the application's own, which it reads by placeholders. */
+    private static final Pattern OURS =
+            Pattern.compile("RATELIMIT_(LIMITS|CLIENTS|DEFAULTS|MEMORY|HTTP|ROUTES|REDIS|ASPECT|ACTUATOR)_.*"
+                    + "|RATE_LIMIT_(LIMITS|CLIENTS)_.*");
+
     private UnreadVariables() {}
 
-    static void warn(ConfigurableEnvironment environment, RateLimitProperties properties) {
-        if (environment.getPropertySources().get(StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME)
-                instanceof EnumerablePropertySource<?> variables) {
-            for (String name : variables.getPropertyNames()) {
-                warn(name, "LIMITS_", properties.limits());
-                warn(name, "CLIENTS_", properties.clients());
-            }
+    static void warn(ConfigurableEnvironment environment) {
+        if (!(environment.getPropertySources().get(StandardEnvironment.SYSTEM_ENVIRONMENT_PROPERTY_SOURCE_NAME)
+                instanceof EnumerablePropertySource<?> variables)) {
+            return;
         }
+        List<String> ours = Stream.of(variables.getPropertyNames())
+                .filter(name -> OURS.matcher(name).matches())
+                .sorted()
+                .toList();
+        if (ours.isEmpty()) {
+            return;
+        }
+        Set<String> read = read(environment, variables);
+        ours.stream()
+                .filter(name -> !read.contains(name))
+                .forEach(name -> LOG.warn("The environment variable " + name
+                        + " sets nothing. Leave out the dashes of a property, and write no underscores for them, as in"
+                        + " RATELIMIT_LIMITS_SEARCH_MAXWAIT. The name of a limit may have dashes if another property names it, too;"
+                        + " one with dots takes its value from a variable by a placeholder in application.yml."));
     }
 
-    /** @param known what the map has from elsewhere: Spring Boot asks for the variables of these names in both forms */
-    private static void warn(String variable, String map, @Nullable Map<String, ?> known) {
-        String prefix = "RATE_LIMIT_" + map;
-        Collection<String> names = known == null ? Set.of() : known.keySet();
-        if (variable.startsWith(prefix)
-                && names.stream()
-                        .noneMatch(name ->
-                                plain(variable.substring(prefix.length())).startsWith(plain(name)))) {
-            LOG.warn("The environment variable " + variable
-                    + " sets nothing. Where no other property has the name, write"
-                    + " RATELIMIT_" + map + "<NAME>_<PROPERTY> without further underscores, as in"
-                    + " RATELIMIT_LIMITS_SEARCH_MAXWAIT.");
+    /** The variables that have a value for a property, also if that of another source comes first. */
+    private static Set<String> read(ConfigurableEnvironment environment, PropertySource<?> variables) {
+        Set<String> read = new HashSet<>();
+        ConfigurationPropertySource source = ConfigurationPropertySource.from(variables);
+        if (source != null) {
+            Binder.get(environment).bind("rate-limit", Bindable.of(RateLimitProperties.class), new BindHandler() {
+                @Override
+                public <T> @Nullable Bindable<T> onStart(
+                        ConfigurationPropertyName name, Bindable<T> target, BindContext context) {
+                    ConfigurationProperty found = source.getConfigurationProperty(name);
+                    if (found != null && found.getOrigin() instanceof PropertySourceOrigin origin) {
+                        read.add(origin.getPropertyName());
+                    }
+                    return target;
+                }
+            });
         }
-    }
-
-    private static String plain(String name) {
-        return name.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]", "");
+        return read;
     }
 }

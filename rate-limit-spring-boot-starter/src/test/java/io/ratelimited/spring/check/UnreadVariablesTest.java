@@ -24,6 +24,13 @@ class UnreadVariablesTest {
         "RATE_LIMIT_LIMITS_SEARCH_RATE, 3/s, 100/s, true",
         "RATE_LIMIT_CLIENTS_PARTNER_HOSTS, partner.example, 100/s, true",
         "RATELIMIT_LIMITS_SEARCH_RATE, 3/s, 3/s, false",
+        "RATELIMIT_LIMITS_SEARCH_RTAE, 3/s, 100/s, true",
+        "RATELIMIT_LIMITS_FULL_SEARCH_RATE, 3/s, 100/s, true",
+        "RATELIMIT_DEFAULTS_MAX_WAIT, 3s, 100/s, true",
+        "RATELIMIT_DEFAULTS_MAXWAIT, 3s, 100/s, false",
+        "RATELIMIT_HTTP_TRUSTED_PROXIES, 1, 100/s, true",
+        "RATELIMIT_CLIENTS_PARTNER_HOSTS_0, partner.example, 100/s, false",
+        "RATELIMIT_OF_LOGINS, 3/s, 100/s, false",
         "RATE_LIMIT_DEFAULTS_POLICY, shadow, 100/s, false"
     })
     void aVariableThatSetsNothingIsWarnedOf(
@@ -48,6 +55,23 @@ class UnreadVariablesTest {
                             .hasToString("3/s");
                     assertThat(output).doesNotContain("sets nothing");
                 });
+    }
+
+    @ParameterizedTest
+    @CsvSource({"MAX_WAITING, true", "MAXWAITING, false"})
+    void aVariableMayBeWrittenOtherwiseWhereAnotherPropertyNamesItsLimit(
+            String property, boolean warned, CapturedOutput output) {
+        with("RATELIMIT_LIMITS_SEARCH_" + property, "7")
+                .withPropertyValues("rate-limit.limits.search.burst=7")
+                .run(context ->
+                        assertThat(output.toString().contains("sets nothing")).isEqualTo(warned));
+    }
+
+    @Test
+    void aVariableThatAnotherPropertyOverridesIsNotWarnedOf(CapturedOutput output) {
+        with("RATELIMIT_LIMITS_SEARCH_RATE", "3/s")
+                .withPropertyValues("rate-limit.limits.search.rate=7/s")
+                .run(context -> assertThat(output).doesNotContain("sets nothing"));
     }
 
     private static ApplicationContextRunner with(String name, String value) {
