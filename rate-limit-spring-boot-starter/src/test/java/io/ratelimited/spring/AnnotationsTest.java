@@ -192,6 +192,18 @@ class AnnotationsTest {
     }
 
     @Test
+    void aSuperclassReplacesTheAnnotationOfADefaultMethodThatItOverrides() {
+        names(List.of("OverridesOnceMore.freed", "OverridesOnceMore.kept"), OverridesOnceMore.class);
+        admits(3, "OverridesOnceMore.kept", OverridesOnceMore.class, OverridesOnceMore::kept);
+        admits(3, "OverridesOnceMore.freed", OverridesOnceMore.class, OverridesOnceMore::freed);
+        runner.withBean(OverridesOnceMore.class).run(context -> {
+            for (int i = 0; i < 5; i++) {
+                context.getBean(OverridesOnceMore.class).taken();
+            }
+        });
+    }
+
+    @Test
     void aClientWithoutAClassIsNamedByItsInterface() {
         runner.withBean(Client.class, () -> id -> "got " + id).run(context -> {
             Client client = context.getBean(Client.class);
@@ -422,6 +434,42 @@ class AnnotationsTest {
         @Override
         @RateLimitExempt
         public void freed() {}
+    }
+
+    interface Defaults {
+        @RateLimited(rate = "1/h")
+        default void kept() {}
+
+        @RateLimitExempt
+        default void freed() {}
+
+        @RateLimited(rate = "1/h")
+        default void taken() {}
+    }
+
+    static class OverridesDefaults implements Defaults {
+        @Override
+        @RateLimited(rate = "3/h")
+        public void kept() {}
+
+        @Override
+        @RateLimited(rate = "3/h")
+        public void freed() {}
+
+        @Override
+        @RateLimitExempt
+        public void taken() {}
+    }
+
+    static class OverridesOnceMore extends OverridesDefaults {
+        @Override
+        public void kept() {}
+
+        @Override
+        public void freed() {}
+
+        @Override
+        public void taken() {}
     }
 
     interface Client {

@@ -86,9 +86,7 @@ public record Declaration(
         List<MergedAnnotation<RateLimited>> own = nearest(found);
         MergedAnnotation<RateLimitExempt> exempt = found.get(RateLimitExempt.class);
         if (exempt.isPresent()) {
-            int nearer = own.isEmpty()
-                    ? -1
-                    : Integer.compare(exempt.getAggregateIndex(), own.get(0).getAggregateIndex());
+            int nearer = own.isEmpty() ? -1 : compareDistance(exempt, own.get(0));
             if (nearer == 0) {
                 Declaration limited = all(own, specific, userClass, false).get(0);
                 throw new InvalidRateLimitException(
@@ -224,11 +222,25 @@ public record Declaration(
             return all;
         }
         int nearest = all.get(0).getAggregateIndex();
-        List<MergedAnnotation<RateLimited>> found =
+        List<MergedAnnotation<RateLimited>> near =
                 all.stream().filter(a -> a.getAggregateIndex() == nearest).toList();
+        List<MergedAnnotation<RateLimited>> found = near.stream()
+                .filter(a -> near.stream().noneMatch(other -> isOverridden(a, other)))
+                .toList();
         List<MergedAnnotation<RateLimited>> written =
                 found.stream().filter(a -> !isOnBridge(a)).toList();
         return written.isEmpty() ? found : written;
+    }
+
+    /** Negative if the first is nearer to the method than the second. */
+    private static int compareDistance(MergedAnnotation<?> one, MergedAnnotation<?> other) {
+        int distance = Integer.compare(one.getAggregateIndex(), other.getAggregateIndex());
+        return distance == 0 ? Boolean.compare(isOverridden(one, other), isOverridden(other, one)) : distance;
+    }
+
+    /** Spring finds a default method that a superclass overrides as near as the one that overrides it. */
+    private static boolean isOverridden(MergedAnnotation<?> one, MergedAnnotation<?> other) {
+        return type(one) != type(other) && type(one).isAssignableFrom(type(other));
     }
 
     /** Whether the compiler has copied an annotation to the bridge of its method. */
