@@ -335,6 +335,16 @@ public final class ConfiguredLimit implements NamedLimit {
         shared = seen;
     }
 
+    /** Whether a change that all instances share is not applied: it never was, or a new configuration has set it aside. */
+    boolean isWithoutShared() {
+        return shared.problem != null || (!shared.text.isEmpty() && settings.changes.isEmpty());
+    }
+
+    /** Lets the change that all instances share be applied again. */
+    void forgetShared() {
+        shared = new Shared(-1, settings.changes.isEmpty() ? "" : shared.text, null);
+    }
+
     /** Why this instance cannot apply the change that all instances share; null if it does. */
     public @Nullable String notApplied() {
         return shared.problem;

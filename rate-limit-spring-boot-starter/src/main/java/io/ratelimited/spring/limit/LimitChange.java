@@ -154,7 +154,7 @@ final class LimitChange {
 
     /**
      * Changes what differs between two states of the configuration; what was changed at run time stays where they do not,
-     * and everywhere if all instances share it.
+     * and everywhere if all instances share it and it suits the new configuration.
      *
      * @return null if they do not differ
      * @throws InvalidRateLimitException when the outcome is not a valid limit
@@ -172,15 +172,11 @@ final class LimitChange {
         }
         String shared = limit.shared().text();
         if (!shared.isEmpty()) {
-            // A restart would apply it to the new configuration, too.
+            // A restart would apply it to the new configuration, too, and go on without it where it does not suit.
             try {
                 return shared(limit, configuration, shared);
-            } catch (IllegalArgumentException ex) {
-                throw new InvalidRateLimitException(
-                        limit.name(),
-                        place(limit),
-                        "what was changed for all instances does not suit the new configuration: " + ex.getMessage(),
-                        "Take the change back, or correct the configuration.");
+            } catch (InvalidRateLimitException | IllegalArgumentException ex) {
+                return shared(limit, configuration, "");
             }
         }
         Map<LimitProperty, @Nullable Object> changes =

@@ -278,12 +278,13 @@ public final class LimitRegistry {
 
     /**
      * Changes the limits in use where the properties differ from those before. A change that {@link #update} made stays
-     * unless the properties change the same value.
+     * unless the properties change the same value. One that all instances share stays unless it does not suit them.
      *
      * @throws InvalidRateLimitException when a limit would not be valid; nothing has changed
      */
     void refresh(RateLimitProperties refreshed) {
         List<Runnable> reported;
+        List<ConfiguredLimit> without;
         synchronized (this) {
             List<LimitChange> changes = new ArrayList<>();
             for (ConfiguredLimit limit : all()) {
@@ -299,13 +300,14 @@ public final class LimitRegistry {
             }
             reported = changes.stream().map(this::apply).toList();
             properties = refreshed;
+            without = limits.values().stream()
+                    .filter(ConfiguredLimit::isWithoutShared)
+                    .toList();
+            without.forEach(ConfiguredLimit::forgetShared);
         }
         reported.forEach(Runnable::run);
-        // The new configuration may suit a change that the old one did not.
-        limits.values().stream().filter(limit -> limit.notApplied() != null).forEach(limit -> {
-            limit.shared(new ConfiguredLimit.Shared(-1, limit.shared().text(), null));
-            follow(limit);
-        });
+        // The new configuration may suit a change that the old one did not; or it does not, which is to be said.
+        without.forEach(this::follow);
     }
 
     private List<Layer> layers(RateLimitProperties of, String name, Layer annotation) {

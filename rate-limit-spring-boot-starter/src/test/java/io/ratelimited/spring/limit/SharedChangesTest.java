@@ -1,6 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.InMemoryRateLimiter;
@@ -8,6 +9,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
@@ -64,20 +66,34 @@ class SharedChangesTest {
     }
 
     @Test
-    void aRefreshThatDoesNotSuitASharedChangeIsLogged(CapturedOutput output) {
+    void aRefreshAppliesWhereASharedChangeDoesNotSuitItAndTheChangeIsSetAside(CapturedOutput output) {
+        configuration.put("rate-limit.limits.other.rate", "3/s");
         run((context, limits) -> {
-            limits.get("search");
-            others.change(null, "tiers/gold/rate=77%2Fs");
-            assertThat(limits.get("search").tiers().get("gold").limit().rate()).hasToString("77/s");
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            limits.get("other");
+            others.change(null, "burst=77&tiers/gold/rate=77%2Fs");
+            assertThat(limit.tiers().get("gold").limit().rate()).hasToString("77/s");
 
             configuration.remove("rate-limit.limits.search.tiers.gold.rate");
             configuration.put("rate-limit.limits.search.rate", "11/s");
+            configuration.put("rate-limit.limits.other.rate", "4/s");
             context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
 
-            assertThat(limits.get("search").limit().rate()).hasToString("10/s");
-            assertThat(output.getOut())
-                    .containsPattern("ERROR.*Rate limits stay as they are.*'search'.*"
-                            + "for all instances does not suit the new configuration: there is no tier 'gold'");
+            assertThat(limits.get("other").limit().rate()).hasToString("4/s");
+            assertThat(limit.limit().rate()).hasToString("11/s");
+            assertThat(limit.limit().burst()).isEqualTo(11);
+            assertThat(limit.notApplied()).contains("there is no tier 'gold'");
+            assertThat(output)
+                    .containsOnlyOnce("'search' stays as it is on this instance, which cannot apply the change");
+            assertThatThrownBy(() -> limits.update("search", builder -> builder.rate("12/s")))
+                    .isInstanceOf(InvalidRateLimitException.class);
+
+            configuration.put("rate-limit.limits.search.tiers.gold.rate", "50/s");
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+
+            assertThat(limit.notApplied()).isNull();
+            assertThat(limit.limit().burst()).isEqualTo(77);
+            assertThat(limit.tiers().get("gold").limit().rate()).hasToString("77/s");
         });
     }
 
