@@ -39,6 +39,9 @@ public final class LimitRegistry {
     /** How often a change is tried while others change the same limit: each attempt that fails is a change that another made. */
     private static final int ATTEMPTS = 100;
 
+    /** What is written for all instances. */
+    private record Written(String limit, String text) {}
+
     private static final Duration SHORTEST = Duration.ofMillis(1);
     private static final Duration LONGEST = Duration.ofDays(3_650);
 
@@ -51,6 +54,8 @@ public final class LimitRegistry {
     private final BudgetRegistry budgets;
     /** What all instances share that this one follows. */
     private final Set<SharedChanges> followed = ConcurrentHashMap.newKeySet();
+    /** The names of those who write what all instances share, by what they write. Guarded by this. */
+    private final Map<Written, @Nullable String> writers = new HashMap<>();
 
     /**
      * A registry without limits.
@@ -113,11 +118,12 @@ public final class LimitRegistry {
 
     private Limit change(ConfiguredLimit limit, Function<ConfiguredLimit, LimitChange> requested) {
         SharedChanges changes = limit.sharedChanges();
+        String principal = reports.principal();
         if (changes == null) {
             Runnable report;
             Limit changed;
             synchronized (this) {
-                report = apply(requested.apply(limit));
+                report = apply(requested.apply(limit), principal);
                 changed = limit.limit();
             }
             report.run();
@@ -139,10 +145,7 @@ public final class LimitRegistry {
                         "Nothing was changed; change it on an instance that does, or take the change back.");
             }
             // Without the lock, which the thread that reads the answer may want.
-            LimiterFactory.SharedChanges.Outcome outcome =
-                    changes.write(limit.name(), null, seen.version(), text, null, 0);
-            follow(limit, changes);
-            if (outcome == LimiterFactory.SharedChanges.Outcome.WRITTEN) {
+            if (write(limit, changes, seen.version(), text, principal) == SharedChanges.Outcome.WRITTEN) {
                 return limit.limit();
             }
         }
@@ -150,18 +153,37 @@ public final class LimitRegistry {
                 + "' was changed on other instances at the same time; nothing was changed here, try again");
     }
 
+    /** Writes a change for all instances, and applies what they share then. */
+    private SharedChanges.Outcome write(
+            ConfiguredLimit limit, SharedChanges changes, long basedOn, String text, @Nullable String principal) {
+        Written written = new Written(limit.name(), text);
+        synchronized (this) {
+            writers.put(written, principal);
+        }
+        try {
+            SharedChanges.Outcome outcome = changes.write(limit.name(), null, basedOn, text, null, 0);
+            follow(limit, changes);
+            return outcome;
+        } finally {
+            synchronized (this) {
+                writers.remove(written);
+            }
+        }
+    }
+
     /**
      * Applies a change made here or by another instance; with the lock of this registry.
      *
+     * @param principal who makes it; null if nobody is known
      * @return reports the change; to be run without the lock, since a listener may wait for another change
      */
-    private Runnable apply(LimitChange change) {
+    private Runnable apply(LimitChange change, @Nullable String principal) {
         ConfiguredLimit limit = change.limit();
         Map<String, Object> before = ChangeReports.members(limit);
         change.apply();
         budgets.limitChanged(limit);
         Map<String, Object> after = ChangeReports.members(limit);
-        return () -> reports.report(limit.name(), null, before, after, limit.scope());
+        return () -> reports.report(limit.name(), null, before, after, limit.scope(), principal);
     }
 
     /** Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes. */
@@ -235,7 +257,10 @@ public final class LimitRegistry {
             }
             String text = change == null ? "" : change.text();
             try {
-                report = apply(LimitChange.shared(limit, limit.settings().configuration(), text));
+                // Whatever thread hears of it first: that of who has written it, or one that knows nobody.
+                report = apply(
+                        LimitChange.shared(limit, limit.settings().configuration(), text),
+                        writers.get(new Written(limit.name(), text)));
                 limit.shared(new ConfiguredLimit.Shared(version, text, null));
             } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
                 String problem = String.valueOf(ex.getMessage());
@@ -285,6 +310,7 @@ public final class LimitRegistry {
     void refresh(RateLimitProperties refreshed) {
         List<Runnable> reported;
         List<ConfiguredLimit> without;
+        String principal = reports.principal();
         synchronized (this) {
             List<LimitChange> changes = new ArrayList<>();
             for (ConfiguredLimit limit : all()) {
@@ -298,7 +324,7 @@ public final class LimitRegistry {
                     changes.add(change);
                 }
             }
-            reported = changes.stream().map(this::apply).toList();
+            reported = changes.stream().map(change -> apply(change, principal)).toList();
             properties = refreshed;
             without = limits.values().stream()
                     .filter(ConfiguredLimit::isWithoutShared)

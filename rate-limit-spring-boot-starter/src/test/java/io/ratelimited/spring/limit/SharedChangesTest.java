@@ -13,12 +13,17 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -27,13 +32,17 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.cloud.context.environment.EnvironmentChangeEvent;
 import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.PayloadApplicationEvent;
 import org.springframework.core.env.MapPropertySource;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
 
 /** What an instance makes of changes that others make. */
 @ExtendWith(OutputCaptureExtension.class)
 class SharedChangesTest {
 
     private final OtherInstances others = new OtherInstances();
+    private final List<RateLimitChangedEvent> reported = new CopyOnWriteArrayList<>();
     private final Map<String, Object> configuration = new HashMap<>(Map.of(
             "rate-limit.backend", "shared",
             "rate-limit.limits.search.rate", "10/s",
@@ -97,12 +106,53 @@ class SharedChangesTest {
         });
     }
 
+    @Test
+    void aChangeOfAnotherInstanceIsNotReportedInTheNameOfWhoChangesTheLimitNext() {
+        run((context, limits) -> {
+            limits.get("search");
+            others.changeUnheard("burst=77");
+            updateAs("ann", limits);
+
+            assertThat(reported)
+                    .extracting(change -> change.after() + " by " + change.principal())
+                    .containsExactly("{burst=77} by null", "{rate=12/s} by ann");
+        });
+    }
+
+    @Test
+    void whoHasChangedALimitIsReportedWhicheverThreadLearnsOfItFirst() {
+        run((context, limits) -> {
+            limits.get("search");
+            others.toldBeforeTheWriter = true;
+            updateAs("ann", limits);
+
+            assertThat(reported)
+                    .extracting(change -> change.after() + " by " + change.principal())
+                    .containsExactly("{rate=12/s, burst=12} by ann");
+        });
+    }
+
+    private static void updateAs(String name, RateLimits limits) {
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(name, null));
+        try {
+            limits.update("search", LimitProperties.of(Map.of("rate", "12/s")));
+        } finally {
+            SecurityContextHolder.clearContext();
+        }
+    }
+
     private void run(BiConsumer<ConfigurableApplicationContext, RateLimits> test) {
         Contexts.runner(new ManualTicker())
                 .withInitializer(context -> context.getEnvironment()
                         .getPropertySources()
                         .addFirst(new MapPropertySource("changing", configuration)))
                 .withBean(LimiterFactory.class, () -> others)
+                .withInitializer(context -> context.addApplicationListener(event -> {
+                    if (event instanceof PayloadApplicationEvent<?> told
+                            && told.getPayload() instanceof RateLimitChangedEvent change) {
+                        reported.add(change);
+                    }
+                }))
                 .run(context -> test.accept(context, context.getBean(RateLimits.class)));
     }
 
@@ -111,7 +161,12 @@ class SharedChangesTest {
 
         private final Map<String, Change> changes = new HashMap<>();
         private @Nullable BiConsumer<String, @Nullable String> listener;
+        private boolean toldBeforeTheWriter;
         private long version;
+
+        void changeUnheard(String text) {
+            write("search", null, 0, text, null, 1);
+        }
 
         void change(@Nullable String caller, String text) {
             write("search", caller, 0, text, null, 1);
@@ -153,6 +208,11 @@ class SharedChangesTest {
                 @Nullable Duration lasting,
                 int maximumCallers) {
             changes.put(limit + "/" + caller, new Change(++version, text, null));
+            if (toldBeforeTheWriter) {
+                CompletableFuture.runAsync(
+                                () -> Objects.requireNonNull(listener).accept(limit, caller))
+                        .join();
+            }
             return Outcome.WRITTEN;
         }
 
