@@ -10,6 +10,7 @@ import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets.Budget;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
@@ -145,6 +146,19 @@ final class BudgetRegistry {
                         + " keep it as it was: " + ex.getMessage());
             }
         });
+        CallerBudgets own = limit.budgets();
+        if (own != null) {
+            own.notApplied().forEach((caller, budget) -> put(limit, caller, tried(limit, budget)));
+        }
+    }
+
+    /** A budget that all instances share, with its limiter if the limit can have it now. */
+    private static Budget tried(ConfiguredLimit limit, Budget budget) {
+        try {
+            return new Budget(budget.text, limiter(limit, budget.text), null, budget.version, budget.endsAt);
+        } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
+            return new Budget(budget.text, null, String.valueOf(ex.getMessage()), budget.version, budget.endsAt);
+        }
     }
 
     /** @throws InvalidRateLimitException when as many callers have one as may have */
@@ -163,7 +177,7 @@ final class BudgetRegistry {
         if (own != null && own.find(caller) == null && own.size() >= MAXIMUM) {
             throw full(limit);
         }
-        put(limit, caller, new Budget(text, limiter(limit, text), 0, endsAt));
+        put(limit, caller, new Budget(text, limiter(limit, text), null, 0, endsAt));
     }
 
     static InvalidRateLimitException full(ConfiguredLimit limit) {
@@ -193,19 +207,19 @@ final class BudgetRegistry {
         }
         CallerBudgets own = limit.budgets();
         Budget before = own == null ? null : own.find(caller);
-        RateLimiter limiter = null;
-        if (before != null && before.version() == change.version()) {
-            limiter = before.limiter();
-        } else {
-            try {
-                limiter = limiter(limit, change.text());
-            } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
-                LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budget "
-                        + LogText.escaped(change.text()) + " of a caller, who has that of the limit: "
-                        + ex.getMessage());
-            }
+        if (before != null && before.version == change.version()) {
+            put(
+                    limit,
+                    caller,
+                    new Budget(before.text, before.limiter, before.problem, before.version, change.endsAt()));
+            return;
         }
-        put(limit, caller, new Budget(change.text(), limiter, change.version(), change.endsAt()));
+        Budget budget = tried(limit, new Budget(change.text(), null, null, change.version(), change.endsAt()));
+        if (budget.problem != null) {
+            LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budget "
+                    + LogText.escaped(budget.text) + " of a caller, who has that of the limit: " + budget.problem);
+        }
+        put(limit, caller, budget);
     }
 
     /** The callers of a limit that have a budget of their own, until it ends. Thread-safe. */
@@ -220,12 +234,14 @@ final class BudgetRegistry {
          *
          * @param text its properties, as of {@link ChangeText}
          * @param limiter null if this instance cannot apply it
+         * @param problem why it cannot; null if it can
          * @param version of the change that all instances share; 0 if they do not
          * @param endsAt in nanoseconds of the ticker; null for never
          */
         record Budget(
                 String text,
                 @Nullable RateLimiter limiter,
+                @Nullable String problem,
                 long version,
                 @Nullable Long endsAt) {
 
@@ -274,27 +290,38 @@ final class BudgetRegistry {
             return budget;
         }
 
-        /** The members of a caller's budget: tier, or rate and burst, and {@code for}: the seconds it still lasts, rounded up. */
+        /**
+         * The members of a caller's budget: tier, or rate and burst, or why it is not applied, and {@code for}: the seconds it
+         * still lasts, rounded up.
+         */
         Map<String, Object> describe(Object key) {
             Budget budget = find(caller(key, shared));
             Map<String, Object> members = new LinkedHashMap<>();
-            if (budget != null) {
-                try {
-                    ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
-                        if (value != null) {
-                            members.put(property.label(), PropertyText.of(value));
-                        }
-                    });
-                } catch (IllegalArgumentException | ConversionException ex) {
-                    // An instance of another version has given it.
-                    members.put("changeNotApplied", String.valueOf(ex.getMessage()));
-                }
+            if (budget != null && budget.problem != null) {
+                members.put("changeNotApplied", budget.problem);
+            } else if (budget != null) {
+                ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
+                    if (value != null) {
+                        members.put(property.label(), PropertyText.of(value));
+                    }
+                });
             }
             if (budget != null && budget.endsAt != null) {
                 long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos() - 1) + 1;
                 members.put("for", PropertyText.of(Duration.ofSeconds(seconds)));
             }
             return members;
+        }
+
+        /** Those that this instance cannot apply, by the caller. */
+        private Map<String, Budget> notApplied() {
+            Map<String, Budget> found = new HashMap<>();
+            budgets.forEach((caller, budget) -> {
+                if (budget.problem != null) {
+                    found.put(caller, budget);
+                }
+            });
+            return found;
         }
 
         void put(String caller, Budget budget) {

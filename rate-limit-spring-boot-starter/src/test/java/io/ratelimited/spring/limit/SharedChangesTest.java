@@ -25,6 +25,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.BiConsumer;
+import org.assertj.core.api.InstanceOfAssertFactories;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -71,6 +72,36 @@ class SharedChangesTest {
             assertThat(limits.tryAcquire("search", "bob")).isTrue();
             limits.revoke("search", "bob");
             assertThat(limit.ownBudgets()).isZero();
+        });
+    }
+
+    @Test
+    void aBudgetThatThisInstanceCannotApplyIsShownAsSuch() {
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            others.change(CanonicalKey.digest("bob"), "tier=platinum");
+
+            assertThat(limit.ownBudget("bob"))
+                    .containsOnlyKeys("changeNotApplied")
+                    .extractingByKey("changeNotApplied", InstanceOfAssertFactories.STRING)
+                    .contains("there is no tier 'platinum'");
+        });
+    }
+
+    @Test
+    void aBudgetThatDidNotSuitTheLimitIsAppliedWhenTheLimitHasChanged() {
+        configuration.put("rate-limit.limits.search.algorithm", "fixed-window");
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            others.change(CanonicalKey.digest("bob"), "rate=5%2Fs&burst=60");
+            assertThat(limit.ownBudget("bob")).containsKey("changeNotApplied");
+            assertThat(limits.tryAcquire("search", "bob", 10)).isTrue();
+
+            configuration.put("rate-limit.limits.search.algorithm", "token-bucket");
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+
+            assertThat(limit.ownBudget("bob")).isEqualTo(Map.of("rate", "5/s", "burst", 60L));
+            assertThat(limits.tryAcquire("search", "bob", 60)).isTrue();
         });
     }
 
