@@ -71,7 +71,12 @@ public final class RateLimitAspect implements MethodInterceptor {
     /** Around every call that a proxy of Spring's passes on. */
     @Override
     public @Nullable Object invoke(MethodInvocation call) throws Throwable {
-        LimitedMethod method = find(call.getMethod(), call.getThis());
+        LimitedMethod method;
+        try {
+            method = find(call.getMethod(), call.getThis());
+        } catch (InvalidRateLimitException ex) {
+            return LimitedMethods.failed(call.getMethod(), ex);
+        }
         return method == null ? call.proceed() : method.invoke(call);
     }
 

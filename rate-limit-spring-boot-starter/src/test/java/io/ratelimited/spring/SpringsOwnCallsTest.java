@@ -35,6 +35,7 @@ import org.springframework.scheduling.annotation.EnableAsync;
 import org.springframework.scheduling.annotation.EnableScheduling;
 import org.springframework.scheduling.annotation.Scheduled;
 import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
+import reactor.core.publisher.Mono;
 
 /**
  * A refused call that Spring makes itself, of a schedule, a listener or an asynchronous method, throws as any other does,
@@ -58,6 +59,16 @@ final class SpringsOwnCallsTest {
                                     assertThat(refusal.getStackTrace()).isEmpty()));
             assertThat(context.getBean(Job.class).runs()).isEqualTo(1);
         });
+    }
+
+    @Test
+    void anInvalidLimitOfAReactiveScheduleStopsTheStartWithItsCause() {
+        runner.withUserConfiguration(Scheduling.class)
+                .withBean(ReactiveJob.class)
+                .run(context -> assertThat(context.getStartupFailure())
+                        .isInstanceOf(InvalidRateLimitException.class)
+                        .hasMessageContaining("ReactiveJob.run")
+                        .hasMessageContaining("fast"));
     }
 
     @Test
@@ -228,6 +239,15 @@ final class SpringsOwnCallsTest {
         @RateLimited(rate = "1/d")
         public void run() {
             runs.incrementAndGet();
+        }
+    }
+
+    static class ReactiveJob {
+
+        @Scheduled(fixedDelay = 1)
+        @RateLimited(rate = "fast")
+        public Mono<Void> run() {
+            return Mono.empty();
         }
     }
 

@@ -43,6 +43,11 @@ final class CallKinds {
         return reactive == null ? LimitedMethod.Kind.BLOCKING : reactive;
     }
 
+    /** A failed result of a reactive type; null for other types. */
+    static @Nullable Object failed(Class<?> returnType, RuntimeException failure) {
+        return REACTOR ? ReactiveCalls.failed(returnType, failure) : null;
+    }
+
     private static @Nullable Object invokeAsync(LimitedMethod method, MethodInvocation call) throws Throwable {
         CompletableFuture<Admission> entered;
         try {

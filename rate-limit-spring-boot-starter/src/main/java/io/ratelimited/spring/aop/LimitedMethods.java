@@ -87,6 +87,18 @@ public final class LimitedMethods {
         return found.orElse(null);
     }
 
+    /**
+     * What a call of a method returns whose limits are invalid: a failed publisher, if it returns one. Spring asks for those of
+     * reactive scheduled methods before the start is checked, and drops the cause of an exception.
+     */
+    public static Object failed(Method method, InvalidRateLimitException failure) {
+        Object failed = CallKinds.failed(method.getReturnType(), failure);
+        if (failed == null) {
+            throw failure;
+        }
+        return failed;
+    }
+
     /** Makes the limits that annotations of beans define, the first time it is called. */
     public synchronized void declareAll() {
         if (declared) {

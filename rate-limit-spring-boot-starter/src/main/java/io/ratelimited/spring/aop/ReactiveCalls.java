@@ -55,6 +55,12 @@ final class ReactiveCalls implements LimitedMethod.Kind {
                 : null;
     }
 
+    /** A result that fails when it is subscribed to; null for a type that is not reactive. */
+    static @Nullable Object failed(Class<?> returnType, RuntimeException failure) {
+        ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
+        return adapter == null ? null : adapter.fromPublisher(Mono.error(failure));
+    }
+
     /** The kind of a suspend function. */
     static LimitedMethod.Kind ofSuspending(Method method) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(new MethodParameter(method, -1).getParameterType());
