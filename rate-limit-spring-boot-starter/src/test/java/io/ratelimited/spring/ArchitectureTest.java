@@ -80,7 +80,7 @@ class ArchitectureTest {
             case "aop" -> 3;
             case "check", "client" -> 5;
             case "web", "redis", "actuate" -> 6;
-            case "web.servlet", "web.reactive" -> 7;
+            case "web.servlet", "web.reactive", "web.graphql" -> 7;
             default -> throw new AssertionError("no floor for " + type);
         };
     }

@@ -12,7 +12,7 @@ final class OptionalDependenciesTest {
 
     private static final Pattern OPTIONAL = Pattern.compile(
             "(reactor|reactive-streams|rxjava|kotlin|context-propagation|micrometer|jakarta.servlet|tomcat|jetty|"
-                    + "assertj|junit|mockito|spring-test|spring-boot-test|springdoc|swagger|spring-web|spring-boot-(actuator|restclient|health|web|data|micrometer|servlet|jackson|http|reactor)).*");
+                    + "assertj|junit|mockito|spring-test|spring-boot-test|springdoc|swagger|spring-graphql|graphql-java|java-dataloader|spring-web|spring-boot-(actuator|restclient|health|web|data|micrometer|servlet|jackson|http|reactor)).*");
 
     @Test
     void methodsAreLimitedWithoutThem(@TempDir Path directory) throws Exception {

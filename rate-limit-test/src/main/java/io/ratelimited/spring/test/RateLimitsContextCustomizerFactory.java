@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.web.graphql.GraphQlRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import java.util.List;
@@ -53,7 +54,8 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
         DisabledRateLimitAutoConfiguration.class,
         RateLimitAutoConfiguration.class,
         ServletRateLimitAutoConfiguration.class,
-        ReactiveRateLimitAutoConfiguration.class
+        ReactiveRateLimitAutoConfiguration.class,
+        GraphQlRateLimitAutoConfiguration.class
     })
     static final class Imports {}
 }
