@@ -14,6 +14,7 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.check.BeanInspector;
 import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
+import io.ratelimited.spring.check.UncountedRoutes;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.ConfigurationRefresh;
@@ -30,6 +31,7 @@ import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.context.properties.bind.Binder;
@@ -134,6 +136,14 @@ public final class RateLimitAutoConfiguration {
             RateLimitProperties properties,
             ConfigurableListableBeanFactory beanFactory) {
         return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
+    }
+
+    @Bean
+    @Lazy(false)
+    @ConditionalOnWebApplication
+    UncountedRoutes rateLimitUncountedRoutes(
+            RateLimitProperties properties, ObjectProvider<CurrentRequest.Source> requests) {
+        return new UncountedRoutes(properties, requests);
     }
 
     @Bean

@@ -58,7 +58,7 @@ public final class CallRoot {
     private CurrentRequest web(String word) {
         if (request == null) {
             throw new IllegalStateException(
-                    word + " is known in a web request only, and this call is not part of one"
+                    word + " is known in a request of Spring MVC or WebFlux only, and this call is not part of one"
                             + " (on WebFlux set spring.reactor.context-propagation=auto, or let the method return a Mono or suspend)");
         }
         return request;

@@ -199,10 +199,10 @@ class KeysTest {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.web())
-                    .withMessageContaining("clientIp is known in a web request only");
+                    .withMessageContaining("clientIp is known in a request of Spring MVC or WebFlux only");
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.header())
-                    .withMessageContaining("header('X-Api-Key') is known in a web request only");
+                    .withMessageContaining("header('X-Api-Key') is known in a request of Spring MVC or WebFlux only");
         });
     }
 

@@ -1,0 +1,37 @@
+package io.ratelimited.spring.check;
+
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RateLimitProperties;
+import java.util.List;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.SmartInitializingSingleton;
+
+/**
+ * Warns of a web application whose routes nothing counts: one that answers by JAX-RS or servlets alone has neither Spring MVC
+ * nor WebFlux.
+ */
+public final class UncountedRoutes implements SmartInitializingSingleton {
+
+    private static final Log LOG = LogFactory.getLog(UncountedRoutes.class);
+
+    private final RateLimitProperties properties;
+    private final ObjectProvider<CurrentRequest.Source> requests;
+
+    /** @param requests of Spring MVC or WebFlux, if there are any */
+    public UncountedRoutes(RateLimitProperties properties, ObjectProvider<CurrentRequest.Source> requests) {
+        this.properties = properties;
+        this.requests = requests;
+    }
+
+    @Override
+    public void afterSingletonsInstantiated() {
+        List<RateLimitProperties.Route> routes = properties.routes();
+        if (routes != null && !routes.isEmpty() && requests.getIfAvailable() == null) {
+            LOG.warn("rate-limit.routes limit nothing: this application has neither Spring MVC nor WebFlux, which count"
+                    + " requests. Add spring-boot-starter-webmvc: its filters also count requests of JAX-RS resources and"
+                    + " other servlets.");
+        }
+    }
+}
