@@ -17,27 +17,37 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
 /** The arguments of calls: those that are kept from the last call are sent for equal calls only. */
 class LimitScriptsTest {
 
     private String time = "";
-    private final ManualTicker clock = new ManualTicker();
-    private final KeyNames keys = new KeyNames("rl");
-    private final GuardedConnection connection = new GuardedConnection(
-            new Nobody(),
-            keys,
-            Duration.ofSeconds(1).toNanos(),
-            clock,
-            new Threads(clock, Runnable::run, Runnable::run),
-            false,
-            word -> time);
-    private final LimiterContext context = new LimiterContext(
-            connection, keys, clock, Runnable::run, () -> "call", () -> 1, () -> 0, IllegalStateException::new);
+    private final LimiterContext context = context(word -> time);
     private final Limit limit =
             Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("100/d").build();
     private final LimitScripts scripts = new LimitScripts(context, limit);
+
+    /**
+     * What limiters have in common where no server is asked.
+     *
+     * @param testTime replaces the time argument of scripts; see {@code time.lua}
+     */
+    static LimiterContext context(UnaryOperator<String> testTime) {
+        ManualTicker clock = new ManualTicker();
+        KeyNames keys = new KeyNames("rl");
+        GuardedConnection connection = new GuardedConnection(
+                new Nobody(),
+                keys,
+                Duration.ofSeconds(1).toNanos(),
+                clock,
+                new Threads(clock, Runnable::run, Runnable::run),
+                false,
+                testTime);
+        return new LimiterContext(
+                connection, keys, clock, Runnable::run, () -> "call", () -> 1, () -> 0, IllegalStateException::new);
+    }
 
     /** Nothing is sent here. */
     private static final class Nobody implements RedisConnector {
