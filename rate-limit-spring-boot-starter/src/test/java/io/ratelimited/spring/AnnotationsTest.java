@@ -173,6 +173,20 @@ class AnnotationsTest {
         admits(2, "Inherits.store", Inherits.class, bean -> bean.store("x"));
     }
 
+    /** The compiler makes a bridge to the superclass in the class, because it names the interface itself. */
+    @Test
+    void aSuperclassThatImplementsADefaultMethodForItsSubclassLimitsIt() {
+        admits(1, "RestatesSaving.save", RestatesSaving.class, bean -> bean.save("x"));
+        admits(1, "RestatesSaving.save", RestatesSaving.class, bean -> ((Saving) bean).save("x"));
+        runner.withBean(RestatesSaving.class)
+                .withPropertyValues("spring.aop.proxy-target-class=false")
+                .run(context -> {
+                    Saving bean = context.getBean(Saving.class);
+                    bean.save("x");
+                    refused("RestatesSaving.save", () -> bean.save("x"));
+                });
+    }
+
     @Test
     void anInheritedAnnotationMakesALimitForEachClass() {
         names(List.of("Inherits.store", "Inherits2.store"), Inherits.class, Inherits2.class);
@@ -395,6 +409,17 @@ class AnnotationsTest {
         @RateLimited(rate = "2/h", key = "#item")
         public void store(T item) {}
     }
+
+    interface Saving {
+        default void save(String item) {}
+    }
+
+    static class Saves<T> {
+        @RateLimited(rate = "1/h", key = "#item")
+        public void save(T item) {}
+    }
+
+    static class RestatesSaving extends Saves<String> implements Saving {}
 
     static class Inherits extends Store<String> {
         @Override

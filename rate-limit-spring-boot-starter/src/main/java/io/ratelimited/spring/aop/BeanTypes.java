@@ -11,7 +11,6 @@ import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
-import org.springframework.core.BridgeMethodResolver;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
@@ -64,7 +63,7 @@ public final class BeanTypes {
             Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);
             // Of a method that it inherits from a hidden class, a public class may have the bridge alone.
             return Stream.of(all)
-                    .map(BridgeMethodResolver::findBridgedMethod)
+                    .map(method -> Declaration.written(method, type))
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .filter(method -> method.getDeclaringClass() != Object.class)
                     .distinct()

@@ -63,7 +63,7 @@ public record Declaration(
         protected Set<String> computeValue(Class<?> type) {
             Set<String> names = new HashSet<>();
             return Stream.of(ReflectionUtils.getUniqueDeclaredMethods(type))
-                    .map(BridgeMethodResolver::findBridgedMethod)
+                    .map(method -> written(method, type))
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .distinct()
                     .map(Method::getName)
@@ -81,7 +81,7 @@ public record Declaration(
      */
     public static List<Declaration> of(Method method, Class<?> targetClass) {
         Class<?> userClass = ClassUtils.getUserClass(targetClass);
-        Method specific = AopUtils.getMostSpecificMethod(method, userClass);
+        Method specific = specific(method, userClass);
         MergedAnnotations found = annotations(specific, userClass);
         List<MergedAnnotation<RateLimited>> own = nearest(found);
         MergedAnnotation<RateLimitExempt> exempt = found.get(RateLimitExempt.class);
@@ -109,6 +109,30 @@ public record Declaration(
         }
         List<Declaration> ofClass = ofClass(specific, userClass);
         return ofClass.isEmpty() || Controllers.isLimitedByClass(specific, userClass) ? ofClass : List.of();
+    }
+
+    /** The method that objects of a class run when one is called. */
+    static Method specific(Method method, Class<?> userClass) {
+        return written(AopUtils.getMostSpecificMethod(method, userClass), userClass);
+    }
+
+    /**
+     * The written method behind a bridge. Spring takes a bridge of a class for one of the default method of its interface,
+     * also where it leads to the superclass that overrides this one.
+     */
+    static Method written(Method method, Class<?> userClass) {
+        Method found = BridgeMethodResolver.findBridgedMethod(method);
+        Method own = found.isDefault() && !userClass.isInterface()
+                ? ReflectionUtils.findMethod(userClass, found.getName(), found.getParameterTypes())
+                : null;
+        return own == null || !own.isBridge()
+                ? found
+                : Stream.of(ReflectionUtils.getAllDeclaredMethods(userClass.getSuperclass()))
+                        .filter(inherited -> !inherited.isBridge()
+                                && !inherited.getDeclaringClass().isInterface()
+                                && implementsFor(userClass, inherited, found))
+                        .findFirst()
+                        .orElse(found);
     }
 
     /**

@@ -25,7 +25,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.SpringProxy;
-import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.core.DefaultParameterNameDiscoverer;
 import org.springframework.core.MethodClassKey;
@@ -140,7 +139,7 @@ public final class LimitedMethods {
             return null;
         }
         declareAll();
-        Method specific = AopUtils.getMostSpecificMethod(method, targetClass);
+        Method specific = Declaration.specific(method, ClassUtils.getUserClass(targetClass));
         List<LimitUse> limits = new ArrayList<>();
         Set<String> charged = new HashSet<>();
         String fallbackName = null;
