@@ -1,17 +1,24 @@
 package io.ratelimited.benchmarks;
 
 import io.ratelimited.spring.RateLimited;
+import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.stream.IntStream;
+import org.aspectj.lang.ProceedingJoinPoint;
+import org.aspectj.lang.annotation.Around;
+import org.aspectj.lang.annotation.Aspect;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
+import org.springframework.web.context.request.RequestContextHolder;
+import org.springframework.web.context.request.ServletRequestAttributes;
 import tools.jackson.databind.json.JsonMapper;
 
 /**
@@ -23,8 +30,8 @@ public final class RequestCostServer {
     /** How much work a request is. */
     private static final int PEOPLE = Integer.getInteger("people");
 
-    private static final String EXCLUDED = "io.ratelimited.spring.RateLimitAutoConfiguration,"
-            + "org.springframework.boot.autoconfigure.aop.AopAutoConfiguration";
+    private static final String STARTER = "io.ratelimited.spring.RateLimitAutoConfiguration";
+    private static final String AOP = "org.springframework.boot.autoconfigure.aop.AopAutoConfiguration";
 
     private static final JsonMapper JSON = new JsonMapper();
 
@@ -45,11 +52,17 @@ public final class RequestCostServer {
     }
 
     private static ConfigurableApplicationContext start(String kind) {
-        boolean starter = kind.equals("idle") || kind.equals("keyed");
-        SpringApplication application =
-                new SpringApplication(Application.class, kind.equals("keyed") ? Keyed.class : Plain.class);
+        Class<?>[] sources = {Application.class, kind.equals("keyed") ? Keyed.class : Plain.class};
+        String excluded = STARTER + "," + AOP;
+        if (kind.equals("aspect")) {
+            sources = new Class<?>[] {Application.class, Plain.class, Aspects.class};
+            excluded = STARTER;
+        } else if (kind.equals("idle") || kind.equals("keyed")) {
+            excluded = "";
+        }
+        SpringApplication application = new SpringApplication(sources);
         application.setDefaultProperties(Map.of(
-                "spring.autoconfigure.exclude", starter ? "" : EXCLUDED,
+                "spring.autoconfigure.exclude", excluded,
                 "bucket4j.enabled", "false",
                 "spring.cloud.gateway.server.webflux.enabled", "false",
                 "spring.main.banner-mode", "off",
@@ -87,6 +100,20 @@ public final class RequestCostServer {
         @GetMapping(path = "/people", produces = "application/json")
         public String people() {
             return RequestCostServer.people();
+        }
+    }
+
+    /** What every limit by annotation with header fields does, and nothing else. */
+    @Aspect
+    static class Aspects {
+
+        @Around("within(io.ratelimited.benchmarks.RequestCostServer.Plain)")
+        public Object proceed(ProceedingJoinPoint call) throws Throwable {
+            HttpServletResponse response = Objects.requireNonNull(
+                    ((ServletRequestAttributes) RequestContextHolder.currentRequestAttributes()).getResponse());
+            response.setHeader("RateLimit-Policy", "\"people\";q=1000000000;w=1");
+            response.setHeader("RateLimit", "\"people\";r=999999999;t=1");
+            return call.proceed();
         }
     }
 
