@@ -18,8 +18,10 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
     /** When the caller gives up: {@link Ticker#nanos}. */
     private final long deadline;
-    /** Cancels the alarm. */
-    private volatile Runnable alarm = () -> {};
+    /** Cancels the alarm. Guarded by this. */
+    private Runnable alarm = () -> {};
+    /** How many alarms have been set. Of two that threads set together, the later one knows all changes. Guarded by this. */
+    private int alarms;
     /** Whether the caller has begun to wait; set before the alarm is, so that a change of the limit is seen by one of the two. */
     private volatile boolean watched;
 
@@ -66,33 +68,56 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private Runnable watch() {
         watched = true;
         setAlarm();
-        return () -> alarm.run();
+        return this::cancelAlarm;
     }
 
     /** Sets the alarm anew, because leases end at other times. */
     void resetAlarm() {
         if (watched) {
-            alarm.run();
             setAlarm();
         }
     }
 
+    /** Replaces the alarm, unless another thread, or the alarm itself by ringing at once, does so later. */
     private void setAlarm() {
+        int number;
+        synchronized (this) {
+            number = ++alarms;
+        }
+        if (state() != QUEUED) {
+            return;
+        }
         Ticker ticker = cell().limiter().ticker();
         long now = ticker.nanos();
-        if (state() == QUEUED) {
-            alarm = ticker.schedule(now + Math.min(deadline - now, cell().nanosToLeaseEnd()), () -> {
-                cell().endLeases();
-                if (deadline - ticker.nanos() <= 0) {
-                    giveUp();
-                } else {
-                    setAlarm();
-                }
-            });
-            if (state() != QUEUED) {
-                alarm.run();
+        Runnable replaced = ticker.schedule(now + Math.min(deadline - now, cell().nanosToLeaseEnd()), this::ring);
+        synchronized (this) {
+            if (number == alarms) {
+                Runnable set = replaced;
+                replaced = alarm;
+                alarm = set;
             }
         }
+        replaced.run();
+        if (state() != QUEUED) {
+            cancelAlarm();
+        }
+    }
+
+    private void ring() {
+        cell().endLeases();
+        if (deadline - cell().limiter().ticker().nanos() <= 0) {
+            giveUp();
+        } else {
+            setAlarm();
+        }
+    }
+
+    private void cancelAlarm() {
+        Runnable last;
+        synchronized (this) {
+            last = alarm;
+        }
+        last.run();
     }
 
     @Override
@@ -114,6 +139,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private void giveUp() {
         if (cell().leave(this)) {
             decided(FULL);
+            cancelAlarm();
             turn.complete(false);
             cell().limiter().removeIfIdle(cell().key());
         }

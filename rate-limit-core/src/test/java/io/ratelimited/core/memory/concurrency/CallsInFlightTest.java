@@ -9,6 +9,7 @@ import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Threads;
+import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -17,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.FutureTask;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -575,6 +577,45 @@ class CallsInFlightTest {
             running.release();
             assertIdle(limiter, "key");
         }
+    }
+
+    /** A change sets an alarm for a call between the two steps in which that sets its own. */
+    @Test
+    void ofTwoAlarmsThatAreSetTogetherNoneIsLeft() {
+        AtomicReference<Runnable> meanwhile = new AtomicReference<>(() -> {});
+        Ticker interrupted = new Ticker() {
+            @Override
+            public long nanos() {
+                return ticker.nanos();
+            }
+
+            @Override
+            public long epochNanos() {
+                return ticker.epochNanos();
+            }
+
+            @Override
+            public void sleepUntil(long deadline) throws InterruptedException {
+                ticker.sleepUntil(deadline);
+            }
+
+            @Override
+            public Runnable schedule(long deadline, Runnable task) {
+                Runnable cancel = ticker.schedule(deadline, task);
+                meanwhile.getAndSet(() -> {}).run();
+                return cancel;
+            }
+        };
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(1), interrupted, 10);
+        Reservation running = limiter.reserve("key", 1, 0);
+        Reservation waiting = limiter.reserve("key", 1, HOUR);
+        meanwhile.set(() -> limiter.update(limit(1)));
+        CompletableFuture<Boolean> turn = waiting.awaitAsync();
+        assertThat(ticker.sleeping()).isOne();
+        running.release();
+        assertThat(turn).isCompletedWithValue(true);
+        waiting.release();
+        assertIdle(limiter, "key");
     }
 
     @Test
