@@ -1,6 +1,7 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Controllers;
 import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.aop.LimitedMethod;
@@ -117,8 +118,9 @@ final class ProxyCheck {
                 .flatMap(method -> Stream.ofNullable(method.fallback()))
                 .collect(Collectors.toSet());
         boolean controller = Controllers.hasHandlers(type);
-        List<String> hidden = Stream.of(type.getDeclaredMethods())
-                .filter(method -> !method.isSynthetic() && !limited.containsKey(method) && !fallbacks.contains(method))
+        List<String> hidden = BeanTypes.methods(type).stream()
+                .filter(method -> method.getDeclaringClass() == type)
+                .filter(method -> !limited.containsKey(method) && !fallbacks.contains(method))
                 .filter(method -> (method.getModifiers() & (Modifier.PRIVATE | Modifier.STATIC)) == 0)
                 .filter(method ->
                         controller ? !Controllers.assistsHandler(method) : !Modifier.isPublic(method.getModifiers()))

@@ -111,7 +111,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
         limited.values()
                 .forEach(method ->
                         inventedKeys.warnOf(method.method().toString(), method.limits(), ofEveryRequest.get()));
-        if (inspector != null && !limited.isEmpty()) {
+        if (inspector != null) {
             ProxyCheck calls = new ProxyCheck(type, limited);
             if (warnedOf.add(type)) {
                 calls.warnOfHiddenMethods();

@@ -210,6 +210,13 @@ class UnlimitedCallsTest {
     }
 
     @Test
+    void aLimitedClassWithoutPublicMethodsIsWarnedOf(CapturedOutput output) {
+        runner.withBean(Hidden.class)
+                .run(context ->
+                        assertThat(output).containsOnlyOnce("$Hidden limits public methods only, and not [handle]"));
+    }
+
+    @Test
     void aPropertyThatAlmostNamesALimitIsWarnedOf(CapturedOutput output) {
         runner.withBean(Early.class)
                 .withPropertyValues("rate-limit.limits[Early.plaec].rate=1/s")
@@ -405,6 +412,11 @@ class UnlimitedCallsTest {
         public void own() {}
 
         void instead() {}
+    }
+
+    @RateLimited(rate = "1/h")
+    static class Hidden {
+        void handle() {}
     }
 
     static class WithTier {
