@@ -162,25 +162,50 @@ public record Declaration(
     }
 
     /**
-     * Where annotations stand that this one hides although it does not override them: of two interfaces without a relation
-     * the annotations of the first apply.
-     *
-     * @return their places, sorted
+     * Warnings of annotations that others hide although they do not override them: of two interfaces without a relation
+     * the annotations of the first apply to a method, whether they limit or exempt it.
      */
-    public List<String> hidden() {
-        Stream<MergedAnnotations> places = ofClass
-                ? Stream.of(MergedAnnotations.from(owner, SearchStrategy.TYPE_HIERARCHY))
-                : Stream.concat(
-                        Stream.of(MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)),
-                        ofImplemented(method, owner));
-        Class<?> own = type(annotation);
-        return places.flatMap(found -> found.stream(RateLimited.class))
+    public static Stream<String> warningsOfHidden(Method method, Class<?> targetClass) {
+        List<Declaration> limits = of(method, targetClass);
+        if (!limits.isEmpty()) {
+            return limits.stream()
+                    .flatMap(limit -> limit.ofClass
+                            ? hidden(
+                                    limit.annotation,
+                                    Stream.of(MergedAnnotations.from(limit.owner, SearchStrategy.TYPE_HIERARCHY)),
+                                    limit.owner.getName(),
+                                    "class")
+                            : hidden(limit.annotation, limit.method, limit.owner));
+        }
+        Class<?> userClass = ClassUtils.getUserClass(targetClass);
+        Method specific = specific(method, userClass);
+        MergedAnnotation<RateLimitExempt> exempt =
+                annotations(specific, userClass).get(RateLimitExempt.class);
+        return exempt.isPresent() ? hidden(exempt, specific, userClass) : Stream.empty();
+    }
+
+    private static Stream<String> hidden(MergedAnnotation<?> applied, Method method, Class<?> userClass) {
+        Stream<MergedAnnotations> places = Stream.concat(
+                Stream.of(MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)),
+                ofImplemented(method, userClass));
+        return hidden(applied, places, text(method, userClass), "method of the class");
+    }
+
+    private static Stream<String> hidden(
+            MergedAnnotation<?> applied, Stream<MergedAnnotations> places, String element, String remedy) {
+        Class<?> own = type(applied);
+        return places.flatMap(
+                        found -> Stream.concat(found.stream(RateLimited.class), found.stream(RateLimitExempt.class)))
                 .filter(other ->
-                        !type(other).isAssignableFrom(own) && !other.asMap().equals(annotation.asMap()))
-                .map(other -> String.valueOf(other.getSource()))
-                .distinct()
-                .sorted()
-                .toList();
+                        !type(other).isAssignableFrom(own) && !other.asMap().equals(applied.asMap()))
+                .map(other -> nameOf(applied) + " on " + element + " is that of " + applied.getSource() + ", and "
+                        + nameOf(other) + " of " + other.getSource() + " does not apply. Put what shall apply on the "
+                        + remedy
+                        + " itself.");
+    }
+
+    private static String nameOf(MergedAnnotation<?> annotation) {
+        return "@" + annotation.getType().getSimpleName();
     }
 
     /** The class that an annotation stands on, or that declares the method which it stands on. */
@@ -315,10 +340,10 @@ public record Declaration(
 
     private String methodName() {
         String name = method.getName();
-        return OVERLOADED.get(owner).contains(name) ? name + parameterTypes() : name;
+        return OVERLOADED.get(owner).contains(name) ? name + parameterTypes(method) : name;
     }
 
-    private String parameterTypes() {
+    private static String parameterTypes(Method method) {
         StringJoiner types = new StringJoiner(",", "(", ")");
         for (Class<?> type : method.getParameterTypes()) {
             types.add(type.getSimpleName());
@@ -333,7 +358,11 @@ public record Declaration(
 
     /** Where the annotation applies, for messages. */
     public String place() {
-        return "@RateLimited on " + owner.getName() + (ofClass ? "" : "." + method.getName() + parameterTypes());
+        return "@RateLimited on " + (ofClass ? owner.getName() : text(method, owner));
+    }
+
+    private static String text(Method method, Class<?> owner) {
+        return owner.getName() + "." + method.getName() + parameterTypes(method);
     }
 
     /** The annotated method, whose parameter names expressions may use too; null if a class is annotated. */

@@ -140,17 +140,11 @@ final class ProxyCheck {
 
     /** Warns of annotations on interfaces and superclasses that do not apply, because others do. */
     void warnOfHiddenAnnotations() {
-        Set<String> warnings = new TreeSet<>();
-        for (Method method : limited.keySet()) {
-            for (Declaration applied : Declaration.of(method, type)) {
-                applied.hidden()
-                        .forEach(hidden -> warnings.add(applied.place() + " is that of "
-                                + applied.annotation().getSource() + ", and that of " + hidden
-                                + " does not apply. Put all limits on the "
-                                + (applied.ofClass() ? "class" : "method of the class") + " itself."));
-            }
-        }
-        warnings.forEach(LOG::warn);
+        BeanTypes.methods(type).stream()
+                .flatMap(method -> Declaration.warningsOfHidden(method, type))
+                .distinct()
+                .sorted()
+                .forEach(LOG::warn);
     }
 
     /** Warns of limited methods that the object calls on itself. */

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -25,17 +26,41 @@ class HiddenAnnotationsTest {
         Contexts.with(runner, type).run(context -> {
             assertThat(context).hasNotFailed();
             assertThat(output)
-                    .containsOnlyOnce("does not apply. Put all limits on the")
+                    .containsOnlyOnce("does not apply. Put what shall apply on the")
                     .contains("@RateLimited on " + type.getName());
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(classes = {ExemptBeforeLimited.class, ExemptSuperclass.class})
+    void aLimitThatAnExemptionHidesIsWarnedOf(Class<?> type, CapturedOutput output) {
+        Contexts.with(runner, type).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output)
+                    .containsOnlyOnce("does not apply. Put")
+                    .contains("@RateLimitExempt on " + type.getName() + ".get() is that of ")
+                    .contains("and @RateLimited of " + Reads.class.getMethod("get"));
+        });
+    }
+
+    @Test
+    void anExemptionThatALimitHidesIsWarnedOf(CapturedOutput output) {
+        Contexts.with(runner, LimitedBeforeExempt.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output)
+                    .containsOnlyOnce("does not apply. Put")
+                    .contains("@RateLimited on " + LimitedBeforeExempt.class.getName() + ".get() is that of ")
+                    .contains("and @RateLimitExempt of " + Exempt.class.getMethod("get"));
         });
     }
 
     @Test
     void anAnnotationThatIsOverriddenIsNotWarnedOf(CapturedOutput output) {
-        Contexts.with(runner, Replacing.class, ReadsAll.class).run(context -> {
-            assertThat(context).hasNotFailed();
-            assertThat(output).doesNotContain("does not apply");
-        });
+        Contexts.with(runner, Replacing.class, ReadsAll.class, Exempted.class, ExemptByClass.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output).doesNotContain("does not apply");
+                });
     }
 
     interface Reads {
@@ -59,6 +84,40 @@ class HiddenAnnotationsTest {
     }
 
     static class OfInterfaceAndSuperclass extends ReadsAll implements Caches {}
+
+    interface Exempt {
+        @RateLimitExempt
+        void get();
+    }
+
+    static class ExemptBeforeLimited implements Exempt, Reads {
+        @Override
+        public void get() {}
+    }
+
+    static class LimitedBeforeExempt implements Reads, Exempt {
+        @Override
+        public void get() {}
+    }
+
+    static class ExemptsAll {
+        @RateLimitExempt
+        public void get() {}
+    }
+
+    static class ExemptSuperclass extends ExemptsAll implements Reads {}
+
+    static class Exempted extends ReadsAll implements Reads, Caches, Exempt {
+        @Override
+        @RateLimitExempt
+        public void get() {}
+    }
+
+    @RateLimited(name = "exempt", rate = "1/h")
+    static class ExemptByClass implements Exempt {
+        @Override
+        public void get() {}
+    }
 
     @RateLimited(name = "reading", rate = "1/h")
     interface Reading {}
