@@ -66,13 +66,13 @@ final class ProxyCheck {
         int modifiers = method.getModifiers();
         String flaw = null;
         if (Modifier.isPrivate(modifiers)) {
-            flaw = "private";
+            flaw = "private" + in(method);
         } else if (Modifier.isStatic(modifiers)) {
-            flaw = "static";
+            flaw = "static" + in(method);
         } else if (Modifier.isFinal(modifiers) && !byInterface) {
-            flaw = "final";
+            flaw = "final" + in(method);
         } else if (!byInterface && isOfOtherPackage(method)) {
-            flaw = "package-private in " + method.getDeclaringClass().getName() + ", which is in another package";
+            flaw = "package-private" + in(method) + ", which is in another package";
         }
         if (flaw == null && !Declaration.makesBean(method)) {
             return;
@@ -86,7 +86,9 @@ final class ProxyCheck {
                     "method " + method.getName() + " is " + flaw
                             + ", so that Spring's proxies cannot limit calls of it",
                     "Make it an overridable method that other beans call, "
-                            + (declaration.ofClass() ? "exempt it with @RateLimitExempt, " : "")
+                            + (declaration.ofClass()
+                                    ? "exempt it with @RateLimitExempt, annotate methods instead of the class, "
+                                    : "")
                             + "or weave (rate-limit.aspect.mode: woven).");
         }
         throw new InvalidRateLimitException(
@@ -102,6 +104,13 @@ final class ProxyCheck {
         return (method.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED)) == 0
                 && (declaring.getClassLoader() != type.getClassLoader()
                         || !declaring.getPackageName().equals(type.getPackageName()));
+    }
+
+    /** Where an inherited method comes from. */
+    private String in(Method method) {
+        return method.getDeclaringClass() == type
+                ? ""
+                : " in " + method.getDeclaringClass().getName();
     }
 
     private LimitedMethod limitedMethod(Method method) {

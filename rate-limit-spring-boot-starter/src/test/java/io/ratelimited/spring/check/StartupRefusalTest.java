@@ -32,6 +32,7 @@ import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.context.support.ApplicationObjectSupport;
 
 /** Every mistake stops the start, and the failure analysis names limit, place, value and remedy. */
 class StartupRefusalTest {
@@ -341,6 +342,11 @@ class StartupRefusalTest {
                 Mistake.of("a final method of a limited class", FinalMethodOfClass.class)
                         .tells("'FinalMethodOfClass'", "method call is final")
                         .and("@RateLimitExempt"),
+                Mistake.of("a final method of a library's class", OfLibrary.class)
+                        .tells(
+                                "'OfLibrary' (@RateLimited on " + here + "$OfLibrary)",
+                                "is final in org.springframework.context.support.ApplicationObjectSupport")
+                        .and("annotate methods instead of the class"),
                 Mistake.of("a final class", FinalClass.class)
                         .tells(here + "$FinalClass", "is final")
                         .and("woven"),
@@ -853,6 +859,11 @@ class StartupRefusalTest {
     @RateLimited(rate = "5/s")
     static class FinalMethodOfClass {
         public final void call() {}
+    }
+
+    @RateLimited(rate = "5/s")
+    static class OfLibrary extends ApplicationObjectSupport {
+        public void call() {}
     }
 
     static final class FinalClass {
