@@ -5,4 +5,12 @@ public class PackagePrivateBase {
 
     @RateLimited(rate = "5/s")
     void call() {}
+
+    /** Overrides it where that can be done. */
+    public static class Overriding extends PackagePrivateBase {
+
+        @Override
+        @RateLimitExempt
+        void call() {}
+    }
 }

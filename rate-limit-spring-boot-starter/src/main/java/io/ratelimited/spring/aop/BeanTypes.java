@@ -2,6 +2,8 @@ package io.ratelimited.spring.aop;
 
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -74,17 +76,47 @@ public final class BeanTypes {
         }
     }
 
-    /** The methods of the interfaces of a class that its objects do not inherit: static and private ones. */
+    /**
+     * The methods that a class does not inherit: static and private ones of its interfaces, and those of its superclasses
+     * that nothing can override, which one of the same signature hides.
+     */
     public static List<Method> notInherited(Class<?> type) {
         try {
-            return ClassUtils.getAllInterfacesForClassAsSet(type).stream()
-                    .flatMap(implemented -> Stream.of(implemented.getDeclaredMethods()))
-                    .filter(method -> (method.getModifiers() & (Modifier.STATIC | Modifier.PRIVATE)) != 0)
-                    .filter(method -> !method.isSynthetic())
-                    .toList();
+            List<Method> found = new ArrayList<>();
+            for (Class<?> implemented : ClassUtils.getAllInterfacesForClassAsSet(type)) {
+                Stream.of(implemented.getDeclaredMethods())
+                        .filter(method -> (method.getModifiers() & (Modifier.STATIC | Modifier.PRIVATE)) != 0)
+                        .forEach(found::add);
+            }
+            List<Class<?>> subclasses = new ArrayList<>(List.of(type));
+            for (Class<?> c = type.getSuperclass(); c != null && c != Object.class; c = c.getSuperclass()) {
+                Stream.of(c.getDeclaredMethods())
+                        .filter(method -> Modifier.isPrivate(method.getModifiers())
+                                || (isOfOtherPackage(method, type)
+                                        && subclasses.stream().noneMatch(subclass -> overrides(subclass, method))))
+                        .forEach(found::add);
+                subclasses.add(c);
+            }
+            found.removeIf(Method::isSynthetic);
+            return found;
         } catch (LinkageError ex) {
-            LOG.debug("The methods of the interfaces of " + type.getName() + " are not known", ex);
+            LOG.debug("The methods that " + type.getName() + " does not inherit are not known", ex);
             return List.of();
         }
+    }
+
+    private static boolean overrides(Class<?> subclass, Method method) {
+        return !isOfOtherPackage(method, subclass)
+                && Stream.of(subclass.getDeclaredMethods())
+                        .anyMatch(own -> own.getName().equals(method.getName())
+                                && Arrays.equals(own.getParameterTypes(), method.getParameterTypes()));
+    }
+
+    /** Whether a method of a superclass is package-private in another package, where a class cannot override it. */
+    public static boolean isOfOtherPackage(Method method, Class<?> type) {
+        Class<?> declaring = method.getDeclaringClass();
+        return (method.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED | Modifier.PRIVATE)) == 0
+                && (declaring.getClassLoader() != type.getClassLoader()
+                        || !declaring.getPackageName().equals(type.getPackageName()));
     }
 }

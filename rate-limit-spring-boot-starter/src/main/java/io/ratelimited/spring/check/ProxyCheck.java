@@ -71,7 +71,7 @@ final class ProxyCheck {
             flaw = "static" + in(method);
         } else if (Modifier.isFinal(modifiers) && !byInterface) {
             flaw = "final" + in(method);
-        } else if (!byInterface && isOfOtherPackage(method)) {
+        } else if (!byInterface && BeanTypes.isOfOtherPackage(method, type)) {
             flaw = "package-private" + in(method) + ", which is in another package";
         }
         if (flaw == null && !Declaration.makesBean(method)) {
@@ -96,14 +96,6 @@ final class ProxyCheck {
                 declaration.place(),
                 "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
                 "Annotate the methods of the bean instead.");
-    }
-
-    /** Whether no subclass in the package of the bean's class can override a method. */
-    private boolean isOfOtherPackage(Method method) {
-        Class<?> declaring = method.getDeclaringClass();
-        return (method.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED)) == 0
-                && (declaring.getClassLoader() != type.getClassLoader()
-                        || !declaring.getPackageName().equals(type.getPackageName()));
     }
 
     /** Where an inherited method comes from. */

@@ -338,6 +338,10 @@ class StartupRefusalTest {
                         .tells("method call is private"),
                 Mistake.of("a package-private method of another package", PackagePrivateSubclass.class)
                         .tells("method call is package-private in io.ratelimited.spring.PackagePrivateBase"),
+                Mistake.of("a hidden package-private method of another package", PackagePrivateHidden.class)
+                        .tells("method call is package-private in io.ratelimited.spring.PackagePrivateBase"),
+                Mistake.of("a private method that one of a subclass hides", HidesPrivate.class)
+                        .tells("method call is private in " + here + "$PrivateMethod"),
                 Mistake.of("a final method", FinalMethod.class).tells("method call is final"),
                 Mistake.of("a final method of a limited class", FinalMethodOfClass.class)
                         .tells("'FinalMethodOfClass'", "method call is final")
@@ -463,6 +467,13 @@ class StartupRefusalTest {
                 .run(context -> assertThat(context).getFailure().hasMessageContaining("'BadRate.call'"));
         Contexts.runner()
                 .withBean(NeverMade.class, NeverMade::new, definition -> definition.setLazyInit(true))
+                .run(context -> assertThat(context).hasNotFailed());
+    }
+
+    @Test
+    void aPackagePrivateMethodThatIsOverriddenAndExemptIsNoMistake() {
+        Contexts.runner()
+                .withBean(PackagePrivateExempt.class)
                 .run(context -> assertThat(context).hasNotFailed());
     }
 
@@ -850,6 +861,18 @@ class StartupRefusalTest {
     }
 
     static class PackagePrivateSubclass extends PackagePrivateBase {}
+
+    static class PackagePrivateHidden extends PackagePrivateBase {
+        public void call() {}
+    }
+
+    static class PackagePrivateExempt extends PackagePrivateBase.Overriding {
+        public void call() {}
+    }
+
+    static class HidesPrivate extends PrivateMethod {
+        public void call() {}
+    }
 
     static class FinalMethod {
         @RateLimited(rate = "5/s")
