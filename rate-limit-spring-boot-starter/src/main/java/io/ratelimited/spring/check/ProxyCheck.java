@@ -19,12 +19,20 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
+import org.springframework.beans.factory.DisposableBean;
+import org.springframework.beans.factory.InitializingBean;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.util.ClassUtils;
 
 /** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
 final class ProxyCheck {
 
     private static final Log LOG = LogFactory.getLog(ProxyCheck.class);
+
+    /** By name, because their module is optional. */
+    private static final List<String> CALLBACKS =
+            List.of("jakarta.annotation.PostConstruct", "jakarta.annotation.PreDestroy");
 
     private final Class<?> type;
     private final Map<Method, LimitedMethod> limited;
@@ -146,6 +154,31 @@ final class ProxyCheck {
                 .distinct()
                 .sorted()
                 .forEach(LOG::warn);
+    }
+
+    /** Warns of limited methods that the container calls when it makes or ends the object, which no proxy sees. */
+    void warnOfCallbacks() {
+        limited.forEach((method, found) -> {
+            if (isCallback(method) && !Declaration.of(method, type).get(0).ofClass()) {
+                LOG.warn("The container calls " + type.getName() + "." + method.getName()
+                        + " on the object itself, which Spring's proxy does not see: rate limit '"
+                        + String.join("', '", limitNames(method))
+                        + "' does not limit this call. Let it call a limited method of another bean, or weave"
+                        + " (rate-limit.aspect.mode: woven).");
+            }
+        });
+    }
+
+    private boolean isCallback(Method method) {
+        MergedAnnotations annotations = MergedAnnotations.from(method, SearchStrategy.SUPERCLASS);
+        return CALLBACKS.stream().anyMatch(annotations::isPresent)
+                || isMethodOf(InitializingBean.class, method)
+                || isMethodOf(DisposableBean.class, method);
+    }
+
+    private boolean isMethodOf(Class<?> contract, Method method) {
+        return contract.isAssignableFrom(type)
+                && ClassUtils.hasMethod(contract, method.getName(), method.getParameterTypes());
     }
 
     /** Warns of limited methods that the object calls on itself. */

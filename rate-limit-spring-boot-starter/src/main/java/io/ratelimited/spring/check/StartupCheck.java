@@ -116,6 +116,7 @@ public final class StartupCheck implements SmartInitializingSingleton, Applicati
             if (warnedOf.add(type)) {
                 calls.warnOfHiddenMethods();
                 calls.warnOfHiddenAnnotations();
+                calls.warnOfCallbacks();
                 calls.warnOfSelfCalls();
             }
             calls.check(bean);

@@ -10,6 +10,8 @@ import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import jakarta.annotation.PostConstruct;
+import jakarta.annotation.PreDestroy;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.util.function.Supplier;
@@ -19,7 +21,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.BeanFactoryAware;
+import org.springframework.beans.factory.DisposableBean;
 import org.springframework.beans.factory.FactoryBean;
+import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
@@ -214,6 +218,24 @@ class UnlimitedCallsTest {
         runner.withBean(Hidden.class)
                 .run(context ->
                         assertThat(output).containsOnlyOnce("$Hidden limits public methods only, and not [handle]"));
+    }
+
+    @Test
+    void aLimitedMethodThatTheContainerCallsOnTheObjectIsWarnedOf(CapturedOutput output) {
+        Contexts.with(runner, Prepared.class, Initialized.class, LimitedByClass.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce(
+                                    "The container calls " + Prepared.class.getName() + ".load on the object itself")
+                            .containsOnlyOnce(
+                                    "The container calls " + Prepared.class.getName() + ".close on the object itself")
+                            .containsOnlyOnce(
+                                    "The container calls " + Initialized.class.getName() + ".afterPropertiesSet on")
+                            .containsOnlyOnce("The container calls " + Initialized.class.getName() + ".destroy on")
+                            .contains("rate limit 'Prepared.load' does not limit this call")
+                            .doesNotContain("calls " + LimitedByClass.class.getName());
+                });
     }
 
     @Test
@@ -417,6 +439,36 @@ class UnlimitedCallsTest {
     @RateLimited(rate = "1/h")
     static class Hidden {
         void handle() {}
+    }
+
+    static class Prepared {
+        @PostConstruct
+        @RateLimited(rate = "1/h")
+        public void load() {}
+
+        @PreDestroy
+        @RateLimited(rate = "1/h")
+        public void close() {}
+    }
+
+    static class Destroyed {
+        @RateLimited(rate = "1/h")
+        public void destroy() {}
+    }
+
+    static class Initialized extends Destroyed implements InitializingBean, DisposableBean {
+        @Override
+        @RateLimited(rate = "1/h")
+        public void afterPropertiesSet() {}
+    }
+
+    @RateLimited(rate = "1/h")
+    static class LimitedByClass implements InitializingBean {
+        @Override
+        public void afterPropertiesSet() {}
+
+        @PostConstruct
+        public void load() {}
     }
 
     static class WithTier {
