@@ -8,8 +8,10 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.function.UnaryOperator;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -65,7 +67,22 @@ class OutOfStepTest {
         assertThat(limiter.tryAcquire("fresh", 1)).isTrue();
     }
 
-    /** Calls that come one by one: the first that is sent behind a reply that is left over finds it. */
+    /** Servers may be paid by the command. Each call comes later than one may be checked that follows another. */
+    @Test
+    void whereCallsAreFewAlmostAllCommandsAreTheirs() {
+        FarNode slow = FarNode.of(REDIS, FarNode.PATIENT.timeout(Duration.ofMinutes(1)));
+        RateLimiter limiter = slow.limiter(
+                Limit.of("few", Algorithm.FIXED_WINDOW).rate("1000/d").build());
+        slow.awaitRedis();
+        slow.network().delay(25);
+        long before = slow.network().commands();
+        for (int i = 0; i < 40; i++) {
+            assertThat(limiter.reserve("few-" + i, 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        }
+        assertThat(slow.network().commands() - before).isBetween(40L, 60L);
+    }
+
+    /** Calls that come one by one: one of those that are sent behind a reply that is left over finds it. */
     @ParameterizedTest
     @EnumSource
     void callsThatComeOneByOneFindIt(Garbled garbled) {

@@ -47,8 +47,13 @@ final class LettuceLink implements RedisLink {
     /** How long a server that sleeps takes to begin. It reads all that is there by then, and answers that together. */
     private static final long BEGINNING_NANOS = 20_000;
 
-    /** While calls are sent, a reply is known to be that of its command at least so often. */
+    /** Replies of many commands are known to be theirs at least so often. */
     private static final long CHECK_NANOS = 20_000_000;
+
+    /** Of fewer commands since the last check, the next is only checked after {@link #LONGEST_CHECK_NANOS}. */
+    private static final int WORTH_CHECKING = 16;
+
+    private static final long LONGEST_CHECK_NANOS = 1_000_000_000;
 
     /** Replies what it is given, wherever a script may run. */
     private static final String CHECK = "return ARGV";
@@ -74,7 +79,9 @@ final class LettuceLink implements RedisLink {
     /** The number of the last check, and when it was sent. Only the thread that sends uses them. */
     private long check;
 
-    private long checkedAt = Threads.systemNanos() - CHECK_NANOS;
+    private long checkedAt = Threads.systemNanos() - LONGEST_CHECK_NANOS;
+    /** Commands sent since. Only the thread that sends uses it. */
+    private int unchecked;
     /** A reply was that of another command. Whatever comes now may be. Only the event loop of the connection uses it. */
     private boolean outOfStep;
     /** Whether one command may have several keys. */
@@ -193,6 +200,7 @@ final class LettuceLink implements RedisLink {
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
             collect(commands, max);
+            unchecked += commands.size();
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -212,7 +220,7 @@ final class LettuceLink implements RedisLink {
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands, int max) {
         Call next = unsent.poll();
-        if (next instanceof Evaluation evaluation && Threads.systemNanos() - checkedAt >= CHECK_NANOS) {
+        if (next instanceof Evaluation evaluation && isCheckDue()) {
             commands.add(check(evaluation.keys[0]));
         }
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
@@ -246,6 +254,12 @@ final class LettuceLink implements RedisLink {
         groups.values().forEach(group -> commands.add(command(group)));
     }
 
+    /** An application that asks seldom would else send twice as many commands. */
+    private boolean isCheckDue() {
+        long since = Threads.systemNanos() - checkedAt;
+        return since >= (unchecked >= WORTH_CHECKING ? CHECK_NANOS : LONGEST_CHECK_NANOS);
+    }
+
     /**
      * Goes before other commands, so that none of them gets a reply that was left over. What stands between may have repeated
      * or lost one: each later reply would then be taken for that of another command.
@@ -254,6 +268,7 @@ final class LettuceLink implements RedisLink {
      */
     private AsyncCommand<String, String, List<Object>> check(String key) {
         checkedAt = Threads.systemNanos();
+        unchecked = 0;
         String number = Long.toString(++check);
         ScriptArguments args = new ScriptArguments().add(number);
         return command(CommandType.EVAL, args.behind(CHECK, new String[] {key}), (reply, failure) -> {
