@@ -64,11 +64,16 @@ public final class Threads implements AutoCloseable {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(
                 2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
         timer.setRemoveOnCancelPolicy(true);
+        return real(new Timer(timer), timer::shutdownNow);
+    }
+
+    /** The threads of {@link #real()} on another clock. */
+    static Threads real(Ticker clock, Runnable onClose) {
         ThreadPoolExecutor blocking =
                 pool(MAX_BLOCKED, new LinkedBlockingQueue<>(MAX_WAITING), "rate-limit-redis-connecting");
         ThreadPoolExecutor log = pool(1, new ArrayBlockingQueue<>(MAX_LOG_ENTRIES), "rate-limit-redis-log");
-        return new Threads(new Timer(timer), blocking, log, () -> {
-            timer.shutdownNow();
+        return new Threads(clock, blocking, log, () -> {
+            onClose.run();
             blocking.shutdownNow();
             // Writes what waits, and ends.
             log.shutdown();
