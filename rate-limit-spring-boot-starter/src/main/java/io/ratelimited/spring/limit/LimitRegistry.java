@@ -10,6 +10,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.time.Duration;
@@ -123,7 +124,7 @@ public final class LimitRegistry {
             Runnable report;
             Limit changed;
             synchronized (this) {
-                report = apply(requested.apply(limit), principal);
+                report = apply(requested.apply(limit), Scope.INSTANCE, principal);
                 changed = limit.limit();
             }
             report.run();
@@ -174,16 +175,17 @@ public final class LimitRegistry {
     /**
      * Applies a change made here or by another instance; with the lock of this registry.
      *
+     * @param scope where it holds then
      * @param principal who makes it; null if nobody is known
      * @return reports the change; to be run without the lock, since a listener may wait for another change
      */
-    private Runnable apply(LimitChange change, @Nullable String principal) {
+    private Runnable apply(LimitChange change, Scope scope, @Nullable String principal) {
         ConfiguredLimit limit = change.limit();
         Map<String, Object> before = ChangeReports.members(limit);
         change.apply();
         budgets.limitChanged(limit);
         Map<String, Object> after = ChangeReports.members(limit);
-        return () -> reports.report(limit.name(), null, before, after, limit.scope(), principal);
+        return () -> reports.report(limit.name(), null, before, after, scope, principal);
     }
 
     /** Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes. */
@@ -260,6 +262,7 @@ public final class LimitRegistry {
                 // Whatever thread hears of it first: that of who has written it, or one that knows nobody.
                 report = apply(
                         LimitChange.shared(limit, limit.settings().configuration(), text),
+                        Scope.FLEET,
                         writers.get(new Written(limit.name(), text)));
                 limit.shared(new ConfiguredLimit.Shared(version, text, null));
             } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
@@ -324,7 +327,10 @@ public final class LimitRegistry {
                     changes.add(change);
                 }
             }
-            reported = changes.stream().map(change -> apply(change, principal)).toList();
+            // Also of a limit that all instances share: the others have a configuration of their own.
+            reported = changes.stream()
+                    .map(change -> apply(change, Scope.INSTANCE, principal))
+                    .toList();
             properties = refreshed;
             without = limits.values().stream()
                     .filter(ConfiguredLimit::isWithoutShared)

@@ -163,6 +163,20 @@ class SharedChangesTest {
         });
     }
 
+    /** Other instances go on with what their own configuration says. */
+    @Test
+    void aRefreshOfTheConfigurationIsReportedAsAChangeOfThisInstance() {
+        run((context, limits) -> {
+            limits.get("search");
+            configuration.put("rate-limit.limits.search.rate", "11/s");
+            context.publishEvent(new EnvironmentChangeEvent(context, Set.of()));
+
+            assertThat(reported)
+                    .extracting(change -> change.after().get("rate") + " " + change.scope())
+                    .containsExactly("11/s INSTANCE");
+        });
+    }
+
     private static void updateAs(String name, RateLimits limits) {
         SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(name, null));
         try {
