@@ -121,8 +121,10 @@ public record LimitProperties(
         }
         Object[] arguments = new Object[ACCESSORS.size()];
         int i = 0;
-        for (String name : ACCESSORS.keySet()) {
-            arguments[i++] = values.get(name);
+        for (Map.Entry<String, Method> property : ACCESSORS.entrySet()) {
+            Object value = values.get(property.getKey());
+            requireType(property.getKey(), value, property.getValue().getReturnType());
+            arguments[i++] = value;
         }
         try {
             return CONSTRUCTOR.newInstance(arguments);
@@ -133,6 +135,14 @@ public record LimitProperties(
             throw new IllegalStateException(ex);
         } catch (ReflectiveOperationException ex) {
             throw new IllegalStateException(ex);
+        }
+    }
+
+    /** The constructor would only say that some argument has another type. */
+    private static void requireType(String name, @Nullable Object value, Class<?> type) {
+        if (value != null && !type.isInstance(value)) {
+            throw new IllegalArgumentException(name + " must be of the type " + type.getSimpleName() + ", not "
+                    + value.getClass().getSimpleName());
         }
     }
 

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
@@ -31,6 +32,13 @@ class LimitPropertyTest {
         List<Class<?>> types =
                 Stream.of(components).<Class<?>>map(RecordComponent::getType).toList();
         assertThat(LimitProperty.values()).extracting(LimitProperty::type).isEqualTo(types);
+    }
+
+    @Test
+    void aValueOfAnotherTypeIsExplained() {
+        assertThatIllegalArgumentException()
+                .isThrownBy(() -> LimitProperties.of(Map.of("rate", "5/s", "burst", 10)))
+                .withMessage("burst must be of the type Long, not Integer");
     }
 
     @Test
