@@ -81,7 +81,9 @@ class KeyAttacksTest {
                 Colour.RED,
                 Colour.BLUE,
                 Fruit.RED,
-                "RED"));
+                "RED",
+                "ren\u00e9",
+                "rene\u0301"));
         keys.addAll(List.<Object>of(
                 List.of(),
                 Set.of(),
