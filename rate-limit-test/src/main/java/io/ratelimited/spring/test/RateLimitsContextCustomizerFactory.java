@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.graphql.GraphQlRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
@@ -53,6 +54,7 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
         RateLimitTestAutoConfiguration.class,
         DisabledRateLimitAutoConfiguration.class,
         RateLimitAutoConfiguration.class,
+        ClientRateLimitAutoConfiguration.class,
         ServletRateLimitAutoConfiguration.class,
         ReactiveRateLimitAutoConfiguration.class,
         GraphQlRateLimitAutoConfiguration.class

@@ -1,6 +1,9 @@
 package io.ratelimited.spring.test;
 
 import static io.ratelimited.spring.test.RateLimitAssertions.assertThat;
+import static io.ratelimited.spring.test.RateLimitAssertions.assertThatCall;
+import static org.springframework.test.web.client.match.MockRestRequestMatchers.anything;
+import static org.springframework.test.web.client.response.MockRestResponseCreators.withSuccess;
 
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
@@ -9,19 +12,25 @@ import org.junit.jupiter.api.RepeatedTest;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
+import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
+import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.webflux.test.autoconfigure.WebFluxTest;
 import org.springframework.boot.webmvc.test.autoconfigure.WebMvcTest;
 import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.http.MediaType;
 import org.springframework.test.context.TestPropertySource;
+import org.springframework.test.web.client.MockRestServiceServer;
 import org.springframework.test.web.reactive.server.WebTestClient;
 import org.springframework.test.web.servlet.MockMvc;
 import org.springframework.test.web.servlet.assertj.MockMvcTester;
 import org.springframework.test.web.servlet.client.RestTestClient;
 import org.springframework.test.web.servlet.request.MockMvcRequestBuilders;
+import org.springframework.web.client.RestClient;
 
-/** Slices of the web have limits by the annotation, with nothing to import: on handler methods and on routes. */
+/** Slices have limits by the annotation, with nothing to import: on handler methods, on routes and on what clients send. */
 class SlicesTest {
 
     private static final Duration TWELVE_SECONDS = Duration.ofSeconds(12);
@@ -145,6 +154,40 @@ class SlicesTest {
                     .isRateLimited(503)
                     .by("route")
                     .retryAfter(Duration.ofHours(1));
+        }
+    }
+
+    /** The auto-configurations of {@code @RestClientTest}: those of the clients, and none of the starter's. */
+    @Configuration(proxyBeanMethods = false)
+    @ImportAutoConfiguration(RestClientAutoConfiguration.class)
+    static class Clients {}
+
+    @Nested
+    @SpringBootTest(
+            classes = Clients.class,
+            webEnvironment = SpringBootTest.WebEnvironment.NONE,
+            properties = {
+                "rate-limit.clients.partner.hosts=partner.example",
+                "rate-limit.clients.partner.limits=partner",
+                "rate-limit.clients.partner.policy=reject",
+                "rate-limit.limits.partner.rate=1/h"
+            })
+    @AutoConfigureRateLimits
+    class OfClients {
+
+        @Autowired
+        RestClient.Builder builder;
+
+        @RepeatedTest(2)
+        void theSecondRequestIsNotSent() {
+            MockRestServiceServer.bindTo(builder).build().expect(anything()).andRespond(withSuccess());
+            RestClient client = builder.build();
+            assertThatCall(() -> send(client)).isNotRateLimited();
+            assertThatCall(() -> send(client)).isRateLimited().by("partner");
+        }
+
+        private static void send(RestClient client) {
+            client.get().uri("https://partner.example/orders").retrieve().toBodilessEntity();
         }
     }
 }
