@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.core.CoroutinesUtils;
 import org.springframework.core.KotlinDetector;
 import org.springframework.core.ReactiveAdapterRegistry;
+import org.springframework.core.ResolvableType;
 import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
@@ -32,8 +33,11 @@ public final class Fallbacks {
      */
     public static Method find(Method method, Class<?> targetClass, String name, String limit, String place) {
         Class<?> userClass = ClassUtils.getUserClass(targetClass);
-        Method found = signatures(method)
-                .map(types -> ReflectionUtils.findMethod(userClass, name, types.toArray(Class<?>[]::new)))
+        Method found = Stream.concat(
+                        signatures(method, List.of(method.getParameterTypes()))
+                                .map(types ->
+                                        ReflectionUtils.findMethod(userClass, name, types.toArray(Class<?>[]::new))),
+                        signatures(method, parameters(method, userClass)).map(types -> generic(userClass, name, types)))
                 .filter(candidate -> candidate != null)
                 .findFirst()
                 .orElseThrow(() -> new InvalidRateLimitException(
@@ -67,8 +71,7 @@ public final class Fallbacks {
     }
 
     /** The parameters that a fallback may have: those of the method, before them those with the exception. */
-    private static Stream<List<Class<?>>> signatures(Method method) {
-        List<Class<?>> all = List.of(method.getParameterTypes());
+    private static Stream<List<Class<?>>> signatures(Method method, List<Class<?>> all) {
         if (!KotlinDetector.isSuspendingFunction(method)) {
             return Stream.of(with(all, RateLimitExceededException.class), all);
         }
@@ -76,6 +79,24 @@ public final class Fallbacks {
         Class<?> continuation = all.get(all.size() - 1);
         List<Class<?>> withRefusal = with(own, RateLimitExceededException.class);
         return Stream.of(with(withRefusal, continuation), all, withRefusal, own);
+    }
+
+    /** A method whose parameters have these types for a class, which a superclass or an interface states as type variables. */
+    private static @Nullable Method generic(Class<?> userClass, String name, List<Class<?>> types) {
+        return Stream.of(ReflectionUtils.getAllDeclaredMethods(userClass))
+                .filter(candidate -> candidate.getName().equals(name)
+                        && !candidate.isBridge()
+                        && parameters(candidate, userClass).equals(types))
+                .findFirst()
+                .orElse(null);
+    }
+
+    private static List<Class<?>> parameters(Method method, Class<?> userClass) {
+        List<Class<?>> types = new ArrayList<>();
+        for (int i = 0; i < method.getParameterCount(); i++) {
+            types.add(ResolvableType.forMethodParameter(method, i, userClass).toClass());
+        }
+        return types;
     }
 
     private static List<Class<?>> with(List<Class<?>> types, Class<?> last) {

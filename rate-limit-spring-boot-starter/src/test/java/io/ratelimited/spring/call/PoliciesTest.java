@@ -180,6 +180,20 @@ class PoliciesTest {
     }
 
     @Test
+    void aFallbackOfAGenericTypeHasItsTypeVariables() {
+        Contexts.with(Contexts.runner(ticker), FindsWords.class, FindsNumbers.class)
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    FindsWords words = context.getBean(FindsWords.class);
+                    assertThat(words.find("a")).isEqualTo("found a");
+                    assertThat(words.find("b")).isEqualTo("nothing for b");
+                    FindsNumbers numbers = context.getBean(FindsNumbers.class);
+                    assertThat(numbers.find(1)).isEqualTo("found 1");
+                    assertThat(numbers.find(2)).isEqualTo("no number 2 by finding");
+                });
+    }
+
+    @Test
     void aFallbackNeverAnswersTheMethodsOwnException() {
         run(bean -> {
             assertThatIllegalStateException()
@@ -348,6 +362,35 @@ class PoliciesTest {
         @RateLimited(algorithm = CONCURRENCY, maxConcurrent = 1)
         public void inFlight(Runnable body) {
             body.run();
+        }
+    }
+
+    interface Finds<T> {
+        @RateLimited(name = "finding words", rate = "1/h", fallback = "nothing")
+        String find(T what);
+
+        default String nothing(T what) {
+            return "nothing for " + what;
+        }
+    }
+
+    static class FindsWords implements Finds<String> {
+        @Override
+        public String find(String what) {
+            return "found " + what;
+        }
+    }
+
+    static class FindsAny<T> {
+        @RateLimited(name = "finding", rate = "1/h", fallback = "none")
+        public String find(T what) {
+            return "found " + what;
+        }
+    }
+
+    static class FindsNumbers extends FindsAny<Integer> {
+        String none(Integer what, RateLimitExceededException refusal) {
+            return "no number " + what + " by " + refusal.limit();
         }
     }
 }
