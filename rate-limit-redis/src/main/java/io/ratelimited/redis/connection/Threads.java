@@ -11,6 +11,7 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.ThreadFactory;
@@ -224,28 +225,27 @@ public final class Threads implements AutoCloseable {
     /**
      * Calls what may block or throw.
      *
-     * @param boundMillis after which the result has failed, whether or not the task has begun
+     * @param boundMillis after which the result has failed, whether or not the task has begun, and a thread that the task
+     *     still blocks is interrupted: there are few
      * @param discard is given what arrives after that
      */
     <T> CompletableFuture<T> call(
             Supplier<? extends CompletionStage<T>> task, long boundMillis, Consumer<? super T> discard) {
         CompletableFuture<T> result = new CompletableFuture<>();
-        Runnable cancelBound = later(
-                boundMillis,
-                () -> result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms")));
-        blocking.execute(() -> {
-            if (result.isDone()) {
-                return;
+        Runnable begin = () -> Replies.of(task).whenComplete((value, failure) -> {
+            if (failure != null) {
+                result.completeExceptionally(Replies.cause(failure));
+            } else if (!result.complete(value)) {
+                discard.accept(value);
             }
-            Replies.of(task).whenComplete((value, failure) -> {
-                cancelBound.run();
-                if (failure != null) {
-                    result.completeExceptionally(Replies.cause(failure));
-                } else if (!result.complete(value)) {
-                    discard.accept(value);
-                }
-            });
         });
+        FutureTask<?> begun = new FutureTask<>(begin, null);
+        Runnable cancelBound = later(boundMillis, () -> {
+            result.completeExceptionally(new TimeoutException("no answer within " + boundMillis + " ms"));
+            begun.cancel(true);
+        });
+        result.whenComplete((value, failure) -> cancelBound.run());
+        blocking.execute(begun);
         return result;
     }
 

@@ -19,6 +19,7 @@ import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import reactor.core.publisher.Mono;
 
 /** One thread on a time that the test moves: nothing here waits, and nothing comes by chance. */
 class GuardedConnectionTest {
@@ -355,6 +356,32 @@ class GuardedConnectionTest {
         both.beforeConnecting = () -> known.add(primaries.all().size());
         primaries.discover();
         assertThat(known).containsExactly(2, 2);
+    }
+
+    /** The client waits without end for a provider of credentials that does not answer. */
+    @Test
+    void whatBlocksForLongerThanItsBoundHoldsUpNothingElse() throws InterruptedException {
+        ManualTicker time = new ManualTicker();
+        try (Threads threads = Threads.real(time, () -> {})) {
+            CountDownLatch blocked = new CountDownLatch(8);
+            List<CompletableFuture<String>> hanging = new ArrayList<>();
+            for (int i = 0; i < 8; i++) {
+                hanging.add(threads.call(
+                        () -> {
+                            blocked.countDown();
+                            return CompletableFuture.completedFuture(
+                                    Mono.<String>never().block());
+                        },
+                        100,
+                        unused -> {}));
+            }
+            blocked.await();
+            time.advance(Duration.ofMillis(100));
+            assertThat(hanging).allMatch(CompletableFuture::isCompletedExceptionally);
+            assertThat(threads.call(() -> CompletableFuture.completedFuture("next"), 100, unused -> {}))
+                    .succeedsWithin(Duration.ofSeconds(20))
+                    .isEqualTo("next");
+        }
     }
 
     /** Looking up the names of all of them blocks; more wait for a thread than there are threads. */
