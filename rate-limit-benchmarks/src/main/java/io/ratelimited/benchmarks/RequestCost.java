@@ -9,7 +9,6 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -156,7 +155,10 @@ public final class RequestCost {
             }
             String time = Files.readString(thread.resolve("schedstat"));
             return Long.parseLong(time.substring(0, time.indexOf(' ')));
-        } catch (NoSuchFileException ex) {
+        } catch (IOException ex) {
+            if (Files.exists(thread)) {
+                throw ex;
+            }
             return 0; // a thread of the compiler that has ended since it was listed: no other ends
         }
     }
