@@ -20,9 +20,9 @@ import java.util.stream.Stream;
 /**
  * What a request costs the server in processor time, garbage collection and the kernel's part included: without the
  * starter, with an aspect in its place that only proceeds and two fixed header fields, with the starter but without a limit,
- * and with a limit by address that sends its header fields. One process serves all kinds, which take turns every few requests: the compiler has done the same for each of them, and what else the machine
- * does falls on all alike. Without the starter there are two, whose difference is the error of the measurement. Reads {@code
- * /proc}, so Linux only.
+ * and with a limit by address that sends its header fields. One process serves all kinds, which take turns every few
+ * requests: the compiler has done the same for each of them, and what else the machine does falls on all alike. Without the
+ * starter there are two, whose difference is the error of the measurement. Reads {@code /proc}, so Linux only.
  */
 public final class RequestCost {
 

@@ -317,9 +317,13 @@ class ChangeUnderLoadTest {
     }
 
     /** A ticker that does something between the moment a call looks up the limit and the moment it looks up its cell. */
-    private final class Interrupting implements Ticker {
+    private final class Interrupting extends DelegatingTicker {
 
         private Runnable interruption = () -> {};
+
+        private Interrupting() {
+            super(ticker);
+        }
 
         private void interrupt() {
             Runnable once = interruption;
@@ -330,23 +334,13 @@ class ChangeUnderLoadTest {
         @Override
         public long nanos() {
             interrupt();
-            return ticker.nanos();
+            return super.nanos();
         }
 
         @Override
         public long epochNanos() {
             interrupt();
-            return ticker.epochNanos();
-        }
-
-        @Override
-        public void sleepUntil(long deadline) throws InterruptedException {
-            ticker.sleepUntil(deadline);
-        }
-
-        @Override
-        public Runnable schedule(long deadline, Runnable task) {
-            return ticker.schedule(deadline, task);
+            return super.epochNanos();
         }
     }
 

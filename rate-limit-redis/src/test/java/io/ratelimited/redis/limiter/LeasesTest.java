@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
@@ -57,10 +58,14 @@ class LeasesTest {
     }
 
     /** A clock at which something happens once when this thread reads it. */
-    private final class Interfering implements Ticker {
+    private final class Interfering extends DelegatingTicker {
 
         private Runnable interference = () -> {};
         private Thread thread;
+
+        private Interfering() {
+            super(ticker);
+        }
 
         private void arm(Runnable task) {
             interference = task;
@@ -73,22 +78,7 @@ class LeasesTest {
                 thread = null;
                 interference.run();
             }
-            return ticker.nanos();
-        }
-
-        @Override
-        public long epochNanos() {
-            return ticker.epochNanos();
-        }
-
-        @Override
-        public void sleepUntil(long deadline) throws InterruptedException {
-            ticker.sleepUntil(deadline);
-        }
-
-        @Override
-        public Runnable schedule(long deadline, Runnable task) {
-            return ticker.schedule(deadline, task);
+            return super.nanos();
         }
     }
 

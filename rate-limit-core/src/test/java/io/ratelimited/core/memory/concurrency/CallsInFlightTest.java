@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.DelegatingTicker;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
@@ -583,25 +584,10 @@ class CallsInFlightTest {
     @Test
     void ofTwoAlarmsThatAreSetTogetherNoneIsLeft() {
         AtomicReference<Runnable> meanwhile = new AtomicReference<>(() -> {});
-        Ticker interrupted = new Ticker() {
-            @Override
-            public long nanos() {
-                return ticker.nanos();
-            }
-
-            @Override
-            public long epochNanos() {
-                return ticker.epochNanos();
-            }
-
-            @Override
-            public void sleepUntil(long deadline) throws InterruptedException {
-                ticker.sleepUntil(deadline);
-            }
-
+        Ticker interrupted = new DelegatingTicker(ticker) {
             @Override
             public Runnable schedule(long deadline, Runnable task) {
-                Runnable cancel = ticker.schedule(deadline, task);
+                Runnable cancel = super.schedule(deadline, task);
                 meanwhile.getAndSet(() -> {}).run();
                 return cancel;
             }
