@@ -9,6 +9,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.context.annotation.Bean;
 import org.springframework.graphql.execution.DataFetcherExceptionResolver;
 import org.springframework.http.ProblemDetail;
+import reactor.core.publisher.Mono;
 
 /**
  * Wires the errors of refused fields and subscriptions. Behind Spring Boot's, whose resolver asks the exception handlers of
@@ -17,7 +18,7 @@ import org.springframework.http.ProblemDetail;
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
         afterName = "org.springframework.boot.graphql.autoconfigure.GraphQlAutoConfiguration")
-@ConditionalOnClass({DataFetcherExceptionResolver.class, ProblemDetail.class})
+@ConditionalOnClass({DataFetcherExceptionResolver.class, Mono.class, ProblemDetail.class})
 @ConditionalOnBean(LimitEnforcer.class)
 public final class GraphQlRateLimitAutoConfiguration {
 
