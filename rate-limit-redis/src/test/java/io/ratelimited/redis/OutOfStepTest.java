@@ -26,6 +26,7 @@ class OutOfStepTest {
     private final RedisBackend near = REDIS.backend(FarNode.PATIENT);
 
     /** Half a reply is none of them: together with the next one it may make replies that are in step again. */
+    @SuppressWarnings("ImmutableEnumChecker") // the functions have no state
     enum Garbled {
         TWICE(reply -> {
             byte[] twice = Arrays.copyOf(reply, 2 * reply.length);

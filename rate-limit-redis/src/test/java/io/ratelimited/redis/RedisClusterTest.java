@@ -130,11 +130,11 @@ class RedisClusterTest {
                 List<String> open = commands.clusterNodes()
                         .lines()
                         .filter(line -> line.contains("myself"))
-                        .flatMap(line -> Arrays.stream(line.split(" ")))
+                        .flatMap(line -> Arrays.stream(line.split(" ", -1)))
                         .filter(word -> word.startsWith("["))
                         .toList();
                 open.forEach(slot -> commands.clusterSetSlotStable(
-                        Integer.parseInt(slot.substring(1).split("-")[0])));
+                        Integer.parseInt(slot.substring(1).split("-", -1)[0])));
                 return open;
             });
         }

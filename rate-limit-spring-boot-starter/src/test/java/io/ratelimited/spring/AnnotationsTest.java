@@ -362,6 +362,7 @@ class AnnotationsTest {
     }
 
     static class SwapsNames implements Transfers {
+        @SuppressWarnings("OverridingMethodInconsistentArgumentNamesChecker") // that is what is tested
         @Override
         public void pay(String to, String from) {}
     }

@@ -375,6 +375,7 @@ class UnlimitedCallsTest {
     }
 
     static class PrivatePlace {
+        @SuppressWarnings("UnusedMethod") // nobody can call it but the class itself
         @RateLimited(rate = "1/h")
         private void place() {}
     }
