@@ -22,6 +22,7 @@ import java.time.OffsetTime;
 import java.time.Period;
 import java.time.Year;
 import java.time.YearMonth;
+import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -45,7 +46,9 @@ import org.jspecify.annotations.Nullable;
  *   <li>A string, or another {@link CharSequence}, is itself: {@code ann}. One that begins with a parenthesis has {@code
  *       (String)} in front.
  *   <li>A number, a boolean, a character, a {@link UUID}, and a date or time of {@code java.time} have their type in front:
- *       {@code (Long)42}. So has the constant of an enum: {@code (enum com.example.Colour)RED}.
+ *       {@code (Long)42}. So has the constant of an enum: {@code (enum com.example.Colour)RED}. A value has one text, however
+ *       it was written: {@code 1.0} is {@code 1.00}, {@code -0.0} is {@code 0.0}, an instant is the same in every offset, and
+ *       a year is twelve months.
  *   <li>A list, another collection or an array is the texts of its elements, each with its length: {@code
  *       (List)3:ann4:gold}. A set, {@code (Set)}, and a map, {@code (Map)}, have them sorted. A record is its components:
  *       {@code (record com.example.Customer)7:(Long)7}. Null among them is {@code (null)}.
@@ -64,7 +67,7 @@ public final class CanonicalKey {
     private static final int SHORT_DIGEST_BYTES = 20;
     private static final String NULL = "(null)";
 
-    /** Types whose values have the same text if they are equal, and only then. */
+    /** Types whose values have a text of their own. */
     private static final Set<Class<?>> SIMPLE = Set.of(
             Boolean.class,
             Character.class,
@@ -161,7 +164,7 @@ public final class CanonicalKey {
 
     private static String ofOther(Object key) {
         if (SIMPLE.contains(key.getClass())) {
-            return shorten('(' + key.getClass().getSimpleName() + ')' + key);
+            return shorten('(' + key.getClass().getSimpleName() + ')' + value(key));
         }
         if (key instanceof Enum<?> constant) {
             return shorten("(enum " + constant.getDeclaringClass().getName() + ')' + constant.name());
@@ -179,6 +182,31 @@ public final class CanonicalKey {
             return part(optional.orElse(null));
         }
         return shorten(ofSeveral(key));
+    }
+
+    /** What stands for all spellings of a value, so that nobody gets another budget by writing it in another way. */
+    private static Object value(Object key) {
+        if (key instanceof BigDecimal number) {
+            BigDecimal shortest = number.stripTrailingZeros();
+            long digits = (long) shortest.precision() - shortest.scale();
+            return shortest.scale() < 0 && digits <= LONGEST ? shortest.setScale(0) : shortest;
+        }
+        if (key instanceof Double number) {
+            return number == 0 ? 0.0 : number;
+        }
+        if (key instanceof Float number) {
+            return number == 0 ? 0f : number;
+        }
+        if (key instanceof OffsetDateTime time) {
+            return time.toInstant();
+        }
+        if (key instanceof ZonedDateTime time) {
+            return time.toInstant();
+        }
+        if (key instanceof OffsetTime time) {
+            return time.withOffsetSameInstant(ZoneOffset.UTC);
+        }
+        return key instanceof Period period ? "P" + period.toTotalMonths() + 'M' + period.getDays() + 'D' : key;
     }
 
     private static String ofSeveral(Object key) {

@@ -8,7 +8,13 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.nio.CharBuffer;
 import java.security.Principal;
+import java.time.Instant;
 import java.time.LocalDate;
+import java.time.OffsetDateTime;
+import java.time.OffsetTime;
+import java.time.Period;
+import java.time.ZoneId;
+import java.time.ZoneOffset;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -22,6 +28,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -70,10 +77,11 @@ class KeyAttacksTest {
                 true,
                 "true",
                 0.0,
-                -0.0,
                 BigInteger.ONE,
                 BigDecimal.ONE,
-                new BigDecimal("1.0"),
+                new BigDecimal("1.1"),
+                Instant.EPOCH,
+                Instant.EPOCH.atOffset(ZoneOffset.UTC),
                 new UUID(0, 1),
                 new UUID(0, 1).toString(),
                 LocalDate.EPOCH,
@@ -134,6 +142,47 @@ class KeyAttacksTest {
                 .filter(text -> !keys.contains(text))
                 .forEach(keys::add);
         return keys;
+    }
+
+    /** Each list is one value in several spellings. */
+    private static Stream<List<Object>> spellings() {
+        Instant instant = Instant.parse("2026-11-25T08:30:00Z");
+        Stream<ZoneOffset> offsets = IntStream.rangeClosed(-18, 18).mapToObj(ZoneOffset::ofHours);
+        return Stream.of(
+                Stream.of("1", "1.0", "1.00", "10e-1")
+                        .<Object>map(BigDecimal::new)
+                        .toList(),
+                Stream.of("100", "1e2", "100.0").<Object>map(BigDecimal::new).toList(),
+                Stream.of("0", "0.00", "0e9", "-0").<Object>map(BigDecimal::new).toList(),
+                Stream.of("1e999999999", "10e999999998")
+                        .<Object>map(BigDecimal::new)
+                        .toList(),
+                List.of(0.0, -0.0),
+                List.of(0.0f, -0.0f),
+                offsets.<Object>map(instant::atOffset).toList(),
+                Stream.of("UTC", "Z", "Europe/Berlin", "America/New_York")
+                        .<Object>map(zone -> instant.atZone(ZoneId.of(zone)))
+                        .toList(),
+                List.of(OffsetTime.parse("08:30Z"), OffsetTime.parse("10:30+02:00")),
+                List.of(Period.ofYears(1), Period.ofMonths(12)),
+                List.of(List.of(new BigDecimal("1.0"), -0.0), List.of(new BigDecimal("1.00"), 0.0)));
+    }
+
+    @ParameterizedTest
+    @MethodSource("spellings")
+    void anotherSpellingOfANumberOrInstantBuysNoBudget(List<Object> spellings) {
+        InMemoryRateLimiter limiter = limiter();
+        assertThat(spellings).filteredOn(key -> limiter.tryAcquire(key, 1)).hasSize(1);
+        assertThat(spellings).extracting(CanonicalKey::text).containsOnly(CanonicalKey.text(spellings.get(0)));
+    }
+
+    @Test
+    void aNumberIsWrittenAsPeopleWriteIt() {
+        assertThat(CanonicalKey.text(new BigDecimal("1e2"))).isEqualTo("(BigDecimal)100");
+        assertThat(CanonicalKey.text(new BigDecimal("2.50"))).isEqualTo("(BigDecimal)2.5");
+        assertThat(CanonicalKey.text(new BigDecimal("1e999999999"))).isEqualTo("(BigDecimal)1E+999999999");
+        assertThat(CanonicalKey.text(OffsetDateTime.parse("2026-11-25T10:30+02:00")))
+                .isEqualTo("(OffsetDateTime)2026-11-25T08:30:00Z");
     }
 
     @Test

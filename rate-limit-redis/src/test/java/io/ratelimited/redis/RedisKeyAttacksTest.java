@@ -9,7 +9,9 @@ import io.ratelimited.core.Claim;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
+import java.math.BigDecimal;
 import java.time.Duration;
+import java.time.OffsetDateTime;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
@@ -83,6 +85,20 @@ class RedisKeyAttacksTest {
         assertThat(names().stream().filter(name -> name.contains(":api~")))
                 .hasSize(6)
                 .allMatch(name -> name.matches("rl:\\{[\\w-]{27}}:api~\\w+"));
+    }
+
+    @Test
+    void anotherSpellingOfANumberOrInstantBuysNoBudget() {
+        RateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET);
+        assertThat(Stream.of(
+                                new BigDecimal("1.0"),
+                                new BigDecimal("1.00"),
+                                0.0,
+                                -0.0,
+                                OffsetDateTime.parse("2026-11-25T10:30+02:00"),
+                                OffsetDateTime.parse("2026-11-25T08:30Z"))
+                        .filter(key -> limiter.tryAcquire(key, 1)))
+                .hasSize(3);
     }
 
     @Test
