@@ -34,6 +34,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -93,6 +95,11 @@ public final class CanonicalKey {
             Year.class,
             YearMonth.class);
 
+    /** What the text of a key that is no string begins with. */
+    private static final Pattern TYPED = Pattern.compile("\\((String|List|Set|Map|null|(record|enum) [^)]+"
+            + SIMPLE.stream().map(type -> '|' + type.getSimpleName()).collect(Collectors.joining())
+            + ")\\)");
+
     private static final ClassValue<List<MethodHandle>> COMPONENTS = new ClassValue<>() {
         @Override
         protected List<MethodHandle> computeValue(Class<?> type) {
@@ -131,11 +138,14 @@ public final class CanonicalKey {
     /**
      * The key that has a text, as {@link #toString} and {@link RateLimiter#knownKeys} show it.
      *
-     * @param text of a key; not checked
+     * @param text of a key, or longer than that of a key: then it is shortened as that is. A text without a type in front is
+     *     that of a string
      */
     public static Object ofText(String text) {
-        boolean plain = !text.startsWith("(") && (text.length() <= LONGEST || !text.startsWith(DIGEST));
-        return plain ? text : new CanonicalKey(text);
+        if (TYPED.matcher(text).lookingAt()) {
+            return new CanonicalKey(shorten(text));
+        }
+        return text.length() > LONGEST && text.startsWith(DIGEST) ? new CanonicalKey(text) : text;
     }
 
     /** Whether instances of a class can be keys. A class whose instances cannot may have subclasses whose instances can. */

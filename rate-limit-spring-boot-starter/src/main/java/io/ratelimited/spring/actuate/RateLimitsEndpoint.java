@@ -102,7 +102,6 @@ public final class RateLimitsEndpoint {
         ChangeRequest request = new ChangeRequest(name, members);
         try {
             if (key != null) {
-                // Whatever the type of the key: its budget is found by the text.
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {
                     rateLimits.revoke(name, caller);

@@ -45,7 +45,8 @@ final class ShownKeys {
     }
 
     /**
-     * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number.
+     * The keys that an operator may mean by a text, or by a mask: {@code 42} may be a string or a number. All of them have the
+     * same {@link io.ratelimited.spring.RateLimits#assign budget of their own}.
      *
      * @throws IllegalArgumentException for a mask that was not shown
      */
@@ -54,7 +55,6 @@ final class ShownKeys {
             return Set.of(CanonicalKey.ofText(unmasked(limit, text)));
         }
         Set<Object> meant = new LinkedHashSet<>();
-        meant.add(text);
         meant.add(CanonicalKey.ofText(text));
         if (text.matches("-?[1-9]\\d{0,17}|0")) {
             long number = Long.parseLong(text);

@@ -30,10 +30,8 @@ final class BudgetRegistry {
 
     private static final Log LOG = LogFactory.getLog(BudgetRegistry.class);
 
-    /** Callers of one limit that may have a budget of their own at the same time. */
+    /** Callers of one limit that may have a budget of their own at the same time. Each different budget has a limiter. */
     static final int MAXIMUM = 10_000;
-    /** Different budgets of one limit, each of which has a limiter. */
-    static final int MAXIMUM_DIFFERENT = 1_000;
 
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
 
@@ -66,23 +64,13 @@ final class BudgetRegistry {
                     CORRECT);
         }
         String text = ChangeText.of(values, Map.of());
-        if (!limit.ownLimiters().containsKey(text)) {
-            forgetUnused(limit);
-            if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
-                throw new InvalidRateLimitException(
-                        limit.name(),
-                        place(limit),
-                        "callers have " + MAXIMUM_DIFFERENT + " different budgets, which is the maximum",
-                        "Nothing was changed; use one of them, or a tier.");
-            }
-        }
         limiter(limit, text);
         return text;
     }
 
     /** Makes room for another budget: many of those given for a time, here or by other instances, may be over. */
     private static void forgetUnused(ConfiguredLimit limit) {
-        if (limit.ownLimiters().size() >= MAXIMUM_DIFFERENT) {
+        if (limit.ownLimiters().size() >= MAXIMUM) {
             CallerBudgets own = limit.budgets();
             limit.ownLimiters().keySet().retainAll(own == null ? Set.of() : own.texts());
         }

@@ -53,12 +53,12 @@ class SharedChangesTest {
     void budgetsThatNoCallerHasAnyMoreAreForgotten() {
         run((context, limits) -> {
             ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
-            for (int i = 1; i <= 3 * BudgetRegistry.MAXIMUM_DIFFERENT; i++) {
+            for (int i = 1; i <= 2 * BudgetRegistry.MAXIMUM; i++) {
                 others.change("bob", "rate=" + i + "%2Fh");
             }
 
             assertThat(limit.ownBudgets()).isEqualTo(1);
-            assertThat(limit.ownLimiters()).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM_DIFFERENT + 1);
+            assertThat(limit.ownLimiters()).hasSizeLessThanOrEqualTo(BudgetRegistry.MAXIMUM);
         });
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth.State;
 import io.ratelimited.redis.RedisProcess;
@@ -14,6 +15,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -340,6 +342,42 @@ class FleetChangesTest {
         assertThat(three.getBean(RateLimitsEndpoint.class).limit("search", null))
                 .containsEntry("budgets", 10_000);
         assertThat(limits(three).peek("search", "user 9999").remaining()).isZero();
+    }
+
+    /** An endpoint has the text of a key only, as it shows it. */
+    @Test
+    void aKeyThatIsNoPlainTextHasTheBudgetThatItsTextIsGiven() {
+        ConfigurableApplicationContext one = instance();
+        RateLimitsEndpoint endpoint = one.getBean(RateLimitsEndpoint.class);
+        List<Object> keys = List.of(
+                List.of("zoe", "gold"),
+                Scope.FLEET,
+                Map.of("user", 7),
+                "(555) 123",
+                "(List)of friends",
+                List.of("a".repeat(80)),
+                "long".repeat(20),
+                new BigDecimal("1.5"));
+        for (String limit : List.of("search", "local")) {
+            for (Object key : keys) {
+                String shown = key.equals("(555) 123") ? "(555) 123" : CanonicalKey.text(key);
+                assertThat(endpoint.update(limit, "key=" + shown + ", rate=30/d"))
+                        .as(shown)
+                        .containsEntry("remaining", 30L)
+                        .containsEntry("budget", Map.of("rate", "30/d"));
+                assertThat(limits(one).tryAcquire(limit, key, 30)).as(shown).isTrue();
+                assertThat(limits(one).tryAcquire(limit, key)).as(shown).isFalse();
+                assertThat(endpoint.limit(limit, shown)).as(shown).containsEntry("remaining", 0L);
+            }
+            assertThat(endpoint.limit(limit, null)).containsEntry("budgets", keys.size());
+            limits(one).assign(limit, keys.get(0), rateOf("7/d"), null);
+            assertThat(endpoint.limit(limit, null)).containsEntry("budgets", keys.size());
+            for (Object key : keys) {
+                endpoint.update(limit, "key=" + CanonicalKey.text(key) + ", revert=true");
+                assertThat(limits(one).tryAcquire(limit, key)).isTrue();
+            }
+            assertThat(endpoint.limit(limit, null)).doesNotContainKey("budgets");
+        }
     }
 
     @Test
