@@ -40,6 +40,8 @@ final class Deliveries {
     private int pending;
     /** Something is kept only because too many were pending. Guarded by this. */
     private boolean crowded;
+    /** A command has failed since the last look, and is kept: the connection may refuse all of them. Guarded by this. */
+    private boolean failing;
 
     /**
      * A command to deliver.
@@ -96,6 +98,7 @@ final class Deliveries {
     private synchronized List<Delivery> sendable(Function<String, @Nullable Server> routes) {
         List<Delivery> sendable = new ArrayList<>();
         crowded = false;
+        failing = false;
         for (Deque<Delivery> queue : kept.values()) {
             for (Iterator<Delivery> all = queue.iterator(); all.hasNext(); ) {
                 if (pending + sendable.size() >= MAX_PENDING) {
@@ -125,9 +128,14 @@ final class Deliveries {
         pending--;
     }
 
-    /** What waits for a server is not looked at with each reply. */
+    /** What waits for a server is not looked at with each reply, and what has failed is tried again at the next look. */
     private synchronized boolean hasRoomForMore() {
-        return crowded && pending <= MAX_PENDING / 2;
+        return crowded && !failing && pending <= MAX_PENDING / 2;
+    }
+
+    private synchronized void keepFailed(Delivery delivery) {
+        failing = true;
+        keep(delivery.again());
     }
 
     private synchronized void keep(Delivery delivery) {
@@ -164,7 +172,7 @@ final class Deliveries {
                     end();
                     if (failure != null) {
                         if (isWantedAfter(delivery, Replies.cause(failure))) {
-                            keep(delivery.again());
+                            keepFailed(delivery);
                         }
                         return;
                     }

@@ -8,6 +8,7 @@ import io.ratelimited.redis.connection.ScriptedServers.Link;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -134,6 +135,35 @@ class DeliveriesTest {
                 .startsWith("one:1/end", "one:1/back", "one:1/charge", "one:1/3")
                 .endsWith("one:1/" + (Deliveries.MAX_KEPT - 1));
         assertThat(warnings).filteredOn(line -> line.contains("20000")).hasSize(1);
+    }
+
+    /** As while many others are pending: a thread that tries again at once holds up the probe and every timeout. */
+    @Test
+    void whatAConnectionRefusesAtOnceIsTriedOnceAndAgainLater() {
+        outage();
+        deliverMany();
+        refuseAtOnce(5 * MANY);
+        recovery();
+        assertThat(one.keys).hasSizeLessThanOrEqualTo(2 * MANY);
+        int tried = one.keys.size();
+        clock.advance(Duration.ofMillis(200));
+        assertThat(one.keys).hasSizeBetween(tried + 1, tried + MANY);
+        one.whileSending = () -> {};
+        one.keys.clear();
+        while (one.asked.isEmpty()) {
+            clock.advance(Duration.ofMillis(10));
+        }
+        assertThat(answerAll()).isEqualTo(Deliveries.MAX_PENDING);
+        assertThat(one.keys).containsExactlyInAnyOrderElementsOf(all());
+    }
+
+    private void refuseAtOnce(int times) {
+        AtomicInteger left = new AtomicInteger(times);
+        one.whileSending = () -> {
+            if (left.getAndDecrement() > 0) {
+                one.asked.removeLast().completeExceptionally(Replies.notSent("too many are pending"));
+            }
+        };
     }
 
     /** Else each reply would go through all of them on the thread that reads the replies. */
