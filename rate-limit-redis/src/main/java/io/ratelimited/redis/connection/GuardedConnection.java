@@ -86,8 +86,8 @@ public final class GuardedConnection implements AutoCloseable {
         this.timeoutNanos = timeoutNanos;
         this.testTime = testTime;
         this.threads = threads;
-        this.readers = new Readers(threads, timeoutNanos);
-        this.deadlines = new Deadlines(threads, timeoutNanos, readers);
+        this.readers = new Readers(threads);
+        this.deadlines = new Deadlines(threads, timeoutNanos);
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, this::server);
@@ -162,6 +162,11 @@ public final class GuardedConnection implements AutoCloseable {
     /** Runs before Redis decides again after an outage; what is delivered there comes first. Must not block. */
     public void onRecovery(Runnable task) {
         onRecovery.add(task);
+    }
+
+    /** A task of {@link #onRecovery} does not run any more. */
+    public void forget(Runnable task) {
+        onRecovery.remove(task);
     }
 
     /** Runs a task that does not block after a time. */

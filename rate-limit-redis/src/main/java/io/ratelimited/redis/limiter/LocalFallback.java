@@ -46,6 +46,7 @@ final class LocalFallback {
     /** What is to be charged, by the key in Redis. */
     private final ConcurrentHashMap<String, Spent> spent = new ConcurrentHashMap<>();
 
+    private final WhileOwing owing;
     private final AtomicBoolean chargeIsDue = new AtomicBoolean();
     /** The callers with the fewest permits are being forgotten. */
     private final AtomicBoolean forgetting = new AtomicBoolean();
@@ -102,7 +103,7 @@ final class LocalFallback {
                                 .decision(),
                         1)
                 .decision();
-        context.connection().onRecovery(() -> chargeSpent(true));
+        this.owing = new WhileOwing(context.connection(), () -> !spent.isEmpty(), () -> chargeSpent(true));
     }
 
     private InMemoryRateLimiter local(String name) {
@@ -190,6 +191,7 @@ final class LocalFallback {
                     .forEach(charge -> spent.remove(charge.getKey(), charge.getValue()));
             forgetting.set(false);
         }
+        owing.begin();
         // A single late answer is decided here without an outage, after which nothing else would ask for the charge.
         chargeAfter(CHARGE_MILLIS);
         return all.batch;
@@ -221,7 +223,7 @@ final class LocalFallback {
                 charges.accept(name, new Spent(charge.batch, Math.min(max, charge.admitted), charge.excess).permits());
             }
         }
-        if (!spent.isEmpty()) {
+        if (owing.goesOn()) {
             chargeAfter(due.size() == MAX_CHARGES ? NEXT_CHARGE_MILLIS : CHARGE_MILLIS);
         }
     }

@@ -32,6 +32,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** Permits in flight on this node, for each key. */
     private final ConcurrentHashMap<String, Long> used = new ConcurrentHashMap<>();
 
+    private final WhileOwing owing;
+
     /**
      * @param tier whose budgets these are; empty for the limit itself
      * @param fallback as of {@link RemoteLimiter}
@@ -39,11 +41,18 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     public RedisConcurrencyLimiter(
             LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         super(context, limit, tier, fallback);
-        connection().onRecovery(() -> each(live.values().iterator(), InFlightCall::register));
-        connection()
-                .every(
-                        ScriptFamily.Concurrency.NODE_LEASE.toMillis() / 3,
-                        () -> each(live.values().iterator(), InFlightCall::renew));
+        this.owing = new WhileOwing(
+                connection(), () -> !live.isEmpty(), () -> each(live.values().iterator(), InFlightCall::register));
+    }
+
+    /** Keeps calls in flight from lapsing in Redis, while there are some. */
+    private void renewAfterAWhile() {
+        connection().later(ScriptFamily.Concurrency.NODE_LEASE.toMillis() / 3, () -> {
+            each(live.values().iterator(), InFlightCall::renew);
+            if (owing.goesOn()) {
+                renewAfterAWhile();
+            }
+        });
     }
 
     /** A bounded number at a time: of too many that are kept, always the same ones would be dropped. */
@@ -138,6 +147,9 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         });
         if (fits.get()) {
             live.put(call.id(), call);
+            if (owing.begin()) {
+                renewAfterAWhile();
+            }
         }
         return fits.get();
     }

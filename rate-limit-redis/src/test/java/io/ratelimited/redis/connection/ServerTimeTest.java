@@ -27,8 +27,8 @@ class ServerTimeTest {
     /** Microseconds by which the server's clock has stepped. */
     private long stepped;
 
-    private final ServerTime time = new ServerTime(
-            ticker, true, this::answer, threads, new Deadlines(threads, 50_000_000, new Readers(threads, 50_000_000)));
+    private final ServerTime time =
+            new ServerTime(ticker, true, this::answer, threads, new Deadlines(threads, 50_000_000));
 
     private CompletionStage<List<Object>> answer() {
         Long trip = trips.poll();

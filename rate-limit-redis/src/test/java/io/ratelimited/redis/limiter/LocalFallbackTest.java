@@ -14,6 +14,7 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.SentArguments;
 import io.ratelimited.redis.connection.Threads;
+import java.lang.ref.WeakReference;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayDeque;
@@ -271,5 +272,43 @@ class LocalFallbackTest {
             clock.advance(Duration.ofMillis(20));
         }
         assertThat(server.sent.stream().map(Sent::tail).distinct()).hasSize(calls);
+    }
+
+    /** As those of budgets that no caller has any more. */
+    @Test
+    void aLimiterThatNobodyUsesIsForgottenOnceRedisHasWhatItOwes() throws InterruptedException {
+        Set<WeakReference<?>> dropped = Set.of(useAndDropFallback(), useAndDropFlights());
+        for (int i = 0; i < 3; i++) {
+            server.answer();
+            clock.advance(RENEWAL);
+        }
+        server.answer();
+        for (int i = 0; i < 1_000 && dropped.stream().anyMatch(each -> each.get() != null); i++) {
+            System.gc();
+            Thread.sleep(10);
+        }
+        assertThat(dropped).extracting(WeakReference::get).containsOnlyNulls();
+    }
+
+    private WeakReference<?> useAndDropFallback() {
+        RedisRateLimiter used = new RedisRateLimiter(
+                context,
+                Limit.of("own", Algorithm.TOKEN_BUCKET).rate("5/d").build(),
+                "=rate=5%2Fd",
+                failure -> null,
+                0,
+                1);
+        used.reserveLocally("k", 1, 0);
+        return new WeakReference<>(used);
+    }
+
+    private WeakReference<?> useAndDropFlights() {
+        RedisConcurrencyLimiter used = new RedisConcurrencyLimiter(
+                context,
+                Limit.of("own", Algorithm.CONCURRENCY).maxConcurrent(5).build(),
+                "=maxConcurrent=5",
+                failure -> null);
+        used.reserveLocally("k", 1, 0).release();
+        return new WeakReference<>(used);
     }
 }
