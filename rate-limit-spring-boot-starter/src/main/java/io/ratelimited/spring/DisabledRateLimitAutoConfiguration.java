@@ -32,7 +32,7 @@ import org.springframework.core.env.Environment;
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class DisabledRateLimitAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimits")
     @ConditionalOnMissingBean
     RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
         LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)

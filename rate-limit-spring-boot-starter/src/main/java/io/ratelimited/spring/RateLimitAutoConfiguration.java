@@ -50,19 +50,19 @@ import org.springframework.util.function.SingletonSupplier;
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitTicker")
     @ConditionalOnMissingBean
     Ticker rateLimitTicker() {
         return Ticker.system();
     }
 
-    @Bean
+    @Bean("io.ratelimited.inMemoryLimiterFactory")
     LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
         return new InMemoryLimiterFactory(
                 "memory", Set.of(), ticker, properties.memory().maximumKeys());
     }
 
-    @Bean
+    @Bean("io.ratelimited.limitRegistry")
     LimitRegistry limitRegistry(
             RateLimitProperties properties,
             ObjectProvider<LimiterFactory> backends,
@@ -79,13 +79,13 @@ public final class RateLimitAutoConfiguration {
                 ticker);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitChangeReports")
     ChangeReports rateLimitChangeReports(
             ApplicationEventPublisher events, ObjectProvider<CurrentRequest.Source> requests) {
         return new ChangeReports(events, requests.getIfAvailable());
     }
 
-    @Bean
+    @Bean("io.ratelimited.limitEnforcer")
     LimitEnforcer limitEnforcer(
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
@@ -97,14 +97,14 @@ public final class RateLimitAutoConfiguration {
                         SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))));
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimits")
     @ConditionalOnMissingBean
     RateLimits rateLimits(
             LimitRegistry registry, LimitEnforcer enforcer, ObjectProvider<CurrentRequest.Source> requests) {
         return new RateLimits(true, registry, enforcer, requests.getIfAvailable());
     }
 
-    @Bean
+    @Bean("io.ratelimited.limitedMethods")
     LimitedMethods limitedMethods(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -113,7 +113,7 @@ public final class RateLimitAutoConfiguration {
         return new LimitedMethods(registry, enforcer, beanFactory, requests.getIfAvailable());
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitStartupCheck")
     @Lazy(false)
     StartupCheck rateLimitStartupCheck(
             ConfigurableListableBeanFactory beanFactory,
@@ -129,7 +129,7 @@ public final class RateLimitAutoConfiguration {
                 () -> routes.getObject().ofEveryRequest());
     }
 
-    @Bean
+    @Bean("io.ratelimited.routeLimits")
     RouteLimits routeLimits(
             LimitRegistry registry,
             LimitEnforcer enforcer,
@@ -138,7 +138,7 @@ public final class RateLimitAutoConfiguration {
         return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitUncountedRoutes")
     @Lazy(false)
     @ConditionalOnWebApplication
     UncountedRoutes rateLimitUncountedRoutes(
@@ -146,27 +146,27 @@ public final class RateLimitAutoConfiguration {
         return new UncountedRoutes(properties, requests);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitReplacedLists")
     static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
         return ReplacedLists::new;
     }
 
     // What proxies are made from depends on no other bean, so that none is made before its time.
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitMadeBeans")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
     static BeanInspector rateLimitMadeBeans() {
         return new BeanInspector();
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitOutermostValidation")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static OutermostValidation rateLimitOutermostValidation(Environment environment) {
         return new OutermostValidation(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitAdvisor")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
         boolean woven =
@@ -175,7 +175,7 @@ public final class RateLimitAutoConfiguration {
         return new RateLimitAdvisor(aspect, aspectOrder(environment), woven);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitWovenMode")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "woven")
     static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
@@ -188,7 +188,7 @@ public final class RateLimitAutoConfiguration {
                 .orElse(RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
-    @Bean
+    @Bean("io.ratelimited.limitLog")
     LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties, ObjectProvider<RequestThreads> threads) {
         return new LimitLog(
                 registry,
@@ -197,7 +197,7 @@ public final class RateLimitAutoConfiguration {
                 threads.getIfAvailable(() -> RequestThreads.UNBOUNDED));
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitConfigurationRefresh")
     ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
         return new ConfigurationRefresh(registry, environment);
     }

@@ -8,6 +8,7 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
 import java.lang.reflect.Field;
@@ -202,5 +203,10 @@ class ArchitectureTest {
                 .map(JavaClass::getPackageName)
                 .collect(Collectors.toSet());
         assertThat(packages).hasSizeLessThanOrEqualTo(1).doesNotContain("io.ratelimited.spring");
+    }
+
+    @Test
+    void everyBeanHasANameThatNoApplicationPicks() {
+        assertThat(BeanNames.othersMayPick()).containsExactly("rateLimitHealthIndicator");
     }
 }

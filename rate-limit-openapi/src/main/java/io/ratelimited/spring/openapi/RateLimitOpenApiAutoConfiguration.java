@@ -30,7 +30,7 @@ import org.springframework.web.method.HandlerMethod;
 @ConditionalOnBean(RoutePatterns.class)
 public final class RateLimitOpenApiAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitedOperations")
     LimitedOperations rateLimitedOperations(
             LimitedMethods methods,
             RoutePatterns routes,

@@ -18,7 +18,7 @@ import org.springframework.context.annotation.Conditional;
 @ConditionalOnBean(RateLimits.class)
 public final class RateLimitAuditAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitAudit")
     RateLimitAudit rateLimitAudit(ApplicationEventPublisher events) {
         return new RateLimitAudit(events);
     }

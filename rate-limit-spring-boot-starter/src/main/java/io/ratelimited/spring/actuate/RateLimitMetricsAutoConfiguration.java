@@ -26,13 +26,13 @@ import org.springframework.context.annotation.Conditional;
 @ConditionalOnBean({MeterRegistry.class, RateLimits.class})
 public final class RateLimitMetricsAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitMetrics")
     @ConditionalOnMissingBean
     RateLimitMetrics rateLimitMetrics(MeterRegistry registry, ObjectProvider<RateLimits> rateLimits) {
         return new RateLimitMetrics(registry, rateLimits);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitClientMeters")
     MeterBinder rateLimitClientMeters(ObjectProvider<LimitedClients> clients) {
         return new ClientMeters(clients);
     }

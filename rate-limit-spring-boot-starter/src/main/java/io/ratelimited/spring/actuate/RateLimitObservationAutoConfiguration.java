@@ -19,7 +19,7 @@ import org.springframework.context.annotation.Bean;
 @ConditionalOnBean({ObservationRegistry.class, RateLimits.class})
 public final class RateLimitObservationAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitObservations")
     DecisionObserver rateLimitObservations(
             ObservationRegistry registry, ObjectProvider<RateLimitObservationConvention> convention) {
         return new RateLimitObservations(

@@ -25,17 +25,17 @@ import org.springframework.context.annotation.Conditional;
 @ConditionalOnAvailableEndpoint(RateLimitsEndpoint.class)
 public final class RateLimitsEndpointAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitWebRequests")
     WebRequests rateLimitWebRequests(ObjectProvider<RateLimitsEndpoint> endpoint, RateLimits rateLimits) {
         return new WebRequests(endpoint, rateLimits);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRefusedKeys")
     RefusedKeys rateLimitRefusedKeys() {
         return new RefusedKeys();
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitsEndpoint")
     @ConditionalOnMissingBean
     RateLimitsEndpoint rateLimitsEndpoint(
             RateLimits rateLimits,

@@ -39,7 +39,7 @@ public final class ClientRateLimitAutoConfiguration {
     private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
     private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitedClients")
     @Lazy(false)
     LimitedClients rateLimitedClients(
             RateLimitProperties properties,
@@ -65,18 +65,18 @@ public final class ClientRateLimitAutoConfiguration {
     @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
     static class BlockingConfiguration {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitClientInterceptor")
         BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
             return new BlockingClientInterceptor(clients);
         }
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitRestClientCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
             return builder -> builder.requestInterceptor(interceptor);
         }
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitRestTemplateCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
             return template -> template.getInterceptors().add(interceptor);
@@ -88,12 +88,12 @@ public final class ClientRateLimitAutoConfiguration {
     @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
     static class ReactiveConfiguration {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitClientFilter")
         ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
             return new ReactiveClientFilter(clients);
         }
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitWebClientCustomizer")
         @Order(Ordered.LOWEST_PRECEDENCE)
         WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
             return builder -> builder.filter(filter);

@@ -40,8 +40,8 @@ import org.springframework.util.StringUtils;
 
 /**
  * Wires limits on Redis. Everything is made by the first limit that needs it, so that a bean of the application which
- * replaces a part leaves nothing behind. An application with a factory of its own, a bean named {@code
- * redisLimiterFactory}, gets none of it.
+ * replaces a part leaves nothing behind. Where a bean has the name of its factory, as in tests that keep Redis out, there is
+ * none of it.
  */
 @AutoConfiguration(
         after = RateLimitAutoConfiguration.class,
@@ -49,14 +49,14 @@ import org.springframework.util.StringUtils;
 @ConditionalOnClass({RedisBackend.class, AbstractRedisClient.class})
 @Conditional(OnRedisBackendCondition.class)
 @ConditionalOnBean(LimitRegistry.class)
-@ConditionalOnMissingBean(name = "redisLimiterFactory")
+@ConditionalOnMissingBean(name = "io.ratelimited.redisLimiterFactory")
 public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
             "declare a bean of type io.lettuce.core.RedisURI, since a RedisClient does not tell its address; or set"
                     + " backend: memory.";
 
-    @Bean
+    @Bean("io.ratelimited.redisLimiterFactory")
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
         return new RedisLimiterFactory(
                 backend,
@@ -64,7 +64,7 @@ public final class RedisRateLimitAutoConfiguration {
                 properties.redis().shareChanges() ? new RedisSharedChanges(backend::getObject) : null);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRedisBackend")
     @Lazy
     @ConditionalOnMissingBean
     RedisBackend rateLimitRedisBackend(RateLimitProperties properties, Ticker ticker, LimitsClient client) {
@@ -109,7 +109,7 @@ public final class RedisRateLimitAutoConfiguration {
     @ConditionalOnClass(LettuceConnectionFactory.class)
     static class DataRedisConfiguration {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitRedisClient")
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,
@@ -161,7 +161,7 @@ public final class RedisRateLimitAutoConfiguration {
     @ConditionalOnMissingClass("org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory")
     static class LettuceConfiguration {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitRedisClient")
         @Lazy
         LimitsClient rateLimitRedisClient(
                 RateLimitProperties properties,

@@ -12,7 +12,10 @@ import org.springframework.boot.health.autoconfigure.contributor.ConditionalOnEn
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.context.annotation.Bean;
 
-/** Wires the health contributor {@code rateLimit}, unless {@code management.health.ratelimit.enabled} is false. */
+/**
+ * Wires the health contributor {@code rateLimit}, unless {@code management.health.ratelimit.enabled} is false. Contributors
+ * are called by the names of their beans, so this bean alone has a short one, and one of the application replaces it.
+ */
 @AutoConfiguration(after = RedisRateLimitAutoConfiguration.class)
 @ConditionalOnClass({RedisBackend.class, HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
 @ConditionalOnBean(RedisBackend.class)
@@ -20,7 +23,7 @@ import org.springframework.context.annotation.Bean;
 public final class RedisRateLimitHealthAutoConfiguration {
 
     @Bean
-    @ConditionalOnMissingBean(name = "rateLimitHealthIndicator")
+    @ConditionalOnMissingBean(name = {"rateLimitHealthIndicator", "rateLimitHealthContributor"})
     HealthIndicator rateLimitHealthIndicator(
             ObjectProvider<RedisBackend> backend, ObjectProvider<LimitRegistry> registry) {
         return new RateLimitHealthIndicator(

@@ -12,7 +12,7 @@ import org.springframework.core.env.Environment;
 @Configuration(proxyBeanMethods = false)
 public class RouteConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRoutePatterns")
     RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
         return new RoutePatterns(
                 limits,
@@ -23,7 +23,7 @@ public class RouteConfiguration {
     @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
     static class Actuator {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitActuatorPaths")
         ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
             return new ActuatorPaths(endpoints, environment);
         }

@@ -169,8 +169,8 @@ class RateLimitsEndpointJmxTest {
                 .run(context -> assertThat(context)
                         .hasNotFailed()
                         .hasSingleBean(RateLimits.class)
-                        .doesNotHaveBean("rateLimitsEndpoint")
-                        .doesNotHaveBean("rateLimitRefusedKeys"));
+                        .doesNotHaveBean(RateLimitsEndpoint.class)
+                        .doesNotHaveBean(RefusedKeys.class));
     }
 
     @Test

@@ -121,7 +121,7 @@ class RedisWiringTest {
                         "rate-limit.limits.search.backend=memory")
                 .run(context -> {
                     assertThat(limiter(context)).isInstanceOf(InMemoryRateLimiter.class);
-                    assertThat(context.getBeanFactory().containsSingleton("rateLimitRedisBackend"))
+                    assertThat(context.getBeanFactory().containsSingleton("io.ratelimited.rateLimitRedisBackend"))
                             .isFalse();
                 });
     }
@@ -327,7 +327,7 @@ class RedisWiringTest {
                 .withPropertyValues("rate-limit.backend=redis", "rate-limit.limits.search.rate=5/h")
                 .run(context -> {
                     assertThat(limiter(context)).isInstanceOf(InMemoryRateLimiter.class);
-                    assertThat(context.getBeanFactory().containsSingleton("rateLimitRedisClient"))
+                    assertThat(context.getBeanFactory().containsSingleton("io.ratelimited.rateLimitRedisClient"))
                             .isFalse();
                 });
     }

@@ -74,8 +74,9 @@ class RefusalPageTest {
     @CsvSource({"-200, -201, -90", "10, -101, 11"})
     void routesStandBeforeAndAfterSpringSecurityWhereverThatIs(int security, int before, int after) {
         try (RunningServer server = Kind.TOMCAT.start(List.of(App.class), "spring.security.filter.order=" + security)) {
-            assertThat(order(server, "rateLimitBeforeSecurityFilter")).isEqualTo(before);
-            assertThat(order(server, "rateLimitFilter")).isEqualTo(after);
+            assertThat(order(server, "io.ratelimited.rateLimitBeforeSecurityFilter"))
+                    .isEqualTo(before);
+            assertThat(order(server, "io.ratelimited.rateLimitFilter")).isEqualTo(after);
         }
     }
 

@@ -165,7 +165,9 @@ class ResponseEndTest {
                 server.context.getBean(Api.class).callable();
                 first.startAsync();
             };
-            server.context.getBean("rateLimitFilter", Filter.class).doFilter(request, response, chain);
+            server.context
+                    .getBean("io.ratelimited.rateLimitFilter", Filter.class)
+                    .doFilter(request, response, chain);
         } finally {
             RequestContextHolder.resetRequestAttributes();
         }

@@ -32,14 +32,14 @@ import org.springframework.core.env.Environment;
 final class RateLimitTestAutoConfiguration {
 
     /** Wins over a ticker of the application; one for tests that the test configures wins over this. */
-    @Bean
+    @Bean("io.ratelimited.rateLimitManualTicker")
     @Primary
     @ConditionalOnMissingBean
     ManualTicker rateLimitManualTicker() {
         return new ManualTicker();
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitFreshBudgets")
     FreshBudgets rateLimitFreshBudgets(
             ManualTicker ticker,
             RateLimitProperties properties,
@@ -62,7 +62,7 @@ final class RateLimitTestAutoConfiguration {
         private static void register(BeanRegistry registry, String backend, Set<String> properties) {
             // RedisRateLimitAutoConfiguration leaves Redis alone when there is a bean of this name.
             registry.registerBean(
-                    backend + "LimiterFactory",
+                    "io.ratelimited." + backend + "LimiterFactory",
                     MemoryInstead.class,
                     spec -> spec.supplier(
                             context -> new MemoryInstead(backend, properties, context.bean(FreshBudgets.class))));

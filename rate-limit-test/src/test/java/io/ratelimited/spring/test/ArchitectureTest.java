@@ -2,6 +2,7 @@ package io.ratelimited.spring.test;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ForeignInsides;
 import org.junit.jupiter.api.Test;
 
@@ -11,5 +12,10 @@ final class ArchitectureTest {
     @Test
     void nothingReachesIntoOthers() {
         assertThat(ForeignInsides.usedIn("io.ratelimited.spring.test")).isEmpty();
+    }
+
+    @Test
+    void everyBeanHasANameThatNoApplicationPicks() {
+        assertThat(BeanNames.othersMayPick()).containsExactly("rateLimitHealthIndicator");
     }
 }

@@ -22,7 +22,7 @@ import reactor.core.publisher.Mono;
 @ConditionalOnBean(LimitEnforcer.class)
 public final class GraphQlRateLimitAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitGraphQlRefusals")
     GraphQlRefusals rateLimitGraphQlRefusals(LimitEnforcer enforcer) {
         return new GraphQlRefusals(new InvalidPermitsLog(enforcer.ticker()));
     }

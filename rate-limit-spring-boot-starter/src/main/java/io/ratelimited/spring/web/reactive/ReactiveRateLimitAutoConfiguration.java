@@ -47,23 +47,23 @@ import org.springframework.web.reactive.config.WebFluxConfigurer;
 @Import(RouteConfiguration.class)
 public final class ReactiveRateLimitAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitReactiveRequests")
     ReactiveRequests rateLimitReactiveRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
         return new ReactiveRequests(properties.http(), ticker, writers.getIfAvailable());
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRawRequests")
     HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
         return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRefusalHandlers")
     RefusalHandlers rateLimitRefusalHandlers(ApplicationContext context) {
         return new RefusalHandlers(context);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitReactiveRefusals")
     ReactiveRefusals rateLimitReactiveRefusals(
             RateLimitProperties properties,
             ReactiveRequests requests,
@@ -80,54 +80,54 @@ public final class ReactiveRateLimitAutoConfiguration {
                 dispatcher::getObject);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRefusalAdvice")
     RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
         return new RefusalAdvice(handlers);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitControllerHandlersAdvisor")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
     @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
     static ControllerHandlersAdvisor rateLimitControllerHandlersAdvisor() {
         return new ControllerHandlersAdvisor();
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRefusedMapping")
     ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(
             ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
         return new ReactiveRefusals.RefusedMapping(new ReactiveCors(cors::orderedStream, dispatcher::getObject));
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitedHandlers")
     LimitedHandlers rateLimitedHandlers(
             ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
         return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitBlockingExecution")
     BlockingExecution rateLimitBlockingExecution(ObjectProvider<WebFluxConfigurer> configurers) {
         return new BlockingExecution(configurers);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
         return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRouteCheck")
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
             RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
             RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
         return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
@@ -138,7 +138,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     static class ErrorPages {
 
         /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
-        @Bean
+        @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();
@@ -149,7 +149,7 @@ public final class ReactiveRateLimitAutoConfiguration {
     @ConditionalOnClass(ContextRegistry.class)
     static final class ContextPropagation {
 
-        @Bean
+        @Bean("io.ratelimited.rateLimitContextPropagation")
         InitializingBean rateLimitContextPropagation() {
             return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
         }

@@ -48,18 +48,18 @@ import org.springframework.web.servlet.HandlerExceptionResolver;
 @Import(RouteConfiguration.class)
 public final class ServletRateLimitAutoConfiguration {
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitServletRequests")
     ServletRequests rateLimitServletRequests(
             RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
         return new ServletRequests(properties.http(), ticker, writers.getIfAvailable());
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRequestThreads")
     RequestThreads rateLimitRequestThreads(Environment environment) {
         return RequestThreads.ofServlets(environment);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitServletRefusals")
     ServletRefusals rateLimitServletRefusals(
             RateLimitProperties properties,
             ServletRequests requests,
@@ -78,17 +78,17 @@ public final class ServletRateLimitAutoConfiguration {
                 resolvers::orderedStream);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitFirstResolver")
     ServletRefusals.Resolver rateLimitFirstResolver(ServletRefusals refusals) {
         return new ServletRefusals.Resolver(refusals, ServletRefusals.ORDER);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitLastResolver")
     ServletRefusals.Resolver rateLimitLastResolver(ServletRefusals refusals) {
         return new ServletRefusals.Resolver(refusals, Ordered.LOWEST_PRECEDENCE);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRefusalFilter")
     FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
             ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
         RefusalPage page = new RefusalPage(dispatcher::getIfUnique);
@@ -98,19 +98,19 @@ public final class ServletRateLimitAutoConfiguration {
         return filter;
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
         return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitRouteCheck")
     @Lazy(false)
     RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
         return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitFilter")
     RateLimitFilter rateLimitFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -121,7 +121,7 @@ public final class ServletRateLimitAutoConfiguration {
         return new RateLimitFilter(false, order, routes, limits, requests, refusals);
     }
 
-    @Bean
+    @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
     RateLimitFilter rateLimitBeforeSecurityFilter(
             RouteLimits limits,
             RoutePatterns routes,
@@ -137,7 +137,7 @@ public final class ServletRateLimitAutoConfiguration {
     static class ErrorPages {
 
         /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
-        @Bean
+        @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
             return new RefusalErrorAttributes();
