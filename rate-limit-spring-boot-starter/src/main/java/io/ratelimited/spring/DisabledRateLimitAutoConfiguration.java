@@ -3,6 +3,7 @@ package io.ratelimited.spring;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.RateLimitAutoConfiguration.InMemoryLimiterFactory;
+import io.ratelimited.spring.autoconfigure.HierarchyMember;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -15,12 +16,15 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import org.apache.commons.logging.LogFactory;
+import org.springframework.beans.factory.InitializingBean;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Lazy;
 import org.springframework.core.env.Environment;
 
 /**
@@ -49,6 +53,12 @@ public final class DisabledRateLimitAutoConfiguration {
                 new LimitEnforcer(
                         List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
                 null);
+    }
+
+    @Bean("io.ratelimited.inheritedLimits")
+    @Lazy(false)
+    InitializingBean inheritedLimits(ApplicationContext context) {
+        return () -> HierarchyMember.requireSameLimits(context);
     }
 
     /** Limits can be looked at and changed, in memory whatever their backend: none of them decides about a call. */

@@ -8,6 +8,8 @@ import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.OutermostValidation;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.autoconfigure.ContextRequests;
+import io.ratelimited.spring.autoconfigure.HierarchyMember;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
@@ -32,13 +34,17 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Primary;
 import org.springframework.context.annotation.Role;
 import org.springframework.core.env.Environment;
 import org.springframework.util.function.SingletonSupplier;
@@ -50,39 +56,70 @@ import org.springframework.util.function.SingletonSupplier;
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
 
-    @Bean("io.ratelimited.rateLimitTicker")
-    @ConditionalOnMissingBean
-    Ticker rateLimitTicker() {
-        return Ticker.system();
+    /** What the contexts of a hierarchy share: the first that starts makes it. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnMissingBean(LimitRegistry.class)
+    static class Shared {
+
+        @Bean("io.ratelimited.rateLimitTicker")
+        @ConditionalOnMissingBean
+        Ticker rateLimitTicker() {
+            return Ticker.system();
+        }
+
+        @Bean("io.ratelimited.inMemoryLimiterFactory")
+        LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
+            return new InMemoryLimiterFactory(
+                    "memory", Set.of(), ticker, properties.memory().maximumKeys());
+        }
+
+        @Bean("io.ratelimited.limitRegistry")
+        LimitRegistry limitRegistry(
+                RateLimitProperties properties,
+                ObjectProvider<LimiterFactory> backends,
+                ContextRequests requests,
+                ObjectProvider<RequestThreads> threads,
+                ChangeReports reports,
+                Ticker ticker) {
+            return new LimitRegistry(
+                    properties,
+                    backends.orderedStream().toList(),
+                    requests,
+                    threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
+                    reports,
+                    ticker);
+        }
+
+        @Bean("io.ratelimited.rateLimitChangeReports")
+        ChangeReports rateLimitChangeReports(ApplicationEventPublisher events, ContextRequests requests) {
+            return new ChangeReports(events, requests);
+        }
+
+        /** Found before the requests of a single context. */
+        @Bean("io.ratelimited.contextRequests")
+        @Primary
+        ContextRequests contextRequests() {
+            return new ContextRequests();
+        }
+
+        @Bean("io.ratelimited.limitLog")
+        LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
+            return new LimitLog(
+                    registry,
+                    properties.memory().maximumKeys(),
+                    Runtime.getRuntime().maxMemory());
+        }
+
+        @Bean("io.ratelimited.rateLimitConfigurationRefresh")
+        ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
+            return new ConfigurationRefresh(registry, environment);
+        }
     }
 
-    @Bean("io.ratelimited.inMemoryLimiterFactory")
-    LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
-        return new InMemoryLimiterFactory(
-                "memory", Set.of(), ticker, properties.memory().maximumKeys());
-    }
-
-    @Bean("io.ratelimited.limitRegistry")
-    LimitRegistry limitRegistry(
-            RateLimitProperties properties,
-            ObjectProvider<LimiterFactory> backends,
-            ObjectProvider<CurrentRequest.Source> requests,
-            ObjectProvider<RequestThreads> threads,
-            ChangeReports reports,
-            Ticker ticker) {
-        return new LimitRegistry(
-                properties,
-                backends.orderedStream().toList(),
-                requests.getIfAvailable(),
-                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
-                reports,
-                ticker);
-    }
-
-    @Bean("io.ratelimited.rateLimitChangeReports")
-    ChangeReports rateLimitChangeReports(
-            ApplicationEventPublisher events, ObjectProvider<CurrentRequest.Source> requests) {
-        return new ChangeReports(events, requests.getIfAvailable());
+    @Bean("io.ratelimited.hierarchyMember")
+    @Lazy(false)
+    HierarchyMember hierarchyMember(ApplicationContext context, LimitRegistry registry, ContextRequests requests) {
+        return new HierarchyMember(context, registry, requests);
     }
 
     @Bean("io.ratelimited.limitEnforcer")
@@ -98,10 +135,9 @@ public final class RateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimits")
-    @ConditionalOnMissingBean
-    RateLimits rateLimits(
-            LimitRegistry registry, LimitEnforcer enforcer, ObjectProvider<CurrentRequest.Source> requests) {
-        return new RateLimits(true, registry, enforcer, requests.getIfAvailable());
+    @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
+    RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
+        return new RateLimits(true, registry, enforcer, requests);
     }
 
     @Bean("io.ratelimited.limitedMethods")
@@ -109,8 +145,8 @@ public final class RateLimitAutoConfiguration {
             LimitRegistry registry,
             LimitEnforcer enforcer,
             ConfigurableListableBeanFactory beanFactory,
-            ObjectProvider<CurrentRequest.Source> requests) {
-        return new LimitedMethods(registry, enforcer, beanFactory, requests.getIfAvailable());
+            ContextRequests requests) {
+        return new LimitedMethods(registry, enforcer, beanFactory, requests);
     }
 
     @Bean("io.ratelimited.rateLimitStartupCheck")
@@ -141,9 +177,8 @@ public final class RateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitUncountedRoutes")
     @Lazy(false)
     @ConditionalOnWebApplication
-    UncountedRoutes rateLimitUncountedRoutes(
-            RateLimitProperties properties, ObjectProvider<CurrentRequest.Source> requests) {
-        return new UncountedRoutes(properties, requests);
+    UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
+        return new UncountedRoutes(properties, requests::isEmpty);
     }
 
     @Bean("io.ratelimited.rateLimitReplacedLists")
@@ -186,20 +221,6 @@ public final class RateLimitAutoConfiguration {
         return Binder.get(environment)
                 .bind("rate-limit.aspect.order", Integer.class)
                 .orElse(RateLimitProperties.Aspect.DEFAULT_ORDER);
-    }
-
-    @Bean("io.ratelimited.limitLog")
-    LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties, ObjectProvider<RequestThreads> threads) {
-        return new LimitLog(
-                registry,
-                properties.memory().maximumKeys(),
-                Runtime.getRuntime().maxMemory(),
-                threads.getIfAvailable(() -> RequestThreads.UNBOUNDED));
-    }
-
-    @Bean("io.ratelimited.rateLimitConfigurationRefresh")
-    ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
-        return new ConfigurationRefresh(registry, environment);
     }
 
     /** Limits in memory, under the name of a backend. */

@@ -107,7 +107,7 @@ class MissingPartsTest {
                                 true,
                                 new LimitRegistry(
                                         Contexts.properties(),
-                                        List.of(new RateLimitAutoConfiguration()
+                                        List.of(new RateLimitAutoConfiguration.Shared()
                                                 .inMemoryLimiterFactory(Contexts.properties(), Ticker.system())),
                                         null,
                                         RequestThreads.UNBOUNDED,

@@ -14,6 +14,7 @@ import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 
@@ -31,12 +32,13 @@ public final class RateLimitsEndpointAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitRefusedKeys")
+    @ConditionalOnMissingBean
     RefusedKeys rateLimitRefusedKeys() {
         return new RefusedKeys();
     }
 
     @Bean("io.ratelimited.rateLimitsEndpoint")
-    @ConditionalOnMissingBean
+    @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
     RateLimitsEndpoint rateLimitsEndpoint(
             RateLimits rateLimits,
             RefusedKeys refused,

@@ -7,7 +7,6 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.PropertyText;
-import io.ratelimited.spring.limit.RequestThreads;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
@@ -33,7 +32,6 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private final LimitRegistry registry;
     private final long maximumKeys;
     private final long heapBytes;
-    private final RequestThreads threads;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
@@ -41,13 +39,11 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     /**
      * @param maximumKeys the most keys that each limit in memory remembers
      * @param heapBytes how large the heap may grow
-     * @param threads where calls that wait may sleep
      */
-    public LimitLog(LimitRegistry registry, long maximumKeys, long heapBytes, RequestThreads threads) {
+    public LimitLog(LimitRegistry registry, long maximumKeys, long heapBytes) {
         this.registry = registry;
         this.maximumKeys = maximumKeys;
         this.heapBytes = heapBytes;
-        this.threads = threads;
     }
 
     /** Child contexts publish the event here too, so each limit is logged only once. */
@@ -65,13 +61,14 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 registry.all().stream().filter(ConfiguredLimit::maySleep).toList();
         long callers = sleeping.stream().mapToLong(ConfiguredLimit::maxWaiting).sum();
         String names = sleeping.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
-        if (callers <= threads.half() || names.equals(warnedOfSleepers)) {
+        if (callers <= registry.threads().half() || names.equals(warnedOfSleepers)) {
             return;
         }
         warnedOfSleepers = names;
         LOG.warn("Calls that wait can take the threads of all requests: the limits " + names + " let " + callers
-                + " callers sleep at once, more than half of the " + threads.number()
-                + " threads. Lower their max-waiting to " + threads.half()
+                + " callers sleep at once, more than half of the "
+                + registry.threads().number()
+                + " threads. Lower their max-waiting to " + registry.threads().half()
                 + " in all, return a CompletableFuture or a reactive type from their methods, or use virtual threads"
                 + " (spring.threads.virtual.enabled).");
     }

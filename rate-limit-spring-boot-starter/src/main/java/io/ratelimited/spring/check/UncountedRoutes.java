@@ -1,11 +1,10 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitProperties;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
-import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
@@ -17,18 +16,18 @@ public final class UncountedRoutes implements SmartInitializingSingleton {
     private static final Log LOG = LogFactory.getLog(UncountedRoutes.class);
 
     private final RateLimitProperties properties;
-    private final ObjectProvider<CurrentRequest.Source> requests;
+    private final BooleanSupplier noRequests;
 
-    /** @param requests of Spring MVC or WebFlux, if there are any */
-    public UncountedRoutes(RateLimitProperties properties, ObjectProvider<CurrentRequest.Source> requests) {
+    /** @param noRequests whether neither Spring MVC nor WebFlux serves any */
+    public UncountedRoutes(RateLimitProperties properties, BooleanSupplier noRequests) {
         this.properties = properties;
-        this.requests = requests;
+        this.noRequests = noRequests;
     }
 
     @Override
     public void afterSingletonsInstantiated() {
         List<RateLimitProperties.Route> routes = properties.routes();
-        if (routes != null && !routes.isEmpty() && requests.getIfAvailable() == null) {
+        if (routes != null && !routes.isEmpty() && noRequests.getAsBoolean()) {
             LOG.warn("rate-limit.routes limit nothing: this application has neither Spring MVC nor WebFlux, which count"
                     + " requests. Add spring-boot-starter-webmvc: its filters also count requests of JAX-RS resources and"
                     + " other servlets.");

@@ -13,6 +13,7 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.restclient.RestClientCustomizer;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
@@ -41,6 +42,7 @@ public final class ClientRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitedClients")
     @Lazy(false)
+    @ConditionalOnMissingBean
     LimitedClients rateLimitedClients(
             RateLimitProperties properties,
             LimitRegistry registry,

@@ -36,7 +36,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private final String name;
     private final String place;
     private final RateLimiter limiter;
-    private final LimitProperties definition;
+    private volatile LimitProperties definition;
     private final ResolvedLimit atStart;
     private final Map<String, RateLimiter> tiers;
     private final boolean countsInFlight;
@@ -99,6 +99,10 @@ public final class ConfiguredLimit implements NamedLimit {
     /** The definition of the limit where it is declared first, without the properties of its use. */
     LimitProperties definition() {
         return definition;
+    }
+
+    void define(LimitProperties first) {
+        definition = first;
     }
 
     @Override

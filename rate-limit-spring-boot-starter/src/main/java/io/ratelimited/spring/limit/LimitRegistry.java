@@ -50,7 +50,7 @@ public final class LimitRegistry {
     private final Backends backends;
     private final Map<String, ConfiguredLimit> limits = new ConcurrentHashMap<>();
     private final CurrentRequest.@Nullable Source requests;
-    private final RequestThreads threads;
+    private volatile RequestThreads threads;
     private final ChangeReports reports;
     private final BudgetRegistry budgets;
     /** What all instances share that this one follows. */
@@ -342,6 +342,19 @@ public final class LimitRegistry {
         without.forEach(this::follow);
     }
 
+    /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
+    public void addThreads(RequestThreads added) {
+        if (added.half() < threads.half()) {
+            threads = added;
+            refresh(properties);
+        }
+    }
+
+    /** The fewest threads that serve the requests of a context. */
+    public RequestThreads threads() {
+        return threads;
+    }
+
     private List<Layer> layers(RateLimitProperties of, String name, Layer annotation) {
         return Layer.ofConfiguration(of, threads.maxWaiting(), name, annotation);
     }
@@ -426,6 +439,9 @@ public final class LimitRegistry {
             follow(limit);
         }
         prepare(word -> false);
+        if (known != null && known.definition().equals(LimitProperties.NONE)) {
+            define(known, place, definition);
+        }
         if (!definition.equals(limit.definition()) && !definition.equals(LimitProperties.NONE)) {
             throw new InvalidRateLimitException(
                     name,
@@ -435,6 +451,20 @@ public final class LimitRegistry {
                             + ".");
         }
         return limit;
+    }
+
+    /** What the properties alone have defined, as those of a parent context do, gets what the first annotation adds. */
+    private synchronized void define(ConfiguredLimit limit, String place, LimitProperties definition) {
+        if (definition.equals(LimitProperties.NONE) || !limit.definition().equals(LimitProperties.NONE)) {
+            return;
+        }
+        LimitChange change = LimitChange.between(
+                limit, layers(properties, limit.name(), Layer.ofAnnotation(limit.name(), place, definition)));
+        if (change != null) {
+            change.apply();
+            budgets.limitChanged(limit);
+        }
+        limit.define(definition);
     }
 
     private ConfiguredLimit create(

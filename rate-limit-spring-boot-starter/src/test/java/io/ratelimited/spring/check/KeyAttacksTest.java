@@ -7,7 +7,6 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.RequestThreads;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -211,8 +210,7 @@ class KeyAttacksTest {
         application.withPropertyValues("rate-limit.memory.maximum-keys=10").run(context -> {
             assertThat(context).hasNotFailed();
             context.getBean(RateLimits.class).all();
-            LimitLog log = new LimitLog(
-                    context.getBean(LimitRegistry.class), maximumKeys, megabytes << 20, RequestThreads.UNBOUNDED);
+            LimitLog log = new LimitLog(context.getBean(LimitRegistry.class), maximumKeys, megabytes << 20);
             log.onApplicationEvent(new ContextRefreshedEvent(context));
             log.onApplicationEvent(new ContextRefreshedEvent(context));
         });

@@ -52,9 +52,9 @@ final class ServletCurrentRequest implements CurrentRequest {
             LimitFields.Style style) {
         this.request = request;
         this.response = response;
-        this.clients = clients;
-        this.style = style;
-        this.state = RequestState.of(request);
+        this.state = RequestState.of(request, clients, style);
+        this.clients = state.clients;
+        this.style = state.style;
     }
 
     @Override
@@ -188,6 +188,8 @@ final class ServletCurrentRequest implements CurrentRequest {
     /** What is known of the request, kept with it through all its dispatches. */
     private static final class RequestState {
 
+        private final ServletClients clients;
+        private final LimitFields.Style style;
         private final LimitFields fields = new LimitFields();
         private Set<String> charged = Set.of();
         private List<Runnable> atEnd = List.of();
@@ -196,11 +198,17 @@ final class ServletCurrentRequest implements CurrentRequest {
         /** Whether the server may use the request object for another request: what waited for its end has run. */
         private volatile boolean over;
 
-        private static RequestState of(HttpServletRequest request) {
+        private RequestState(ServletClients clients, LimitFields.Style style) {
+            this.clients = clients;
+            this.style = style;
+        }
+
+        /** Of several contexts, the one whose filter has seen the request first says how it is read and answered. */
+        private static RequestState of(HttpServletRequest request, ServletClients clients, LimitFields.Style style) {
             if (request.getAttribute(ATTRIBUTE) instanceof RequestState state) {
                 return state;
             }
-            RequestState state = new RequestState();
+            RequestState state = new RequestState(clients, style);
             request.setAttribute(ATTRIBUTE, state);
             return state;
         }
