@@ -24,6 +24,7 @@ import java.time.Year;
 import java.time.YearMonth;
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
+import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
@@ -216,7 +217,9 @@ public final class CanonicalKey {
         if (key instanceof OffsetTime time) {
             return time.withOffsetSameInstant(ZoneOffset.UTC);
         }
-        return key instanceof Period period ? "P" + period.toTotalMonths() + 'M' + period.getDays() + 'D' : key;
+        return key instanceof Period period
+                ? "P" + period.toTotalMonths() + 'M' + period.get(ChronoUnit.DAYS) + 'D'
+                : key;
     }
 
     private static String ofSeveral(Object key) {

@@ -57,6 +57,7 @@ public record RateLimitProperties(
      * @param status Status of a refused request.
      * @param ipv6PrefixLength Bits of an IPv6 address that distinguish clients.
      * @param trustedProxies Proxies before the application, for clientIp: how many every request passes, such as 1, or their networks, such as 10.0.0.0/8; without it clientIp is what the server resolved.
+     * @param translationPrefixes Prefixes by which your own network translates IPv4 addresses (NAT64), such as 2001:db8:64::/96; the standard ones are known.
      * @param openApi Whether the OpenAPI document of springdoc shows what limits mean to clients.
      */
     public record Http(
@@ -64,6 +65,7 @@ public record RateLimitProperties(
             @DefaultValue("429") int status,
             @DefaultValue("64") int ipv6PrefixLength,
             @Nullable List<String> trustedProxies,
+            @Nullable List<String> translationPrefixes,
             @DefaultValue("true") boolean openApi) {}
 
     /**

@@ -1,10 +1,12 @@
 package io.ratelimited.spring.web;
 
+import io.ratelimited.spring.RateLimitProperties.Http;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.ByteBuffer;
 import java.util.Arrays;
+import java.util.List;
 import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
@@ -13,8 +15,19 @@ import org.jspecify.annotations.Nullable;
  *
  * @param ipv6PrefixLength bits of an IPv6 address that identify a client, from 1 to 128: a client can pick any of the
  *     rest
+ * @param translations prefixes of addresses that carry an IPv4 address, besides those that are standard
  */
-public record ClientAddress(int ipv6PrefixLength) {
+public record ClientAddress(int ipv6PrefixLength, List<Network> translations) {
+
+    /** Without prefixes of its own. */
+    ClientAddress(int ipv6PrefixLength) {
+        this(ipv6PrefixLength, List.of());
+    }
+
+    /** As the properties say. */
+    public static ClientAddress of(Http http) {
+        return new ClientAddress(http.ipv6PrefixLength(), Network.translations(http.translationPrefixes()));
+    }
 
     /** The client of a socket. */
     @Nullable
@@ -57,7 +70,10 @@ public record ClientAddress(int ipv6PrefixLength) {
                 : address;
     }
 
-    /** The client of an address; an IPv4-mapped one is its IPv4 address, which servers do not agree on. */
+    /**
+     * The client of an address. One that carries an IPv4 address is that address: servers and translators do not agree on
+     * how to write it, and whoever has it could pick among many that carry it.
+     */
     @Nullable
     public String of(@Nullable InetAddress client) {
         if (client == null) {
@@ -68,6 +84,10 @@ public record ClientAddress(int ipv6PrefixLength) {
             return address.getHostAddress();
         }
         byte[] bytes = address.getAddress();
+        byte[] ipv4 = Network.ipv4In(bytes, translations);
+        if (ipv4 != null) {
+            return IpLiteral.of(ipv4).getHostAddress();
+        }
         if (ipv6PrefixLength == 128) {
             return hex(bytes);
         }

@@ -50,7 +50,8 @@ final class IpLiteral {
         return of(address.getAddress());
     }
 
-    private static InetAddress of(byte[] bytes) {
+    /** The address of 4 or 16 bytes. */
+    static InetAddress of(byte[] bytes) {
         try {
             return InetAddress.getByAddress(bytes);
         } catch (UnknownHostException ex) {

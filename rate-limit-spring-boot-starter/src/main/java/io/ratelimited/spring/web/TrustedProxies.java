@@ -3,10 +3,8 @@ package io.ratelimited.spring.web;
 import io.ratelimited.spring.InvalidRateLimitException;
 import java.net.InetAddress;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -22,7 +20,6 @@ public record TrustedProxies(int hops, List<Network> networks) {
     static final String PROPERTY = "rate-limit.http.trusted-proxies";
 
     private static final Pattern HOPS = Pattern.compile("\\d{1,9}");
-    private static final Pattern CIDR = Pattern.compile("([^/]+?)(?:/(\\d{1,3}))?");
 
     /**
      * Reads the property.
@@ -47,27 +44,21 @@ public record TrustedProxies(int hops, List<Network> networks) {
     }
 
     private static Network network(String written) {
-        Matcher cidr = CIDR.matcher(written.strip());
-        InetAddress address = cidr.matches() ? IpLiteral.parse(cidr.group(1)) : null;
-        if (address != null) {
-            int bits = 8 * address.getAddress().length;
-            // An IPv4-mapped network is written with the 96 bits before its IPv4 address.
-            int before = bits == 32 && cidr.group(1).indexOf(':') >= 0 ? 96 : 0;
-            int length = cidr.group(2) == null ? bits : Integer.parseInt(cidr.group(2)) - before;
-            if (length >= 0 && length <= bits) {
-                return new Network(address, length);
-            }
+        Network network = Network.of(written);
+        if (network == null) {
+            throw InvalidRateLimitException.ofProperty(
+                    PROPERTY,
+                    "must be one number of hops, such as 1, or networks, such as 10.0.0.0/8 and 2001:db8::/32",
+                    '"' + written + '"');
         }
-        throw InvalidRateLimitException.ofProperty(
-                PROPERTY,
-                "must be one number of hops, such as 1, or networks, such as 10.0.0.0/8 and 2001:db8::/32",
-                '"' + written + '"');
+        return network;
     }
 
     /**
      * The address of the client of a request.
      *
-     * @param peer who has opened the connection; null when that is unknown
+     * @param peer who has opened the connection; null when it has no address, as on a unix domain socket, which only a
+     *     proxy on this machine can open
      * @param forwardedFor the lines of {@code X-Forwarded-For}
      * @param forwarded the lines of {@code Forwarded}
      * @return what a trusted proxy has seen; the nearest proxy itself where the headers do not say, so that nobody invents an
@@ -75,7 +66,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
      */
     public @Nullable InetAddress client(@Nullable InetAddress peer, List<String> forwardedFor, List<String> forwarded) {
         InetAddress nearest = peer == null ? null : IpLiteral.plain(peer);
-        if (hops == 0 && !isTrusted(nearest)) {
+        if (hops == 0 && nearest != null && !isTrusted(nearest)) {
             return nearest;
         }
         if (forwarded.isEmpty()) {
@@ -118,23 +109,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
         return nearest;
     }
 
-    private boolean isTrusted(@Nullable InetAddress address) {
-        return address != null && networks.stream().anyMatch(network -> network.contains(address));
-    }
-
-    /** The addresses that share their first bits. */
-    record Network(InetAddress address, int length) {
-
-        private boolean contains(InetAddress other) {
-            byte[] own = address.getAddress();
-            byte[] bytes = other.getAddress();
-            if (bytes.length != own.length) {
-                return false;
-            }
-            int whole = length / 8;
-            int rest = 8 - length % 8;
-            return Arrays.equals(own, 0, whole, bytes, 0, whole)
-                    && (rest == 8 || (own[whole] ^ bytes[whole]) >> rest == 0);
-        }
+    private boolean isTrusted(InetAddress address) {
+        return networks.stream().anyMatch(network -> network.contains(address));
     }
 }

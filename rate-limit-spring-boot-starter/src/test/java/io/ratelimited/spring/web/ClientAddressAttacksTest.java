@@ -120,6 +120,34 @@ class ClientAddressAttacksTest {
     }
 
     @Test
+    void anAddressThatCarriesAnIpv4AddressIsThatClient() {
+        requireTranslatedAddresses(behindAProxy("none"), "203.0.113.50", "203.0.113.51");
+        try (RunningServer server = start("server.forward-headers-strategy=native")) {
+            requireTranslatedAddresses(server, "203.0.113.50", "203.0.113.51");
+        }
+        try (RunningServer server =
+                start("trusted-proxies=1", "rate-limit.http.translation-prefixes=2001:db8:64::/96, 2001:db8:65::/96")) {
+            assertThat(get(server, XFF, "2001:db8:65::203.0.113.50")).isEqualTo(200);
+            assertThat(get(server, XFF, "2001:db8:64::203.0.113.51")).isEqualTo(200);
+            assertThat(get(server, XFF, "203.0.113.50")).isEqualTo(429);
+        }
+    }
+
+    /** Each address has a budget, whatever carries it, and no budget is of two addresses. */
+    private static void requireTranslatedAddresses(RunningServer server, String one, String other) {
+        assertThat(get(server, XFF, "64:ff9b::" + one)).isEqualTo(200);
+        assertThat(get(server, XFF, "64:ff9b::" + other)).isEqualTo(200);
+        for (String carrier : new String[] {"", "64:ff9b::", "64:ff9b:1::", "::", "::ffff:", "::ffff:0:"}) {
+            assertThat(get(server, XFF, carrier + one)).as(carrier).isEqualTo(429);
+        }
+        for (String sixToFour : new String[] {"2002:cb00:7132::1", "2002:cb00:7132:ffff::1"}) {
+            assertThat(get(server, XFF, sixToFour)).as(sixToFour).isEqualTo(429);
+        }
+        assertThat(get(server, XFF, "::203.0.113.52")).isEqualTo(200);
+        assertThat(get(server, XFF, "::203.0.113.53")).isEqualTo(200);
+    }
+
+    @Test
     void aServerThatReadsTheHeadersItselfStopsTheStart() {
         for (String setting : new String[] {
             "server.forward-headers-strategy=native",

@@ -51,8 +51,7 @@ final class ReactiveRequests implements CurrentRequest.Source {
     /** @param writer writes the standard fields; null for draft 10 */
     ReactiveRequests(Http http, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
         this.style = new LimitFields.Style(http.headers(), ticker, writer);
-        this.clients = new ReactiveClients(
-                new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
+        this.clients = new ReactiveClients(ClientAddress.of(http), TrustedProxies.of(http.trustedProxies()));
     }
 
     @Override

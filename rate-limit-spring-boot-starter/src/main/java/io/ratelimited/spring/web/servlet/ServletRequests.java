@@ -23,8 +23,7 @@ final class ServletRequests implements CurrentRequest.Source {
 
     /** @param writer writes the standard fields; null for draft 10 */
     ServletRequests(Http http, Ticker ticker, @Nullable RateLimitFieldWriter writer) {
-        this.clients = new ServletClients(
-                new ClientAddress(http.ipv6PrefixLength()), TrustedProxies.of(http.trustedProxies()));
+        this.clients = new ServletClients(ClientAddress.of(http), TrustedProxies.of(http.trustedProxies()));
         this.style = new LimitFields.Style(http.headers(), ticker, writer);
     }
 
