@@ -1,5 +1,6 @@
 package io.ratelimited.core;
 
+import java.io.Serializable;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
@@ -29,7 +30,8 @@ public record Decision(
         boolean never,
         long remaining,
         Duration reset,
-        Source source) {
+        Source source)
+        implements Serializable {
 
     /** Who decided: shows whether a decision was made with the cluster or without it. */
     public enum Source {

@@ -11,7 +11,7 @@ public final class RateLimitExceededException extends RuntimeException {
     @Serial
     private static final long serialVersionUID = 1L;
 
-    private final transient Decision decision;
+    private final Decision decision;
 
     /** @param decision the refusal */
     public RateLimitExceededException(Decision decision) {
