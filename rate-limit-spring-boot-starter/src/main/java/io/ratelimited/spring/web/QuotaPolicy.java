@@ -3,6 +3,7 @@ package io.ratelimited.spring.web;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.Rate;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.calendar.CalendarWindows;
 import java.math.BigInteger;
@@ -17,8 +18,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param limit which limit; one that changes is another object
  * @param name its name as a String of RFC 9651
- * @param quota the burst of a bucket or queue and the permits of a window; of SMOOTH_BURSTY the permits it stores, at least
- *     1; of WARM_UP the permits of the rate
+ * @param quota how many calls of one permit may go at once after a long rest: the {@code remaining} of a decision is never more
  * @param text its item of {@code RateLimit-Policy}; without {@code w} where that depends on the time
  * @param calendar the windows of a rate of the calendar, whose length depends on the time
  */
@@ -72,12 +72,26 @@ record QuotaPolicy(
             return 0;
         }
         Algorithm algorithm = limit.algorithm();
-        if (algorithm.countsCallsInFlight()) {
-            return Math.min(MAX_INTEGER, limit.maxConcurrent());
-        }
-        long quota =
-                algorithm.uses(Attribute.BURST) ? limit.burst() : limit.rate().permits();
-        return Math.min(MAX_INTEGER, Math.max(1, quota));
+        return Math.min(
+                MAX_INTEGER,
+                switch (algorithm.family()) {
+                    case BUCKET -> limit.burst();
+                    // One call goes at a time, and in front of it what an idle time has stored.
+                    case PACED -> algorithm.queues() || !algorithm.uses(Attribute.BURST) ? 1 : stored(limit) + 1;
+                    case WINDOW -> limit.rate().permits();
+                    case IN_FLIGHT -> limit.maxConcurrent();
+                });
+    }
+
+    /** Whole permits: a fraction lets no call go. */
+    private static long stored(Limit limit) {
+        Rate rate = limit.rate();
+        return limit.storesOneSecond()
+                ? BigInteger.valueOf(rate.permits())
+                        .multiply(NANOS)
+                        .divide(BigInteger.valueOf(rate.period().toNanos()))
+                        .longValue()
+                : limit.burst();
     }
 
     /** Seconds in which the rate gives the quota, rounded up. */

@@ -34,12 +34,15 @@ class LimitFieldsTest {
                 "TOKEN_BUCKET   | 5/m        |      | 5   | 60",
                 "TOKEN_BUCKET   | 3/s        | 10   | 10  | 4",
                 "GCRA           | 20/500ms   |      | 20  | 1",
-                "LEAKY_BUCKET   | 10/s       | 25   | 25  | 3",
+                "LEAKY_BUCKET   | 10/s       | 25   | 1   | 1",
+                "LEAKY_BUCKET   | 5/m        |      | 1   | 12",
                 "FIXED_WINDOW   | 5000/d     |      | 5000 | 86400",
                 "SLIDING_WINDOW | 100/PT1M   |      | 100 | 60",
                 "SLIDING_LOG    | 5/100ms    |      | 5   | 1",
-                "SMOOTH_BURSTY  | 50/s       |      | 50  | 1",
+                "SMOOTH_BURSTY  | 50/s       |      | 51  | 2",
                 "SMOOTH_BURSTY  | 50/s       | 0    | 1   | 1",
+                "SMOOTH_BURSTY  | 5/s        | 20   | 21  | 5",
+                "SMOOTH_BURSTY  | 3/2s       |      | 2   | 2",
                 "SMOOTH_BURSTY  | 6/m        |      | 1   | 10",
                 "TOKEN_BUCKET   | 1000000000000000/3650d | 1000000000000000 | 999999999999999 | 315360000"
             })
@@ -85,13 +88,54 @@ class LimitFieldsTest {
     }
 
     @Test
-    void aWarmUpHasThePermitsOfItsRate() {
+    void aWarmUpGrantsOneCallAtATime() {
         fields.applies(Limit.of("x", Algorithm.WARM_UP)
                 .rate("50/s")
                 .warmup(Duration.ofSeconds(10))
                 .build());
 
-        assertThat(policies().get("x")).isEqualTo(Map.of("q", 50L, "w", 1L));
+        assertThat(policies().get("x")).isEqualTo(Map.of("q", 1L, "w", 1L));
+    }
+
+    /** Of every algorithm, but calls in flight, which begin with all that they have. */
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "TOKEN_BUCKET   | 5/s   | 20",
+                "GCRA           | 5/s   | 20",
+                "LEAKY_BUCKET   | 5/s   | 20",
+                "SMOOTH_BURSTY  | 5/s   |",
+                "SMOOTH_BURSTY  | 5/s   | 0",
+                "SMOOTH_BURSTY  | 5/m   |",
+                "SMOOTH_BURSTY  | 3/2s  |",
+                "WARM_UP        | 5/s   |",
+                "FIXED_WINDOW   | 5/s   |",
+                "SLIDING_WINDOW | 5/s   |",
+                "SLIDING_LOG    | 5/s   |"
+            })
+    void whatIsLeftOfARestedLimitIsItsQuota(Algorithm algorithm, String rate, Long burst) {
+        Limit.Builder builder = Limit.of("x", algorithm).rate(rate);
+        if (burst != null) {
+            builder.burst(burst);
+        }
+        if (algorithm == Algorithm.WARM_UP) {
+            builder.warmup(Duration.ofSeconds(10));
+        }
+        Limit limit = builder.build();
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit, ticker, 10);
+        limiter.tryAcquire(null, 1);
+        ticker.advance(Duration.ofHours(1));
+        long quota = QuotaPolicy.of(limit).quota();
+        Decision rested = limiter.peek(null, 1, 0);
+        assertThat(rested.remaining()).isEqualTo(quota);
+        assertThat(rested.reset()).isZero();
+        for (int calls = 0; calls <= quota; calls++) {
+            Decision decision =
+                    limiter.reserve(null, 1, Duration.ofHours(1).toNanos()).decision();
+            assertThat(decision.remaining()).isLessThan(quota);
+        }
+        assertThat(limiter.peek(null, 1, 0).remaining()).isZero();
     }
 
     @Test
