@@ -78,10 +78,20 @@ public interface CurrentRequest {
      * Runs an action when the response has ended, if a result is one that the response is made of after the method that
      * returned it: a body that is a stream, a response of a handler function, and what Spring MVC awaits.
      *
-     * @param action takes what the result has come to, its value or its error; a stream itself is its value
+     * @param action takes what the result has come to, its value or its error; a stream itself is its value. The error of
+     *     a response that was aborted is a {@link java.util.concurrent.CancellationException}
      * @return whether the action will be run, once or more
      */
     default boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
+        return false;
+    }
+
+    /**
+     * Whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
+     *
+     * @param failure what a call of the request has thrown
+     */
+    default boolean isAborted(Throwable failure) {
         return false;
     }
 

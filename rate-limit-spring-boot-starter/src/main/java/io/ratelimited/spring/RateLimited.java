@@ -113,9 +113,10 @@ public @interface RateLimited {
      * SpEL expression for what the call has really cost, evaluated when it has ended: the difference to {@link #permits},
      * which the call reserves, is given back or taken in addition. Sees what {@link #key} sees, and {@code #result} (null
      * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
-     * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled) and {@code #count} (elements
-     * of a stream, else 1, or 0 after an error); these hide parameters of the same name, which {@code #a0} still names. A
-     * future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The
+     * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of a
+     * stream, else 1, or 0 after an error) and {@code #cancelled} (whether a client that disconnected, a timeout or a caller
+     * ended it before its own end); these hide parameters of the same name, which {@code #a0} still names. A call that was
+     * cancelled costs at least what it reserved, unless the expression reads {@code #cancelled}. A future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The
      * value is a number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays
      * charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what it reserves.
      */

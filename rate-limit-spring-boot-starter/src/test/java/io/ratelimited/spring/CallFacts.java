@@ -264,8 +264,10 @@ abstract class CallFacts {
         assertThat(journal.ended).singleElement().satisfies(end -> {
             assertThat(end.error()).isInstanceOf(cancellation());
             assertThat(end.count()).isZero();
+            assertThat(end.cancelled()).isTrue();
         });
         assertThat(remaining("charged")).isEqualTo(96);
+        assertThat(remaining("watched")).as("what it reserved").isEqualTo(90);
     }
 
     @Test

@@ -16,8 +16,10 @@ import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeoutException;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
+import org.awaitility.Awaitility;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -43,7 +45,10 @@ final class ChargeTest {
             "rate-limit.limits.words.rate=100/h",
             "rate-limit.limits.fixed.rate=100/h",
             "rate-limit.limits.fixed.charge=7",
-            "rate-limit.limits.stream.rate=100/h");
+            "rate-limit.limits.stream.rate=100/h",
+            "rate-limit.limits.unaware.rate=100/h",
+            "rate-limit.limits.unaware.permits=10",
+            "rate-limit.limits.unaware.charge=#cost");
     private final RateLimits limits = context.getBean(RateLimits.class);
     private final Service service = context.getBean(Service.class);
     private final Journal journal = context.getBean(Journal.class);
@@ -216,6 +221,66 @@ final class ChargeTest {
         assertThat(remaining("stream", null)).isEqualTo(95);
     }
 
+    /** A charge that does not read #cancelled: nobody has thought of callers who end a call themselves. */
+    @Test
+    void aCallThatIsEndedFromOutsideCostsAtLeastWhatItReserved() {
+        service.unaware(new CompletableFuture<>(), 3).cancel(true);
+        assertThat(remaining("unaware", null)).as("cancelled").isEqualTo(90);
+        service.unaware(new CompletableFuture<>(), 3).completeExceptionally(new TimeoutException("of the caller"));
+        assertThat(remaining("unaware", null)).as("failed by its caller").isEqualTo(80);
+        service.unaware(new CompletableFuture<>(), 3).complete("instead");
+        assertThat(remaining("unaware", null)).as("completed by its caller").isEqualTo(70);
+        service.unawareMono(Mono.never(), 3).subscribe().dispose();
+        assertThat(remaining("unaware", null)).as("Mono").isEqualTo(60);
+        service.unawareFlux(Flux.just("one").concatWith(Mono.never()), 3).next().block();
+        assertThat(remaining("unaware", null)).as("Flux").isEqualTo(50);
+        service.unawareFlux(Flux.just("one").concatWith(Mono.never()), 20)
+                .next()
+                .block();
+        assertThat(remaining("unaware", null)).as("more than reserved").isEqualTo(30);
+    }
+
+    @Test
+    void aCallThatEndsByItselfCostsWhatTheChargeSays() {
+        service.unaware(CompletableFuture.completedFuture("done"), 3).join();
+        CompletableFuture<String> failing = new CompletableFuture<>();
+        service.unaware(failing, 3);
+        failing.completeExceptionally(new IllegalStateException("as the test wants"));
+        CompletableFuture<String> late = new CompletableFuture<>();
+        CompletableFuture<String> call = service.unaware(late, 3);
+        late.complete("done");
+        call.cancel(true);
+        service.unawareMono(Mono.just("done"), 3).block();
+        assertThat(remaining("unaware", null)).isEqualTo(100 - 4 * 3);
+    }
+
+    @Test
+    void aStageOfItsOwnThatItsCallerCannotEndCostsWhatTheChargeSays() {
+        CompletableFuture<String> own = new CompletableFuture<>();
+        service.unawareStage(own.minimalCompletionStage(), 3)
+                .toCompletableFuture()
+                .cancel(true);
+        own.complete("done");
+        assertThat(remaining("unaware", null)).isEqualTo(97);
+    }
+
+    @Test
+    void aFutureThatWaitedIsEndedFromOutsideToo() {
+        service.waiting(CompletableFuture.completedFuture("done"));
+        CompletableFuture<String> own = new CompletableFuture<>();
+        CompletableFuture<String> call = service.waiting(own);
+        ticker.advance(Duration.ofSeconds(1));
+        Awaitility.await().until(() -> own.getNumberOfDependents() > 0);
+        call.completeExceptionally(new TimeoutException("of the caller"));
+        assertThat(observer.settled).last().isEqualTo("waiting null 1 1");
+    }
+
+    @Test
+    void aVariableWhoseNameBeginsWithCancelledIsNone() {
+        service.orders(new CompletableFuture<>(), 0).cancel(true);
+        assertThat(remaining("orders", null)).isEqualTo(90);
+    }
+
     @Test
     void everySubscriptionIsACallOfItsOwnAndChargedOnce() {
         journal.cost = result -> 3;
@@ -336,6 +401,42 @@ final class ChargeTest {
         @RateLimited(name = "stream", permits = "10", charge = Journal.CHARGE)
         public Flux<String> flux(Flux<String> flux) {
             return flux;
+        }
+
+        @RateLimited("unaware")
+        public CompletableFuture<String> unaware(CompletableFuture<String> future, int cost) {
+            return future;
+        }
+
+        @RateLimited("unaware")
+        public CompletionStage<String> unawareStage(CompletionStage<String> stage, int cost) {
+            return stage;
+        }
+
+        @RateLimited("unaware")
+        public Mono<String> unawareMono(Mono<String> mono, int cost) {
+            return mono;
+        }
+
+        @RateLimited("unaware")
+        public Flux<String> unawareFlux(Flux<String> flux, int cost) {
+            return flux;
+        }
+
+        @RateLimited(
+                name = "waiting",
+                algorithm = Algorithm.LEAKY_BUCKET,
+                rate = "1/s",
+                burst = 5,
+                maxWait = "5s",
+                charge = "0")
+        public CompletableFuture<String> waiting(CompletableFuture<String> future) {
+            return future;
+        }
+
+        @RateLimited(name = "orders", rate = "100/h", permits = "10", charge = "#cancelledOrders")
+        public CompletableFuture<String> orders(CompletableFuture<String> future, int cancelledOrders) {
+            return future;
         }
 
         @RateLimited(name = "hidden", rate = "100/h", charge = "#count + #a0")

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 public final class Journal {
 
     /** A charge that this journal decides. */
-    public static final String CHARGE = "@journal.cost(#result, #error, #count)";
+    public static final String CHARGE = "@journal.cost(#result, #error, #count, #cancelled)";
 
     /** Arguments of the calls whose body ran, and the threads they ran on. */
     final List<String> bodies = new CopyOnWriteArrayList<>();
@@ -27,8 +27,8 @@ public final class Journal {
     /** How the calls have ended that {@link #CHARGE} was evaluated for. */
     final List<CallResult> ended = new CopyOnWriteArrayList<>();
 
-    public @Nullable Object cost(@Nullable Object result, @Nullable Throwable error, long count) {
-        CallResult end = new CallResult(result, error, count);
+    public @Nullable Object cost(@Nullable Object result, @Nullable Throwable error, long count, boolean cancelled) {
+        CallResult end = new CallResult(result, error, count, cancelled);
         ended.add(end);
         return cost.apply(end);
     }

@@ -84,8 +84,11 @@ public final class Admission {
         }
     }
 
-    private void charge(CallResult result) {
+    private void charge(CallResult came) {
         if (charges() && claimSettlement()) {
+            Throwable error = came.error();
+            boolean aborted = error != null && current != null && current.isAborted(error);
+            CallResult result = aborted ? came.asCancelled() : came;
             forEach((request, member) -> {
                 Charge charge = request.charge();
                 if (charge != null) {

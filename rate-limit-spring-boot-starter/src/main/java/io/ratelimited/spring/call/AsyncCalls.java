@@ -7,7 +7,6 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
-import java.util.function.BiConsumer;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -73,7 +72,7 @@ public final class AsyncCalls {
             throw ex;
         }
         if (stage != null && admission.followsResult()) {
-            return new Result<T>().follow(stage, admission::endWith);
+            return new Result<T>().follow(stage, admission);
         }
         admission.end(CallResult.of(null, null));
         return stage;
@@ -95,12 +94,23 @@ public final class AsyncCalls {
      */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 
-        /** Ends with the stage, after what has to come before any reaction to its end. */
-        CompletableFuture<T> follow(CompletionStage<T> stage, BiConsumer<? super T, @Nullable Throwable> before) {
+        /** Whether the caller ends the stage of the method. */
+        private volatile boolean endedByCaller;
+
+        /**
+         * Ends with the stage.
+         *
+         * @param admission of a call that ends with the stage, before any reaction to its end; null if there is none
+         */
+        CompletableFuture<T> follow(CompletionStage<T> stage, @Nullable Admission admission) {
             stage.whenComplete((value, thrown) -> {
                 Throwable failure = thrown == null ? null : CallResult.unwrap(thrown);
                 try {
-                    before.accept(value, failure);
+                    if (admission != null && endedByCaller) {
+                        admission.end(CallResult.of(value, failure).asCancelled());
+                    } else if (admission != null) {
+                        admission.endWith(value, failure);
+                    }
                 } catch (RuntimeException | Error ex) {
                     // The caller must not wait for ever because a backend fails.
                     LOG.warn("the end of a call could not be reported to its limits", ex);
@@ -113,6 +123,7 @@ public final class AsyncCalls {
             });
             whenComplete((value, failure) -> {
                 CompletableFuture<T> own = stage.toCompletableFuture();
+                endedByCaller = own == stage && !own.isDone();
                 if (isCancelled()) {
                     own.cancel(true);
                 } else if (failure != null) {
@@ -168,7 +179,7 @@ public final class AsyncCalls {
                 if (stage == null) {
                     complete(null);
                 } else {
-                    follow(stage, (value, thrown) -> {});
+                    follow(stage, null);
                 }
             } catch (Throwable ex) {
                 completeExceptionally(ex);

@@ -141,8 +141,8 @@ public final class CallExpression {
     }
 
     /**
-     * An expression that is evaluated when a call has ended: beside the parameters it sees {@code #result}, {@code #error}
-     * and {@code #count}, which hide parameters of the same name.
+     * An expression that is evaluated when a call has ended: beside the parameters it sees {@code #result}, {@code
+     * #error}, {@code #count} and {@code #cancelled}, which hide parameters of the same name.
      */
     public static CallExpression ofResult(
             String attribute,
@@ -183,6 +183,11 @@ public final class CallExpression {
     /** Whether callers can have as many values as they like: a header or a session is read, and no bean looks it up. */
     boolean canBeInvented() {
         return words != null && words.readsUnverified();
+    }
+
+    /** Whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */
+    boolean readsCancelled() {
+        return words != null && words.readsCancelled();
     }
 
     /** The parameter that is the whole expression, or -1. */

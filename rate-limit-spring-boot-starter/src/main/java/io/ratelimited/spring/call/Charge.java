@@ -14,6 +14,7 @@ final class Charge {
     private final @Nullable Object target;
     private final @Nullable Object[] args;
     private final @Nullable CurrentRequest current;
+    private final long reserved;
 
     /**
      * Makes a charge.
@@ -22,20 +23,24 @@ final class Charge {
      * @param target the called object
      * @param args the arguments of the call
      * @param current the web request of the call: what the expression reads of it is read now
+     * @param reserved permits that the call has reserved
      */
     Charge(
             CallExpression expression,
             @Nullable Object target,
             @Nullable Object[] args,
-            @Nullable CurrentRequest current) {
+            @Nullable CurrentRequest current,
+            long reserved) {
         this.expression = expression;
         this.target = target;
         this.args = args.clone(); // an aspect behind this one may write into the array
         this.current = expression.captured(current);
+        this.reserved = reserved;
     }
 
     /**
-     * The permits that the call has cost, rounded up.
+     * The permits that the call has cost, rounded up. A call that was ended from outside costs at least what it reserved,
+     * unless the expression reads {@code #cancelled}: otherwise whoever disconnects in time would pay nothing.
      *
      * @throws IllegalStateException when the expression fails, or yields no number from 0 to 10^15
      */
@@ -46,7 +51,8 @@ final class Charge {
             throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
         }
         long whole = number.longValue();
-        return isBelow(whole, number) ? whole + 1 : whole;
+        long cost = isBelow(whole, number) ? whole + 1 : whole;
+        return result.cancelled() && !expression.readsCancelled() ? Math.max(reserved, cost) : cost;
     }
 
     /** A double cannot tell a decimal number from the whole number beside it. */

@@ -53,6 +53,7 @@ final class ExpressionWords {
     private boolean readsVariables;
     private boolean readsRoot;
     private boolean readsUnverified;
+    private boolean readsCancelled;
 
     /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
     ExpressionWords(
@@ -78,6 +79,11 @@ final class ExpressionWords {
         return readsUnverified;
     }
 
+    /** Whether the expression has thought of calls that are ended from outside. */
+    boolean readsCancelled() {
+        return readsCancelled;
+    }
+
     Set<String> headers() {
         return headers;
     }
@@ -96,6 +102,7 @@ final class ExpressionWords {
             } else {
                 requireParameter(variable);
                 readsVariables = true;
+                readsCancelled |= variable.equals("cancelled");
             }
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(

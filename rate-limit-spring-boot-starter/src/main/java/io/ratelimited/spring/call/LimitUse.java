@@ -132,7 +132,7 @@ public final class LimitUse {
         ConfiguredLimit.Enforcement enforcement = limit.enforcement();
         RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
         long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
-        Charge cost = charge == null ? null : new Charge(charge, target, args, current);
+        Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
         if (key == null) {
             return new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
         }

@@ -388,10 +388,11 @@ class KeysTest {
                         + " (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, nameless, beans))
-                .withMessageEndingWith("[#a0, #count, #error, #result] (compile with -parameters to use names)");
+                .withMessageEndingWith(
+                        "[#a0, #cancelled, #count, #error, #result] (compile with -parameters to use names)");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> CallExpression.ofResult("charge", "search", "#user", method, Map.of(), beans))
-                .withMessageEndingWith("there are [#count, #error, #result]");
+                .withMessageEndingWith("there are [#cancelled, #count, #error, #result]");
         assertThatIllegalArgumentException()
                 .isThrownBy(() ->
                         new CallExpression("key", "search", "#user", method, Map.of("a0", 0, "p0", 0, "key", 0), beans))

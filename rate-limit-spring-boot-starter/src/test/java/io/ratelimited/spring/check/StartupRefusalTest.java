@@ -262,7 +262,13 @@ class StartupRefusalTest {
                         .and("Correct the expression"),
                 Mistake.of("an unknown parameter in charge", Charged.class)
                         .with("rate-limit.limits.charged.charge=#reslt.length()")
-                        .tells("charge names the unknown parameter #reslt", "#count", "#error", "#result", "#user"),
+                        .tells(
+                                "charge names the unknown parameter #reslt",
+                                "#cancelled",
+                                "#count",
+                                "#error",
+                                "#result",
+                                "#user"),
                 Mistake.of("an unknown word in charge", Charged.class)
                         .with("rate-limit.limits.charged.charge=result.length()")
                         .tells("charge has the unknown word result"),

@@ -65,7 +65,11 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
 
     /** The outer filter tells the request when it has ended, before the client can know it. */
     private static Mono<Void> followed(ResponseEnd end, Mono<Void> response) {
-        return end.tryFollow() ? response.doOnTerminate(end::ended).doOnCancel(end::ended) : response;
+        return end.tryFollow()
+                ? response.doOnSuccess(complete -> end.ended(null))
+                        .doOnError(end::ended)
+                        .doOnCancel(end::aborted)
+                : response;
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {

@@ -11,6 +11,7 @@ import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
@@ -29,6 +30,7 @@ import org.springframework.web.reactive.function.server.RenderingResponse;
 import org.springframework.web.reactive.function.server.ServerResponse;
 import org.springframework.web.server.ServerWebExchange;
 import org.springframework.web.server.WebSession;
+import org.springframework.web.util.DisconnectedClientHelper;
 import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 import reactor.core.scheduler.Schedulers;
@@ -217,16 +219,16 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     public boolean endsWith(Object result, BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         Object body = body(result);
         ReactiveAdapter adapter = ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, body);
-        Runnable ending = () -> action.accept(result, null);
+        Consumer<@Nullable Throwable> ending = failure -> action.accept(result, failure);
         if (adapter != null) {
             return adapter.isMultiValue() ? responseEnd.tryRunAtEnd(ending) : responseEnd.tryRunAtCommit(ending);
         }
         return body instanceof ServerResponse
                 && !(body instanceof RenderingResponse)
-                && responseEnd.tryRunAtCommit(() -> {
+                && responseEnd.tryRunAtCommit(failure -> {
                     boolean written = exchange.getResponse().getHeaders().getContentLength() >= 0;
                     if (written || !responseEnd.tryRunAtEnd(ending)) {
-                        ending.run();
+                        ending.accept(failure);
                     }
                 });
     }
@@ -235,6 +237,11 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return result instanceof HttpEntity<?> entity
                 ? entity.getBody()
                 : result instanceof EntityResponse<?> response ? response.entity() : result;
+    }
+
+    @Override
+    public boolean isAborted(Throwable failure) {
+        return responseEnd.isAborted() || DisconnectedClientHelper.isClientDisconnectedException(failure);
     }
 
     ResponseEnd responseEnd() {

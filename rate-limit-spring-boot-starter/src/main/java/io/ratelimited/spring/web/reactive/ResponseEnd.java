@@ -2,14 +2,21 @@ package io.ratelimited.spring.web.reactive;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CancellationException;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
-/** What runs when a response is committed and when it has ended. Thread-safe. */
+/**
+ * What runs when a response is committed and when it has ended. Actions take what has ended it before it was complete, or
+ * null. Thread-safe.
+ */
 final class ResponseEnd {
 
     private boolean followed;
     private boolean committed;
-    private List<Runnable> atCommit = List.of();
-    private List<Runnable> atEnd = List.of();
+    private List<Consumer<@Nullable Throwable>> atCommit = List.of();
+    private List<Consumer<@Nullable Throwable>> atEnd = List.of();
+    private volatile boolean aborted;
 
     /** Returns whether the caller is the first, who has to call {@link #ended}. */
     synchronized boolean tryFollow() {
@@ -19,7 +26,7 @@ final class ResponseEnd {
     }
 
     /** Returns whether the action will run: not after the commit, or if nobody tells the end. */
-    synchronized boolean tryRunAtCommit(Runnable action) {
+    synchronized boolean tryRunAtCommit(Consumer<@Nullable Throwable> action) {
         if (!followed || committed) {
             return false;
         }
@@ -28,7 +35,7 @@ final class ResponseEnd {
     }
 
     /** Returns whether the action will run: not after the end, or if nobody tells it. */
-    synchronized boolean tryRunAtEnd(Runnable action) {
+    synchronized boolean tryRunAtEnd(Consumer<@Nullable Throwable> action) {
         if (!followed) {
             return false;
         }
@@ -36,31 +43,51 @@ final class ResponseEnd {
         return true;
     }
 
-    private static List<Runnable> with(List<Runnable> actions, Runnable action) {
-        List<Runnable> all = new ArrayList<>(actions);
+    private static List<Consumer<@Nullable Throwable>> with(
+            List<Consumer<@Nullable Throwable>> actions, Consumer<@Nullable Throwable> action) {
+        List<Consumer<@Nullable Throwable>> all = new ArrayList<>(actions);
         all.add(action);
         return all;
     }
 
     void committed() {
-        List<Runnable> actions;
+        committed(null);
+    }
+
+    private void committed(@Nullable Throwable failure) {
+        List<Consumer<@Nullable Throwable>> actions;
         synchronized (this) {
             committed = true;
             actions = atCommit;
             atCommit = List.of();
         }
-        actions.forEach(Runnable::run);
+        actions.forEach(action -> action.accept(failure));
     }
 
-    /** The response has ended, perhaps without a commit. */
-    void ended() {
-        committed();
-        List<Runnable> actions;
+    /** Whether the client has gone before the response was complete. */
+    boolean isAborted() {
+        return aborted;
+    }
+
+    /** Nobody waits for the response any more: it has ended. */
+    void aborted() {
+        aborted = true;
+        ended(new CancellationException("the client disconnected before the response was complete"));
+    }
+
+    /**
+     * The response has ended, perhaps without a commit.
+     *
+     * @param failure what has ended it; null if it is complete
+     */
+    void ended(@Nullable Throwable failure) {
+        committed(failure);
+        List<Consumer<@Nullable Throwable>> actions;
         synchronized (this) {
             followed = false;
             actions = atEnd;
             atEnd = List.of();
         }
-        actions.forEach(Runnable::run);
+        actions.forEach(action -> action.accept(failure));
     }
 }

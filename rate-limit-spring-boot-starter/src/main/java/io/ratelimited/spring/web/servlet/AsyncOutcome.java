@@ -18,6 +18,8 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
 
     private final Object returned;
     private volatile boolean started;
+    /** Whether a timeout or an error of the connection has come before the result; an interrupted task still has one then. */
+    private volatile boolean aborted;
     /** Null until it is known. */
     private volatile @Nullable Known known;
 
@@ -56,8 +58,36 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         ended(result);
     }
 
+    @Override
+    public <T> Object handleTimeout(NativeWebRequest request, Callable<T> task) {
+        return aborted();
+    }
+
+    @Override
+    public <T> Object handleError(NativeWebRequest request, Callable<T> task, Throwable failure) {
+        return aborted();
+    }
+
+    @Override
+    public <T> boolean handleTimeout(NativeWebRequest request, DeferredResult<T> result) {
+        aborted();
+        return true;
+    }
+
+    @Override
+    public <T> boolean handleError(NativeWebRequest request, DeferredResult<T> result, Throwable failure) {
+        aborted();
+        return true;
+    }
+
+    /** The result of a handler of timeouts that leaves the answer to others. */
+    private Object aborted() {
+        aborted = true;
+        return CallableProcessingInterceptor.RESULT_NONE;
+    }
+
     private void ended(@Nullable Object result) {
-        known = result instanceof Throwable error ? new Known(null, error) : new Known(value(result), null);
+        known = result instanceof Throwable error ? new Known(value(null), error) : new Known(value(result), null);
     }
 
     /** A stream has no value; it may know itself what it has written. */
@@ -74,10 +104,10 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
      */
     void report(BiConsumer<@Nullable Object, @Nullable Throwable> action) {
         Known outcome = known;
-        if (outcome != null) {
+        if (outcome != null && !aborted) {
             action.accept(outcome.value, outcome.error);
         } else if (started) {
-            action.accept(null, new CancellationException("the response ended before its result was there"));
+            action.accept(value(null), new CancellationException("the response ended before its result was there"));
         } else {
             action.accept(returned, null);
         }

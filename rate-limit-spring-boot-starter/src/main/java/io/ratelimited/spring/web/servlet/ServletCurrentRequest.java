@@ -29,6 +29,7 @@ import org.springframework.web.servlet.function.RenderingResponse;
 import org.springframework.web.servlet.function.ServerResponse;
 import org.springframework.web.servlet.mvc.method.annotation.ResponseBodyEmitter;
 import org.springframework.web.servlet.mvc.method.annotation.StreamingResponseBody;
+import org.springframework.web.util.DisconnectedClientHelper;
 
 /**
  * A servlet request as the calling code sees it. Fields are set when a limit decides, long before anything is written:
@@ -146,6 +147,11 @@ final class ServletCurrentRequest implements CurrentRequest {
                 || result instanceof ResponseBodyEmitter
                 || (result instanceof ServerResponse && !(result instanceof RenderingResponse))
                 || ReactiveAdapterRegistry.getSharedInstance().getAdapter(null, result) != null;
+    }
+
+    @Override
+    public boolean isAborted(Throwable failure) {
+        return DisconnectedClientHelper.isClientDisconnectedException(failure);
     }
 
     /** The caller will {@link #end} the request. */
