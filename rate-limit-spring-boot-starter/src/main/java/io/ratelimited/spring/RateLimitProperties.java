@@ -139,7 +139,7 @@ public record RateLimitProperties(
      * @param timeout Longest wait for an answer; after it the failure policy decides.
      * @param onFailure What decides when Redis does not answer.
      * @param expectedNodes Instances that share the limits, for the local limits of a failure; counted if not set.
-     * @param keyPrefix Prefix of all keys in Redis.
+     * @param keyPrefix Prefix of all keys in Redis: applications with one prefix share limits of the same name; defaults to rl: and spring.application.name.
      * @param timeSource Where scripts get their time from; the same on all instances.
      * @param shareChanges Whether a change of a limit at run time reaches all instances, and stays in force over restarts.
      */
@@ -148,7 +148,7 @@ public record RateLimitProperties(
             @DefaultValue("50ms") Duration timeout,
             @DefaultValue("local") LimitProperties.OnFailure onFailure,
             @Nullable Integer expectedNodes,
-            @DefaultValue("rl") String keyPrefix,
+            @Nullable String keyPrefix,
             @DefaultValue("auto") TimeSource timeSource,
             @DefaultValue("true") boolean shareChanges) {
 

@@ -28,7 +28,7 @@ final class PropertyRanges {
         boolean inRange = timeout.compareTo(Duration.ofMillis(1)) >= 0 && timeout.compareTo(Duration.ofMinutes(1)) <= 0;
         require(inRange, "redis.timeout", "must be from 1ms to 1m", timeout);
         String prefix = properties.redis().keyPrefix();
-        require(!prefix.isBlank(), "redis.key-prefix", "must not be blank", '"' + prefix + '"');
+        require(prefix == null || !prefix.isBlank(), "redis.key-prefix", "must not be blank", '"' + prefix + '"');
     }
 
     private static void require(boolean condition, String property, String range, @Nullable Object value) {

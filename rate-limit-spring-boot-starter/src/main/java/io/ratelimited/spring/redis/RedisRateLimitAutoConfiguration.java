@@ -20,6 +20,7 @@ import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.List;
 import java.util.Set;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;
@@ -67,16 +68,33 @@ public final class RedisRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitRedisBackend")
     @Lazy
     @ConditionalOnMissingBean
-    RedisBackend rateLimitRedisBackend(RateLimitProperties properties, Ticker ticker, LimitsClient client) {
+    RedisBackend rateLimitRedisBackend(
+            RateLimitProperties properties, Ticker ticker, LimitsClient client, Environment environment) {
         RateLimitProperties.Redis redis = properties.redis();
         RedisBackendOptions options = new RedisBackendOptions(
-                redis.keyPrefix(),
+                prefix(redis.keyPrefix(), environment.getProperty("spring.application.name", "")),
                 redis.timeout(),
                 redis.expectedNodes() == null ? 0 : redis.expectedNodes(),
                 RedisBackendOptions.TimeSource.valueOf(redis.timeSource().name()),
                 ticker,
                 RedisBackendOptions.DEFAULTS.executor());
         return RedisBackend.of(client.settings(), options);
+    }
+
+    /** The stated prefix, or one of this application alone. */
+    private static String prefix(@Nullable String stated, String application) {
+        if (stated != null) {
+            return stated;
+        }
+        String common = RedisBackendOptions.DEFAULTS.keyPrefix();
+        if (application.isBlank()) {
+            LogFactory.getLog(RedisRateLimitAutoConfiguration.class)
+                    .warn("spring.application.name is not set, so limits on Redis have the prefix " + common
+                            + ": every application without a name that uses this Redis shares their budgets and changes."
+                            + " Set spring.application.name or rate-limit.redis.key-prefix.");
+            return common;
+        }
+        return common + ":" + application;
     }
 
     /** The addresses of the property, or else those that are beans of the application; null if there is neither. */
