@@ -8,6 +8,7 @@ import io.ratelimited.redis.connection.Health;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.LettuceConnector;
 import io.ratelimited.redis.connection.RedisConnector;
+import io.ratelimited.redis.connection.Replies;
 import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.Threads;
@@ -68,6 +69,9 @@ public final class RedisBackend implements AutoCloseable {
     private volatile boolean counted;
     /** When the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;
+
+    /** The last heartbeat was answered with an error. Guarded by this. */
+    private boolean refused;
 
     private volatile boolean closed;
 
@@ -184,7 +188,8 @@ public final class RedisBackend implements AutoCloseable {
                 health.calls(),
                 health.timeouts(),
                 health.errors(),
-                options.expectedNodes() > 0 ? options.expectedNodes() : countedNodes);
+                options.expectedNodes() > 0 ? options.expectedNodes() : countedNodes,
+                health.problems());
     }
 
     /** Leaves the cluster and closes the connection. Limiters decide as their {@link OnFailure} says from now on. */
@@ -235,20 +240,42 @@ public final class RedisBackend implements AutoCloseable {
         boolean allReported = othersHaveReported;
         ScriptArguments args =
                 new ScriptArguments().add(connection.time()).add(node).add(SILENT_MICROS);
-        return connection.eval(Script.HEARTBEAT, heartbeatKeys, args).thenCompose(reply -> {
-            if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
-                // The larger of two counts: nodes report one by one to a server that has restarted empty.
-                int seen = count.intValue();
-                countedNodes = Math.max(seen, lastCount);
-                if (lastCount == 0) {
-                    connection.later(COUNT_MILLIS, this::countAll);
-                }
-                lastCount = seen;
-                origin = first;
-                counted |= allReported;
-            }
-            return records.follow((Long) reply.get(2), (Long) reply.get(3));
-        });
+        CompletableFuture<Void> heard = connection
+                .eval(Script.HEARTBEAT, heartbeatKeys, args)
+                .thenCompose(reply -> {
+                    if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
+                        // The larger of two counts: nodes report one by one to a server that has restarted empty.
+                        int seen = count.intValue();
+                        countedNodes = Math.max(seen, lastCount);
+                        if (lastCount == 0) {
+                            connection.later(COUNT_MILLIS, this::countAll);
+                        }
+                        lastCount = seen;
+                        origin = first;
+                        counted |= allReported;
+                    }
+                    return reply.get(2) instanceof Long position && reply.get(3) instanceof Long sum
+                            ? records.follow(position, sum)
+                            : CompletableFuture.failedFuture(new IllegalStateException(String.valueOf(reply.get(2))));
+                });
+        return heard.whenComplete((done, failure) -> report(Replies.error(failure)));
+    }
+
+    /** @param error twice in a row it is no accident, such as the first of an outage */
+    private synchronized void report(@Nullable String error) {
+        if (error == null || refused) {
+            connection
+                    .health()
+                    .problem(
+                            "heartbeat",
+                            error == null
+                                    ? null
+                                    : "Redis refuses what instances share (" + error
+                                            + "): this one may not know the changes"
+                                            + " that others make, nor how many there are. Allow its user the commands of"
+                                            + " limits on all keys that begin with " + options.keyPrefix());
+        }
+        refused = error != null;
     }
 
     private void countAll() {

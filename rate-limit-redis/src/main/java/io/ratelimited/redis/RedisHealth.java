@@ -1,6 +1,7 @@
 package io.ratelimited.redis;
 
 import java.time.Instant;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -13,9 +14,18 @@ import org.jspecify.annotations.Nullable;
  * @param timeouts calls that Redis did not answer in time
  * @param errors calls that failed otherwise
  * @param nodes nodes of this cluster, counted or as expected; 0 when not known yet
+ * @param problems what keeps this node from knowing all changes of limits or all other nodes, though Redis decides; empty if
+ *     nothing does
  */
 public record RedisHealth(
-        State state, Instant since, @Nullable String lastError, long calls, long timeouts, long errors, int nodes) {
+        State state,
+        Instant since,
+        @Nullable String lastError,
+        long calls,
+        long timeouts,
+        long errors,
+        int nodes,
+        List<String> problems) {
 
     /** Whether Redis decides. */
     public enum State {

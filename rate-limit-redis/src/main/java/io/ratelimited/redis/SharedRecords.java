@@ -15,17 +15,20 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Texts that the nodes of a cluster share: one for a limit, and one for each of its callers. Every node has a copy, which
  * follows Redis by the heartbeat: a read costs no command. A write is made in Redis at once, whole or not at all, and only
  * on what the writer knows. Thread-safe.
+ *
+ * <p>Something else that somebody has written among them is skipped and reported, and replaced by the next write of its record.
  *
  * <ol>
  *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch what is newer than what they have.
@@ -38,27 +41,18 @@ import org.jspecify.annotations.Nullable;
 public final class SharedRecords {
 
     private static final int PAGE = 500;
-    /** Sums are modulo this, so that a script can add with whole numbers. */
-    private static final long SUM_LIMIT = 1L << 52;
-    /** For how long a record that has ended is remembered, so that no other node brings back what it has replaced. */
-    private static final long REMEMBERED_NANOS = TimeUnit.HOURS.toNanos(1);
 
     private static final long WRITES_NOTHING_BACK = -1;
+
+    /** Version, end and text; at most 18 digits fit into a long. */
+    private static final Pattern STORED = Pattern.compile("(\\d{1,18}) (\\d{1,18}) (.*)", Pattern.DOTALL);
 
     private final LimiterContext context;
     private final GuardedConnection connection;
     private final String[] keys;
-    private final Map<String, Entry> entries = new ConcurrentHashMap<>();
+    private final RecordCopy copy;
     private final List<Consumer<Collection<Key>>> listeners = new CopyOnWriteArrayList<>();
-    /** All writes up to this position are in {@link #entries}. Guarded by this, like the others. */
-    private long known;
-    /** Removals up to this position may have been forgotten. */
-    private long floor;
-    /** Of the versions of all records that have a text. */
-    private long sum;
-    /** The latest version of all records: Redis has lost something if its position is before it. */
-    private long newest;
-
+    /** Guarded by this. */
     private CompletableFuture<Void> reading = CompletableFuture.completedFuture(null);
 
     /**
@@ -78,6 +72,10 @@ public final class SharedRecords {
             return field.startsWith("l")
                     ? new Key(field.substring(1), null)
                     : new Key(field.substring(colon + 1), field.substring(1, colon));
+        }
+
+        private static boolean isField(String field) {
+            return field.startsWith("l") || (field.startsWith("c") && field.indexOf(':') > 0);
         }
     }
 
@@ -103,17 +101,18 @@ public final class SharedRecords {
         this.context = context;
         this.connection = context.connection();
         this.keys = keys;
+        this.copy = new RecordCopy(context.ticker());
     }
 
     /** The record as far as this node knows, perhaps one that has ended; null if it never was, or ended long ago. */
     public @Nullable Entry find(Key key) {
-        return entries.get(key.field());
+        return copy.find(key.field());
     }
 
     /** The names of the callers of a limit that have a record, removed ones included. */
     public Set<String> callers(String limit) {
         Set<String> callers = new HashSet<>();
-        entries.keySet().forEach(field -> {
+        copy.fields().forEach(field -> {
             Key key = Key.of(field);
             if (key.caller != null && key.limit.equals(limit)) {
                 callers.add(key.caller);
@@ -172,36 +171,44 @@ public final class SharedRecords {
             }
             long now = (Long) reply.get(1);
             if (version == 0) {
-                put(key.field(), entry((String) reply.get(2), now));
+                copy.put(key.field(), read(key.field(), (String) reply.get(2), now));
+                reportUnreadable();
                 tell(Set.of(key.field()));
                 return Outcome.OUTDATED;
             }
-            put(key.field(), entry(version, (Long) reply.get(2), text, now));
+            copy.put(key.field(), entry(version, (Long) reply.get(2), text, now));
+            reportUnreadable();
             return Outcome.WRITTEN;
         });
     }
 
-    private synchronized void put(String field, Entry entry) {
-        Entry before = entries.get(field);
-        if (before == null || entry.version >= before.version) {
-            replace(field, entry);
-        }
+    private void reportUnreadable() {
+        Set<String> unreadable = copy.unreadable();
+        connection
+                .health()
+                .problem(
+                        "records",
+                        unreadable.isEmpty()
+                                ? null
+                                : "Redis holds what no instance has written in place of changes of limits ("
+                                        + unreadable.size()
+                                        + " of them, such as field '"
+                                        + unreadable.iterator().next() + "' of " + keys[0]
+                                        + "): this instance goes on without them. Change or revert these limits and budgets, or"
+                                        + " remove the fields");
     }
 
-    private synchronized void replace(String field, @Nullable Entry entry) {
-        Entry before = entry == null ? entries.remove(field) : entries.put(field, entry);
-        sum = Math.floorMod(sum - counted(before) + counted(entry), SUM_LIMIT);
-        newest = Math.max(newest, entry == null ? 0 : entry.version);
-    }
-
-    private static long counted(@Nullable Entry entry) {
-        return entry == null || entry.text.isEmpty() ? 0 : entry.version;
-    }
-
-    /** @param stored version, end and text */
-    private Entry entry(String stored, long nowMicros) {
-        String[] parts = stored.split(" ", 3);
-        return entry(Long.parseLong(parts[0]), Long.parseLong(parts[1]), parts[2], nowMicros);
+    /**
+     * A record as it is stored.
+     *
+     * @param stored version, end and text
+     * @return null if it is something else
+     */
+    private @Nullable Entry read(String field, String stored, long nowMicros) {
+        Matcher parts = STORED.matcher(stored);
+        return Key.isField(field) && parts.matches()
+                ? entry(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2)), parts.group(3), nowMicros)
+                : null;
     }
 
     private Entry entry(long version, long endMicros, String text, long nowMicros) {
@@ -216,24 +223,24 @@ public final class SharedRecords {
      * @param sumThere of the versions of all records, as the heartbeat has read it
      */
     synchronized CompletableFuture<Void> follow(long position, long sumThere) {
-        boolean isSame = position == known && position >= newest && sumThere == sum;
-        return isSame ? CompletableFuture.completedFuture(null) : read();
+        return copy.isSame(position, sumThere) ? CompletableFuture.completedFuture(null) : read();
     }
 
     private synchronized CompletableFuture<Void> read() {
         if (reading.isDone()) {
-            reading = readNewer(known);
+            reading = readNewer(copy.known());
         }
         return reading;
     }
 
     private synchronized CompletableFuture<Void> compare() {
-        long since = known;
+        long since = copy.known();
         reading = reading.handle((done, failure) -> since).thenCompose(this::readAll);
         return reading;
     }
 
-    private record Page(long position, long sum, long floor, Map<String, Entry> entries, long last) {}
+    /** @param entries null for those that cannot be read */
+    record Page(long position, long sum, long floor, Map<String, @Nullable Entry> entries, long last) {}
 
     private CompletableFuture<Page> page(long from) {
         ScriptArguments args = new ScriptArguments()
@@ -244,11 +251,12 @@ public final class SharedRecords {
         return connection.eval(Script.CHANGES, keys, args).thenApply(reply -> {
             long now = (Long) reply.get(0);
             long position = (Long) reply.get(1);
-            Map<String, Entry> found = new HashMap<>();
+            Map<String, @Nullable Entry> found = new HashMap<>();
             long last = position;
             for (int i = 4; i < reply.size(); i += 3) {
                 last = (Long) reply.get(i);
-                found.put((String) reply.get(i + 1), entry((String) reply.get(i + 2), now));
+                String field = (String) reply.get(i + 1);
+                found.put(field, read(field, (String) reply.get(i + 2), now));
             }
             return new Page(
                     position, (Long) reply.get(2), (Long) reply.get(3), found, found.size() < PAGE ? position : last);
@@ -257,40 +265,17 @@ public final class SharedRecords {
 
     /** @param since what this node knew when it began to read */
     private CompletableFuture<Void> readNewer(long since) {
-        return page(known).thenCompose(page -> {
-            if (page.floor > since || isBehind(page, since)) {
+        return page(copy.known()).thenCompose(page -> {
+            if (page.floor > since || copy.isAheadOf(page, since)) {
                 return readAll(since);
             }
-            forgetRemoved();
-            page.entries.forEach(this::put);
-            know(page.last, page.floor);
-            tell(page.entries.keySet());
+            tell(copy.add(page));
+            reportUnreadable();
             if (page.last < page.position) {
                 return readNewer(since);
             }
-            return differsFrom(page) ? readAll(since) : CompletableFuture.completedFuture(null);
+            return copy.differsFrom(page) ? readAll(since) : CompletableFuture.completedFuture(null);
         });
-    }
-
-    private synchronized void forgetRemoved() {
-        long now = context.ticker().nanos();
-        entries.values()
-                .removeIf(entry ->
-                        entry.text.isEmpty() && entry.endsAt != null && now - entry.endsAt >= REMEMBERED_NANOS);
-    }
-
-    private synchronized boolean isBehind(Page page, long since) {
-        return page.position < Math.max(since, newest);
-    }
-
-    private synchronized boolean differsFrom(Page page) {
-        return page.sum != sum;
-    }
-
-    private synchronized void know(long position, long floorThere) {
-        known = position;
-        // A server that has restarted empty does not know what others have forgotten.
-        floor = Math.max(floor, floorThere);
     }
 
     /**
@@ -303,30 +288,20 @@ public final class SharedRecords {
         return readAll(0, new HashMap<>(), since);
     }
 
-    private CompletableFuture<Void> readAll(long from, Map<String, Entry> all, long since) {
+    private CompletableFuture<Void> readAll(long from, Map<String, @Nullable Entry> all, long since) {
         return page(from).thenCompose(page -> {
             all.putAll(page.entries);
             if (page.last < page.position) {
                 return readAll(page.last, all, since);
             }
-            Map<String, Entry> lost = page.floor <= since ? newerThan(all) : Map.of();
+            Map<String, Entry> lost = page.floor <= since ? copy.newerThan(all) : Map.of();
             if (!lost.isEmpty()) {
                 return writeBack(lost).thenCompose(done -> readAll(WRITES_NOTHING_BACK));
             }
-            take(all, page);
+            tell(copy.take(all, page));
+            reportUnreadable();
             return CompletableFuture.completedFuture(null);
         });
-    }
-
-    private Map<String, Entry> newerThan(Map<String, Entry> all) {
-        Map<String, Entry> lost = new HashMap<>();
-        entries.forEach((field, entry) -> {
-            Entry there = all.get(field);
-            if (there == null || there.version < entry.version) {
-                lost.put(field, entry);
-            }
-        });
-        return lost;
     }
 
     private CompletableFuture<?> writeBack(Map<String, Entry> lost) {
@@ -338,7 +313,7 @@ public final class SharedRecords {
                 ScriptArguments args = new ScriptArguments()
                         .add(connection.time())
                         .add("merge")
-                        .add(floor);
+                        .add(copy.floor());
                 part.forEach(each -> args.add(each.getKey())
                         .add(each.getValue().version)
                         .add(each.getValue().endMicros)
@@ -347,29 +322,6 @@ public final class SharedRecords {
             });
         }
         return done;
-    }
-
-    /** Has what Redis has, and what was written since. */
-    private synchronized void take(Map<String, Entry> all, Page page) {
-        Set<String> changed = new HashSet<>();
-        entries.forEach((field, entry) -> {
-            if (!all.containsKey(field) && entry.version <= page.position) {
-                replace(field, null);
-                changed.add(field);
-            }
-        });
-        all.forEach((field, entry) -> {
-            Entry before = entries.get(field);
-            if (before == null || before.version <= page.position) {
-                replace(field, entry);
-            }
-            if (before == null || before.version != entry.version || entry.endsAt != null) {
-                changed.add(field);
-            }
-        });
-        newest = entries.values().stream().mapToLong(Entry::version).max().orElse(0);
-        know(page.position, page.floor);
-        tell(changed);
     }
 
     private void tell(Set<String> changed) {

@@ -27,7 +27,7 @@ local function whole(number)
 end
 
 local function get(field)
-  return tonumber(redis.call('HGET', entries, field) or 0)
+  return tonumber(redis.call('HGET', entries, field)) or 0
 end
 
 local position, floor = get('version'), get('floor')
@@ -37,12 +37,12 @@ local function stored(field)
   return redis.call('HGET', entries, field) or '0 0 '
 end
 
--- Version, end and text; nothing for a field without an entry.
+-- Version, end and text; nothing for a field without an entry. One that no node has written is a text without a version.
 local function read_entry(field)
   local entry = redis.call('HGET', entries, field)
   if entry then
     local version, ending, text = string.match(entry, '^(%d+) (%d+) (.*)$')
-    return tonumber(version), tonumber(ending), text
+    return tonumber(version), tonumber(ending), text or entry
   end
 end
 
@@ -51,20 +51,21 @@ local function put_entry(field, version, ending, text)
   local had, has = (text_before or '') ~= '', text ~= ''
   position = math.max(position + 1, now, version or 0)
   version = version or position
-  redis.call('HSET', entries, field, whole(version) .. ' ' .. whole(ending) .. ' ' .. text)
-  local sum = get('sum') - (had and version_before or 0) + (has and version or 0)
-  redis.call('HSET', entries, 'version', whole(position))
-  redis.call('HSET', entries, 'sum', whole(sum % SUM_LIMIT))
-  local limit = string.match(field, '^c[^:]*:(.*)$')
-  if limit and had ~= has then
-    redis.call('HSET', entries, 'n' .. limit, whole(get('n' .. limit) + (has and 1 or -1)))
-  end
   redis.call('ZADD', positions, whole(position), field)
   if ending > 0 then
     redis.call('ZADD', ends, whole(ending), field)
   else
     redis.call('ZREM', ends, field)
   end
+  local sum = get('sum') - (had and version_before or 0) + (has and version or 0)
+  local limit = string.match(field, '^c[^:]*:(.*)$')
+  -- The last command: where one is refused, the record is as it was.
+  local entry = whole(version) .. ' ' .. whole(ending) .. ' ' .. text
+  local all = { field, entry, 'version', whole(position), 'sum', whole(sum % SUM_LIMIT) }
+  if limit and had ~= has then
+    all[7], all[8] = 'n' .. limit, whole(get('n' .. limit) + (has and 1 or -1))
+  end
+  redis.call('HSET', entries, unpack(all))
 end
 
 local function raise_floor(to)

@@ -1,7 +1,5 @@
 package io.ratelimited.redis.connection;
 
-import io.lettuce.core.RedisException;
-import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeoutException;
@@ -134,7 +132,7 @@ final class CommandSender {
             // Counted before the failure is reported: its listeners must find the breaker as the failure leaves it.
             if (!Replies.isNotSent(cause)) {
                 health.failed(cause);
-                if (isBreak(cause)) {
+                if (Replies.isBreak(cause)) {
                     target.failedBy(link);
                 } else if (!Replies.isBetweenServers(cause) && !refusalOfTime.test(cause)) {
                     target.failed(key, sentAt, cause);
@@ -165,11 +163,6 @@ final class CommandSender {
                 sentAt = threads.nanos();
                 sendTo(other, redirection.once());
             }
-        }
-
-        /** What was written to a connection before the client noticed its break fails with the error of the system. */
-        private static boolean isBreak(Throwable cause) {
-            return cause.getClass() == RedisException.class || cause instanceof IOException;
         }
 
         @Override

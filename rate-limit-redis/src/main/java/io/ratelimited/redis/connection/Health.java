@@ -1,6 +1,9 @@
 package io.ratelimited.redis.connection;
 
 import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Supplier;
@@ -20,6 +23,7 @@ public final class Health {
     private final LongAdder timeouts = new LongAdder();
     private final LongAdder errors = new LongAdder();
     private volatile @Nullable Throwable lastFailure;
+    private final Map<String, String> problems = new ConcurrentSkipListMap<>();
     private volatile Instant since;
     /** The log says that Redis does not decide. Guarded by this. */
     private boolean away;
@@ -95,6 +99,25 @@ public final class Health {
             threads.warn(() -> "Redis held what no limit has written under "
                     + String.join(", or ", keys).replaceAll("\\p{Cntrl}", "?") + "; the budget begins anew ("
                     + Replies.text(reason) + ")");
+        }
+    }
+
+    /** What keeps this node from knowing all that nodes share, though Redis decides. */
+    public List<String> problems() {
+        return List.copyOf(problems.values());
+    }
+
+    /**
+     * Something that nodes share is not known here. Logged when it begins.
+     *
+     * @param of what it is about; it has one problem at a time
+     * @param text null if there is none
+     */
+    public synchronized void problem(String of, @Nullable String text) {
+        if (text == null) {
+            problems.remove(of);
+        } else if (problems.put(of, text) == null) {
+            threads.warn(() -> text);
         }
     }
 

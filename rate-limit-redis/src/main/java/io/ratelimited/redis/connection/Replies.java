@@ -1,10 +1,13 @@
 package io.ratelimited.redis.connection;
 
+import io.lettuce.core.RedisException;
+import java.io.IOException;
 import java.io.Serial;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
@@ -66,6 +69,23 @@ public final class Replies {
     /** Whether a script could not read what its keys hold, since no script has written it. It has changed nothing then. */
     static boolean isCorruptKey(Throwable failure) {
         return CORRUPT_KEY.matcher(String.valueOf(failure.getMessage())).find();
+    }
+
+    /**
+     * The error that a server has answered with, in one line.
+     *
+     * @return null for another failure: the command was not sent, its reply is late, or the connection broke
+     */
+    public static @Nullable String error(@Nullable Throwable failure) {
+        Throwable cause = failure == null ? null : cause(failure);
+        return cause == null || isNotSent(cause) || cause instanceof TimeoutException || isBreak(cause)
+                ? null
+                : text(cause);
+    }
+
+    /** What was written to a connection before the client noticed its break fails with the error of the system. */
+    static boolean isBreak(Throwable cause) {
+        return cause.getClass() == RedisException.class || cause instanceof IOException;
     }
 
     /** The failure of a command that is not sent. */

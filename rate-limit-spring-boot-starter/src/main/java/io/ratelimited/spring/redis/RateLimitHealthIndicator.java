@@ -13,7 +13,7 @@ import org.springframework.boot.health.contributor.Status;
 
 /**
  * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. DEGRADED is
- * also an instance that cannot apply what was changed for all. Never DOWN: each limit says what calls go without Redis, and
+ * also an instance that cannot apply what was changed for all, or may not know of it. Never DOWN: each limit says what calls go without Redis, and
  * an instance that is taken out of service serves none of them. Asks nobody; thread-safe.
  */
 final class RateLimitHealthIndicator implements HealthIndicator {
@@ -34,7 +34,9 @@ final class RateLimitHealthIndicator implements HealthIndicator {
     public Health health() {
         RedisHealth redis = backend.get().health();
         Map<String, String> differs = notApplied.get();
-        boolean up = redis.state() == RedisHealth.State.UP && differs.isEmpty();
+        boolean up = redis.state() == RedisHealth.State.UP
+                && differs.isEmpty()
+                && redis.problems().isEmpty();
         Health.Builder health = Health.status(up ? Status.UP : DEGRADED)
                 .withDetail("redis", redis.state().name())
                 .withDetail("since", redis.since().toString())
@@ -45,6 +47,9 @@ final class RateLimitHealthIndicator implements HealthIndicator {
                 .withDetail("errors", redis.errors());
         if (!differs.isEmpty()) {
             health.withDetail("changesNotApplied", differs);
+        }
+        if (!redis.problems().isEmpty()) {
+            health.withDetail("problems", redis.problems());
         }
         if (redis.lastError() != null) {
             health.withDetail("lastError", redis.lastError());

@@ -236,6 +236,29 @@ class FleetChangesTest {
     }
 
     @Test
+    void aChangeThatCannotBeReadIsInTheHealthOfThoseThatStartLaterAndTheOtherChangesHold() {
+        ConfigurableApplicationContext one = instance();
+        limits(one).update("search", rateOf("50/d"));
+        limits(one).assign("search", "ann", rateOf("3/d"), null);
+        String changes = server.ask(redis -> redis.keys("*~changes")).get(0);
+        server.ask(redis -> redis.hset(changes, "lsearch", "rubbish\nWARN forged"));
+
+        ConfigurableApplicationContext late = instance();
+        HealthIndicator health = late.getBean("rateLimitHealthIndicator", HealthIndicator.class);
+        assertThat(rate(late)).isEqualTo("10/d");
+        assertThat(limits(late).peek("search", "ann").remaining()).isEqualTo(3);
+        assertThat(health.health().getStatus().getCode()).isEqualTo("DEGRADED");
+        assertThat(health.health().getDetails())
+                .containsEntry("redis", "UP")
+                .hasEntrySatisfying(
+                        "problems", problems -> assertThat(problems.toString()).contains("lsearch"));
+
+        late.getBean(RateLimitsEndpoint.class).update("search", "rate=60/d");
+        assertThat(health.health().getStatus().getCode()).isEqualTo("UP");
+        await().atMost(PATIENCE).untilAsserted(() -> assertThat(rate(one)).isEqualTo("60/d"));
+    }
+
+    @Test
     void withoutRedisAChangeFailsAndIsMadeNowhere() {
         try (RedisProcess own = RedisProcess.start()) {
             ConfigurableApplicationContext one = instance(own, "rate-limit.redis.timeout=500ms");
