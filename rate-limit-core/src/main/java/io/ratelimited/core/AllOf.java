@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import io.ratelimited.core.JointReservation.LaterPlace;
 import io.ratelimited.core.JointReservation.Refused;
 import io.ratelimited.core.RateLimiter.Callbacks;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -13,15 +14,27 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
- * others as they were. If another caller comes between asking and charging, the charged permits are given back. Limits in
- * memory are asked first, so that nothing is sent where they refuse. A {@link JointRateLimiter} asks and charges all limits
- * of its backend together. Claims on one budget are asked for together: a call that could never have all of them at once is
- * refused for ever, and does not wait for itself.
+ * others as they were. The refusal does not depend on the order of the claims: it names every limit that refuses, and its
+ * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter.
+ *
+ * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
+ * more. Until then a third caller may be refused by what has been charged, which is the price of limits that no lock joins.
+ *
+ * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
+ * JointRateLimiter} asks and charges all limits of its backend together. Claims on one budget are asked for together: a call
+ * that could never have all of them at once is refused for ever, and does not wait for itself.
  *
  * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
  * go, if the longest wait for a place is as long; see {@link #placeLater}.
  */
 public final class AllOf {
+
+    private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
+                    (Decision refusal) -> !refusal.never())
+            .thenComparing(
+                    Decision::retryAfter,
+                    Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
+            .thenComparing(Decision::limit);
 
     private AllOf() {}
 
@@ -80,17 +93,41 @@ public final class AllOf {
         return claim.limiter().reserveAsync(claim.key(), claim.permits(), claim.maxWaitNanos(), callbacks);
     }
 
-    /** The refusal of a {@link JointRateLimiter}, with the number of the refused claim. */
-    public static Reservation refused(Decision decision, int claim) {
-        return new Refused(decision, claim);
+    /**
+     * A refusal, with nothing taken.
+     *
+     * @param refusals by the number of the claim, counted from 0; null for a claim whose limit would admit the call
+     */
+    public static Reservation refused(@Nullable Decision[] refusals) {
+        return new Refused(refusals);
     }
 
-    /** The number of the refused claim, counted from 0, since several claims may be on one limit. */
-    public static int refusedClaim(Reservation reservation) {
+    /**
+     * What has refused a call, by the number of the claim; null for a claim whose limit would admit the call. If no limit
+     * has, because the call was given up while it waited, the decision on the longest wait.
+     */
+    public static @Nullable Decision[] refusals(Reservation reservation) {
         if (reservation instanceof Refused refused) {
-            return refused.claim();
+            return refused.refusals().clone();
         }
-        return reservation instanceof JointReservation all ? all.decisive() : 0;
+        return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
+    }
+
+    /**
+     * The number of the refusal that decides, whatever the order: of the longest time; of the first name if times are equal.
+     *
+     * @param refusals at least one of them not null
+     */
+    public static int decisive(@Nullable Decision[] refusals) {
+        int decisive = -1;
+        for (int i = 0; i < refusals.length; i++) {
+            Decision refusal = refusals[i];
+            Decision longest = decisive < 0 ? null : refusals[decisive];
+            if (refusal != null && (longest == null || LONGEST_FIRST.compare(refusal, longest) < 0)) {
+                decisive = i;
+            }
+        }
+        return decisive;
     }
 
     /** The reservation of a single claim behind one of several, by the number of the claim. */
@@ -164,38 +201,70 @@ public final class AllOf {
 
     private static Reservation reserveInMemory(Claim[] claims) {
         Reservation[] members = new Reservation[claims.length];
-        int places = 0;
-        for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
-            long together = permitsTogether(claims, i);
-            if (together > claim.permits()) {
-                Decision decision = limiter.peek(claim.key(), together, claim.maxWaitNanos());
-                if (!decision.admitted()) {
-                    return new Refused(decision, i);
-                }
-            }
-            members[i] =
-                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
-            if (members[i].isRefused()) {
-                return new Refused(members[i].decision(), i);
-            }
-            places += limiter.countsCallsInFlight() ? 1 : 0;
+        @Nullable Decision[] refusals = askInMemory(claims, members);
+        if (refusals != null) {
+            return new Refused(refusals);
         }
         try {
             int refused = reserveAsked(claims, members, false, 0);
-            if (refused < 0 && places > 0) {
+            if (refused < 0 && hasPlaces(claims)) {
                 refused = reserveAsked(claims, members, true, longestWait(claims, members));
             }
             if (refused < 0) {
                 return new JointReservation(members);
             }
             JointReservation.undo(members);
-            return new Refused(members[refused].decision(), refused);
+            return refusedMeanwhile(claims, refused, members[refused].decision());
         } catch (RuntimeException | Error ex) {
             JointReservation.undo(members);
             throw ex;
         }
+    }
+
+    /**
+     * Asks every limit.
+     *
+     * @param members receives what {@link #reserveAsked} needs
+     * @return null when all limits would admit the call
+     */
+    private static @Nullable Decision @Nullable [] askInMemory(Claim[] claims, Reservation[] members) {
+        @Nullable Decision[] refusals = null;
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
+            long together = permitsTogether(claims, i);
+            members[i] =
+                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
+            Decision decision = members[i].isRefused()
+                    ? members[i].decision()
+                    : together > claim.permits() ? limiter.peek(claim.key(), together, claim.maxWaitNanos()) : null;
+            if (decision != null && !decision.admitted()) {
+                refusals = refusals == null ? new Decision[claims.length] : refusals;
+                refusals[i] = decision;
+            }
+        }
+        return refusals;
+    }
+
+    /** Another caller has made one claim impossible, and perhaps others too. */
+    private static Reservation refusedMeanwhile(Claim[] claims, int refused, Decision decision) {
+        @Nullable Decision[] refusals = askInMemory(claims, new Reservation[claims.length]);
+        if (refusals == null) {
+            refusals = new Decision[claims.length];
+        }
+        if (refusals[refused] == null) {
+            refusals[refused] = decision;
+        }
+        return new Refused(refusals);
+    }
+
+    private static boolean hasPlaces(Claim[] claims) {
+        for (Claim claim : claims) {
+            if (((InMemoryRateLimiter) claim.limiter()).countsCallsInFlight()) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /**
@@ -238,6 +307,7 @@ public final class AllOf {
         private final @Nullable Callbacks callbacks;
 
         private final Decision[] asked;
+        private final @Nullable Decision[] refusals;
         private final Reservation[] taken;
         /** How long the call has to wait, as far as that is known. */
         private long wait;
@@ -246,6 +316,7 @@ public final class AllOf {
             this.claims = claims;
             this.callbacks = callbacks;
             this.asked = new Decision[claims.length];
+            this.refusals = new Decision[claims.length];
             this.taken = new Reservation[claims.length];
         }
 
@@ -254,7 +325,7 @@ public final class AllOf {
                 List<List<Integer>> remote = remote();
                 List<List<Integer>> inMemory = inMemory();
                 return ask(inMemory)
-                        .thenCompose(refused -> refused != null ? done(refused) : reserve(remote, inMemory))
+                        .thenCompose(admitted -> admitted ? reserve(remote, inMemory) : refuse(remote))
                         .whenComplete((decided, failure) -> {
                             if (failure != null) {
                                 JointReservation.undo(taken);
@@ -273,11 +344,14 @@ public final class AllOf {
             List<List<Integer>> groups = new ArrayList<>(remote);
             groups.addAll(inMemory);
             return ask(asks ? remote : List.of())
-                    .thenCompose(refused -> refused != null ? done(refused) : reserveGroups(groups, 0));
+                    .thenCompose(admitted -> admitted
+                            ? reserveGroups(groups, 0)
+                            : CompletableFuture.completedFuture(new Refused(refusals)));
         }
 
-        private static CompletableFuture<Reservation> done(Reservation refused) {
-            return CompletableFuture.completedFuture(refused);
+        /** Refuses the call, once the other limits have said whether they would, too. */
+        private CompletableFuture<Reservation> refuse(List<List<Integer>> others) {
+            return ask(others).thenApply(any -> new Refused(refusals));
         }
 
         /** The claims on limits in memory by their numbers, each in a group of its own, places last. */
@@ -314,8 +388,8 @@ public final class AllOf {
             return groups;
         }
 
-        /** Asks all limits at the same time. Completes with the first refusal, or with null. */
-        private CompletableFuture<@Nullable Reservation> ask(List<List<Integer>> groups) {
+        /** Asks all limits of the groups at the same time. Completes with whether they would admit the call. */
+        private CompletableFuture<Boolean> ask(List<List<Integer>> groups) {
             List<Integer> numbers = groups.stream().flatMap(List::stream).toList();
             List<CompletableFuture<Decision>> decisions = numbers.stream()
                     .map(number -> peek(claims[number], permitsTogether(claims, number))
@@ -323,28 +397,32 @@ public final class AllOf {
                     .toList();
             return CompletableFuture.allOf(decisions.toArray(CompletableFuture<?>[]::new))
                     .thenApply(done -> {
-                        Reservation refused = null;
-                        for (int i = 0; i < numbers.size() && refused == null; i++) {
+                        boolean admitted = true;
+                        for (int i = 0; i < numbers.size(); i++) {
                             Decision decision = decisions.get(i).join();
                             asked[numbers.get(i)] = decision;
+                            refusals[numbers.get(i)] = decision.admitted() ? null : decision;
                             wait = Math.max(wait, decision.waitTime().toNanos());
-                            refused = decision.admitted() ? null : new Refused(decision, numbers.get(i));
+                            admitted &= decision.admitted();
                         }
-                        return refused;
+                        return admitted;
                     });
         }
 
         /** Reserves one group after the other, until one refuses. */
         private CompletableFuture<Reservation> reserveGroups(List<List<Integer>> groups, int next) {
             if (next == groups.size()) {
-                return done(new JointReservation(taken));
+                return CompletableFuture.completedFuture(new JointReservation(taken));
             }
             List<Integer> group = groups.get(next);
             return reserveGroup(group).thenCompose(decided -> {
                 if (decided.get(0).isRefused()) {
-                    Reservation refused = decided.get(0);
                     JointReservation.undo(taken);
-                    return done(new Refused(refused.decision(), group.get(refusedClaim(refused))));
+                    @Nullable Decision[] own = refusals(decided.get(0));
+                    for (int i = 0; i < own.length; i++) {
+                        refusals[group.get(i)] = own[i];
+                    }
+                    return refuse(groups.stream().filter(each -> each != group).toList());
                 }
                 for (int i = 0; i < decided.size(); i++) {
                     taken[group.get(i)] = decided.get(i);

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -63,23 +64,29 @@ final class JointReservation implements Reservation {
         return false;
     }
 
-    /** The decision of the first member that refused, else of the one that waits longest. */
+    /** The decision of the longest refusal, else of the longest wait. */
     @Override
     public Decision decision() {
-        return members[decisive()].decision();
+        @Nullable Decision[] refusals = refusals();
+        return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
     }
 
-    int decisive() {
-        int decisive = 0;
+    /** As {@link AllOf#refusals}. */
+    @Nullable
+    Decision[] refusals() {
+        @Nullable Decision[] refusals = new Decision[members.length];
+        int longest = 0;
+        boolean refused = isRefused();
         for (int i = 0; i < members.length; i++) {
             if (members[i].isRefused()) {
-                return i;
+                refusals[i] = members[i].decision();
             }
-            if (members[i].waitNanos() > members[decisive].waitNanos()) {
-                decisive = i;
-            }
+            longest = members[i].waitNanos() > members[longest].waitNanos() ? i : longest;
         }
-        return decisive;
+        if (!refused) {
+            refusals[longest] = members[longest].decision();
+        }
+        return refusals;
     }
 
     @Override
@@ -367,8 +374,24 @@ final class JointReservation implements Reservation {
         }
     }
 
-    /** Refused, with nothing taken. */
-    record Refused(Decision decision, int claim) implements Reservation {
+    /** Refused, with nothing taken: {@link AllOf#refused}. */
+    static final class Refused implements Reservation {
+
+        private final @Nullable Decision[] refusals;
+
+        Refused(@Nullable Decision[] refusals) {
+            this.refusals = refusals;
+        }
+
+        @Nullable
+        Decision[] refusals() {
+            return refusals;
+        }
+
+        @Override
+        public Decision decision() {
+            return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+        }
 
         @Override
         public boolean isRefused() {

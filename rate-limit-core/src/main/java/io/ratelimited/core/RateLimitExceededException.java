@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import java.io.Serial;
+import java.util.List;
 
 /**
  * A call was over its limit and was refused. Unchecked and cheap: it has no stack trace. Its message names the limit,
@@ -12,14 +13,31 @@ public final class RateLimitExceededException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     private final Decision decision;
+    private final String[] limits;
 
     /** @param decision the refusal */
     public RateLimitExceededException(Decision decision) {
-        super(describe(decision), null, false, false);
-        this.decision = decision;
+        this(decision, List.of(decision.limit()));
     }
 
-    /** Name of the limit that refused. */
+    /**
+     * The refusal by several limits.
+     *
+     * @param decision the refusal of the longest time
+     * @param limits the names of all limits that refused
+     */
+    public RateLimitExceededException(Decision decision, List<String> limits) {
+        super(describe(decision), null, false, false);
+        this.decision = decision;
+        this.limits = limits.toArray(String[]::new);
+    }
+
+    /** Names of all limits that refused, one or more: that of {@link #limit}, and those that would let the call go sooner. */
+    public List<String> limits() {
+        return List.of(limits);
+    }
+
+    /** Name of the limit that refused; of the one that refuses for the longest time if there are several. */
     public String limit() {
         return decision.limit();
     }

@@ -319,7 +319,7 @@ class AllOfTest {
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
         assertThat(AllOf.reserveAsync(claims)).isCompletedExceptionally();
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
-        List<Claim> wrong = List.of(Claim.of(flights, "key", 1, 0), Claim.of(fast, "key", 0, 0));
+        List<Claim> wrong = List.of(Claim.of(flights, "key", 1, 0), Claim.of(fast, "key", -1, 0));
         assertThat(AllOf.reserveAsync(wrong)).isCompletedExceptionally();
         assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
     }
@@ -415,7 +415,7 @@ class AllOfTest {
 
     /** Memory refuses for nothing; whoever is far away is asked once, for all of its limits. */
     @Test
-    void limitsInMemoryAndElsewhereAskElsewhereOnceAndOnlyIfMemoryAdmits() {
+    void limitsElsewhereAreChargedOnceAndOnlyIfMemoryAdmits() {
         List<String> sent = new ArrayList<>();
         Predicate<RateLimiter> far = Joint.class::isInstance;
         List<Reservation> answer = new ArrayList<>();
@@ -436,15 +436,16 @@ class AllOfTest {
             sent.clear();
             Reservation refused = reserve.apply(claims);
             assertThat(refused.isRefused()).isTrue();
-            assertThat(AllOf.refusedClaim(refused)).isEqualTo(3);
-            assertThat(sent).as("memory refuses").isEmpty();
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isEqualTo(3);
+            assertThat(sent).as("memory refuses: nothing is taken").containsExactly("peek", "peek");
+            sent.clear();
             all.release();
             once.reset("key");
             answer.clear();
-            answer.add(AllOf.refused(slow.peek("key", 1, 0), 1));
+            answer.add(AllOf.refused(new Decision[] {null, slow.peek("key", 1, 0)}));
             refused = reserve.apply(claims);
             assertThat(sent).containsExactly("together");
-            assertThat(AllOf.refusedClaim(refused)).isEqualTo(2);
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isEqualTo(2);
             assertThat(once.peek("key", 1, 0).remaining()).isOne();
             assertThat(flights.peek("key", 1, 0).remaining()).isEqualTo(2);
             sent.clear();
@@ -472,7 +473,7 @@ class AllOfTest {
     void aLimiterThatCanDecideAllInOneStepDoes() {
         Reservation one = fast.reserve("key", 1, HOUR);
         Reservation two = slow.reserve("key", 1, HOUR);
-        Reservation refusal = AllOf.refused(slow.peek("key", 1, 0), 1);
+        Reservation refusal = AllOf.refused(new Decision[] {null, slow.peek("key", 1, 0)});
         List<String> sent = new ArrayList<>();
         Joint together = new Joint(fast, other -> true, List.of(one, two), sent);
         Joint refusing = new Joint(fast, other -> true, List.of(refusal), sent);
@@ -481,7 +482,7 @@ class AllOfTest {
             assertThat(members(reserve.apply(claims(together, apart)), 2)).containsExactly(one, two);
             Reservation refused = reserve.apply(claims(refusing, apart));
             assertThat(refused.isRefused()).isTrue();
-            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
             assertThat(sent).containsExactly("together", "together");
             sent.clear();
             assertThat(members(reserve.apply(claims(apart, together)), 2)).doesNotContain(one, two);

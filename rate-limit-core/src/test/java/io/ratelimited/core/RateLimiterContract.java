@@ -20,6 +20,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -666,10 +667,10 @@ public abstract class RateLimiterContract {
                     List.of(Claim.of(window, "k", 5, Duration.ofHours(1).toNanos()), Claim.of(limiter, "k", 1, 0));
             Reservation refused = AllOf.reserve(claims);
             assertThat(refused.isRefused()).isTrue();
-            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
             refused = AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS);
             assertThat(refused.isRefused()).isTrue();
-            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
             assertThat(refused.decision().limit()).isEqualTo(limiter.limit().name());
         }
         awaitSettled();
@@ -691,7 +692,7 @@ public abstract class RateLimiterContract {
                 assertThat(refused.isRefused()).isTrue();
                 assertThat(refused.decision().never()).isTrue();
                 assertThat(refused.decision().retryAfter()).isNull();
-                assertThat(AllOf.refusedClaim(refused)).isOne();
+                assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
             }
         }
         assertThat(AllOf.reserve(List.of(Claim.of(limiter, "k", 3, 0), Claim.of(limiter, "other", 3, 0)))
@@ -1225,11 +1226,69 @@ public abstract class RateLimiterContract {
         limiter.reserve("spent", 1, 0);
         List<Claim> claims = List.of(Claim.of(limiter, "free", 1, 0), Claim.of(limiter, "spent", 1, 0));
         for (int i = 0; i < 2; i++) {
-            assertThat(AllOf.refusedClaim(AllOf.reserve(claims))).isEqualTo(1);
+            assertThat(AllOf.decisive(AllOf.refusals(AllOf.reserve(claims)))).isEqualTo(1);
         }
-        assertThat(AllOf.refusedClaim(
-                        AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS)))
+        assertThat(AllOf.decisive(AllOf.refusals(
+                        AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS))))
                 .isEqualTo(1);
         assertThat(limiter.peek("free", 1, 0).remaining()).isEqualTo(1);
+    }
+
+    @Test
+    void theRefusalOfSeveralLimitsIsThatOfTheLongestTimeInAnyOrder() throws Exception {
+        RateLimiter pace =
+                limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/s").build());
+        RateLimiter quota =
+                limiter(Limit.of("quota", Algorithm.FIXED_WINDOW).rate("2/h").build());
+        RateLimiter flights = limiter(
+                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1).build());
+        RateLimiter closed =
+                limiter(Limit.of("closed", Algorithm.TOKEN_BUCKET).rate("0/s").build());
+        quota.tryAcquire("k", 2);
+        pace.tryAcquire("k", 1);
+        Duration longest = quota.peek("k", 1, 0).retryAfter();
+        assertThat(longest).isGreaterThan(Duration.ofSeconds(1));
+        Claim first = Claim.of(pace, "k", 1, 0);
+        Claim second = Claim.of(quota, "k", 1, 0);
+        // Twice: the second answer may be remembered.
+        for (int i = 0; i < 2; i++) {
+            for (List<Claim> order : List.of(List.of(first, second), List.of(second, first))) {
+                assertRefused(order, "quota", longest);
+            }
+        }
+        flights.reserve("k", 1, 0);
+        Claim place = Claim.of(flights, "k", 1, 0);
+        assertRefused(List.of(place, first, second), "quota", longest);
+        assertRefused(List.of(second, place, first), "quota", longest);
+        Claim never = Claim.of(closed, "k", 1, 0);
+        assertRefused(List.of(first, never, second), "closed", null);
+        assertRefused(List.of(second, first, never), "closed", null);
+        ticker.advance(longest);
+        for (Reservation retry : reservedBothWays(List.of(first, second))) {
+            assertThat(retry.isRefused()).isFalse();
+            retry.cancel();
+            awaitSettled();
+        }
+    }
+
+    private static void assertRefused(List<Claim> claims, String limit, @Nullable Duration retryAfter)
+            throws Exception {
+        for (Reservation refused : reservedBothWays(claims)) {
+            @Nullable Decision[] refusals = AllOf.refusals(refused);
+            assertThat(refusals).doesNotContainNull().hasSize(claims.size());
+            assertThat(refused.decision().limit()).isEqualTo(limit);
+            assertThat(refused.decision().retryAfter()).isEqualTo(retryAfter);
+            assertThat(refused.decision().never()).isEqualTo(retryAfter == null);
+        }
+    }
+
+    /** Blocking first; each is cancelled before the next is asked, where it has to be. */
+    private static List<Reservation> reservedBothWays(List<Claim> claims) throws Exception {
+        Reservation blocking = AllOf.reserve(claims);
+        if (!blocking.isRefused()) {
+            return List.of(blocking);
+        }
+        return List.of(
+                blocking, AllOf.reserveAsync(claims).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS));
     }
 }

@@ -83,7 +83,7 @@ class SeveralWaitsTest {
         assertThat(turn).isCompletedWithValue(false);
         assertThat(call.isRefused()).isTrue();
         assertThat(call.decision().limit()).isEqualTo("flights");
-        assertThat(AllOf.refusedClaim(call)).isEqualTo(1);
+        assertThat(AllOf.decisive(AllOf.refusals(call))).isEqualTo(1);
         assertThat(nextOf(late)).isEqualTo(59);
         assertThat(late.waiting() + flights.waiting() + time.sleeping()).isZero();
         flight.release();
@@ -156,7 +156,7 @@ class SeveralWaitsTest {
             time.advanceNanos(1);
             assertThat(blocking ? Threads.get(sleeper) : turn.getNow(true)).isFalse();
             assertThat(call.decision().limit()).isEqualTo("flights");
-            assertThat(AllOf.refusedClaim(call)).isZero();
+            assertThat(AllOf.decisive(AllOf.refusals(call))).isZero();
             time.advanceNanos(60 * SECOND);
             soon.tryAcquire("key", 1);
         }
@@ -181,7 +181,7 @@ class SeveralWaitsTest {
             assertThat(seats.waiting()).isOne();
             time.advanceNanos(SECOND);
             assertThat(blocking ? Threads.get(sleeper) : turn.getNow(true)).isFalse();
-            assertThat(AllOf.refusedClaim(call)).isOne();
+            assertThat(AllOf.decisive(AllOf.refusals(call))).isOne();
             assertThat(flights.peek("key", 1, 0).remaining()).isOne();
             assertThat(seats.waiting() + flights.waiting() + time.sleeping()).isZero();
             time.advanceNanos(60 * SECOND);

@@ -47,7 +47,7 @@ class OutageTogetherTest {
             Reservation refused =
                     reserve.apply(List.of(Claim.of(waiting, "k", left + 2, WEEK), Claim.of(spent, "k", 1, 0)));
             assertThat(refused.isRefused()).isTrue();
-            assertThat(AllOf.refusedClaim(refused)).isOne();
+            assertThat(AllOf.decisive(AllOf.refusals(refused))).isOne();
         }
         assertThat(waiting.peek("k", 1, 0).remaining()).isEqualTo(left);
     }

@@ -7,6 +7,7 @@ import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.script.PermitCost;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
@@ -33,9 +34,17 @@ final class DenialCache {
      * @param until when it is to be forgotten
      * @param due when the call that was refused would go
      * @param fullAt when the budget is full
+     * @param askedWith what the same script has asked of all limits of the call
      */
     private record Denial(
-            ScriptParameters parameters, long permits, long maxWait, long until, long due, long remaining, long fullAt)
+            ScriptParameters parameters,
+            long permits,
+            long maxWait,
+            long until,
+            long due,
+            long remaining,
+            long fullAt,
+            List<?> askedWith)
             implements Entry {}
 
     DenialCache(Ticker ticker, long maximumKeys) {
@@ -82,12 +91,26 @@ final class DenialCache {
                 ~(due - now), denial.remaining, Math.max(0, denial.fullAt - now), "", parameters, Source.DENY_CACHE);
     }
 
+    /** What was asked with this budget when it refused a call under several limits: if nothing is remembered of it, it admitted. */
+    List<?> askedWith(String key) {
+        return entries.getIfPresent(key) instanceof Denial denial ? denial.askedWith : List.of();
+    }
+
     /**
      * Remembers a refusal with a retry-after.
      *
      * @param hold nanoseconds for which nobody asks again, even if the retry-after is shorter
      */
     void add(String key, PermitRequest call, ScriptReply reply, long sentAt, long hold) {
+        add(key, call, reply, sentAt, hold, List.of());
+    }
+
+    /**
+     * Remembers a refusal of a call under several limits.
+     *
+     * @param askedWith what the same script has asked of all limits of the call
+     */
+    void add(String key, PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
         long retry = Math.max(hold, ~reply.outcome());
         Denial denial = new Denial(
                 reply.parameters(),
@@ -96,7 +119,8 @@ final class DenialCache {
                 sentAt + Math.min(LONGEST, retry),
                 sentAt + retry,
                 reply.remaining(),
-                sentAt + reply.reset());
+                sentAt + reply.reset(),
+                askedWith);
         entries.asMap()
                 .compute(
                         key,

@@ -54,7 +54,14 @@ final class MultiLimitCall {
         private PermitRequest request() {
             return new PermitRequest(permits, maxWait);
         }
+
+        private Asked asked(ScriptParameters parameters) {
+            return new Asked(name, permits, maxWait, parameters);
+        }
     }
+
+    /** What one limit was asked for. */
+    private record Asked(String name, long permits, long maxWait, ScriptParameters parameters) {}
 
     /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
     MultiLimitCall(List<Claim> claims, long othersWait, LimiterContext context) {
@@ -116,15 +123,11 @@ final class MultiLimitCall {
     }
 
     private CompletableFuture<List<Reservation>> byOneScript() {
-        List<ScriptParameters> used = new ArrayList<>();
-        for (int i = 0; i < parts.size(); i++) {
-            Part part = parts.get(i);
-            ScriptParameters current = part.limiter.parameters();
-            ScriptReply known = rate(part).knownUnleased(part.name(), current, part.permits, part.maxWait);
-            if (known != null && !known.admitted()) {
-                return CompletableFuture.completedFuture(refused(known.decision(), i));
-            }
-            used.add(current);
+        List<ScriptParameters> used =
+                parts.stream().map(part -> part.limiter.parameters()).toList();
+        List<Reservation> remembered = remembered(used);
+        if (remembered != null) {
+            return CompletableFuture.completedFuture(remembered);
         }
         long sentAt = context.ticker().nanos();
         String[] keys = new String[parts.size()];
@@ -151,36 +154,73 @@ final class MultiLimitCall {
         return args;
     }
 
+    /**
+     * The refusal that the script would give now: remembered of a limit that refuses, with all that the same script has asked.
+     * Null if that is not known of each limit.
+     */
+    private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
+        @Nullable Decision[] refusals = new Decision[parts.size()];
+        Set<Object> known = new HashSet<>();
+        for (int i = 0; i < refusals.length; i++) {
+            Part part = parts.get(i);
+            ScriptReply denied = rate(part).knownUnleased(part.name(), used.get(i), part.permits, part.maxWait);
+            if (denied != null && !denied.admitted()) {
+                refusals[i] = denied.decision();
+                known.add(part.asked(used.get(i)));
+                known.addAll(rate(part).denials().askedWith(part.name()));
+            }
+        }
+        boolean all = !known.isEmpty() && known.containsAll(asked(used));
+        return all ? refused(refusals) : null;
+    }
+
+    private List<Asked> asked(List<ScriptParameters> used) {
+        return IntStream.range(0, parts.size())
+                .mapToObj(i -> parts.get(i).asked(used.get(i)))
+                .toList();
+    }
+
     private static RedisRateLimiter rate(Part part) {
         return (RedisRateLimiter) part.limiter;
     }
 
     private List<Reservation> decided(List<ScriptParameters> used, List<Object> reply, long sentAt) {
         List<Reservation> taken = new ArrayList<>(parts.size());
-        int refused = -1;
+        List<ScriptReply> replies = new ArrayList<>(parts.size());
+        boolean refused = false;
+        boolean timed = true;
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
             @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
             List<Object> own = parts.size() == 1 ? reply : (List<Object>) reply.get(i);
             ScriptReply decided = used.get(i).read(own, List.of(part.request()))[0];
+            replies.add(decided);
             taken.add(rate(part).reservation(part.name(), part.caller, part.permits, decided));
-            if (!decided.admitted() && refused < 0) {
-                refused = i;
-            }
-            if (decided.hasRetry()) {
-                rate(part).denials().add(part.name(), part.request(), decided, sentAt, 0);
-            }
+            refused |= !decided.admitted();
+            timed &= decided.admitted() || decided.hasRetry();
         }
-        if (refused >= 0) {
-            return refused(taken.get(refused).decision(), refused);
+        if (refused) {
+            List<Asked> asked = timed ? asked(used) : List.of();
+            for (int i = 0; i < parts.size(); i++) {
+                Part part = parts.get(i);
+                if (replies.get(i).hasRetry()) {
+                    rate(part).denials().add(part.name(), part.request(), replies.get(i), sentAt, 0, asked);
+                }
+            }
+            return refused(taken);
         }
         parts.forEach(part -> rate(part).denials().forget(part.name()));
         return taken;
     }
 
-    /** @param claim the position of the claim that was refused */
-    private static List<Reservation> refused(Decision decision, int claim) {
-        return List.of(AllOf.refused(decision, claim));
+    private static List<Reservation> refused(@Nullable Decision[] refusals) {
+        return List.of(AllOf.refused(refusals));
+    }
+
+    private static List<Reservation> refused(List<Reservation> decided) {
+        return refused(decided.stream()
+                .map(one -> one.isRefused() ? one.decision() : null)
+                .toArray(Decision[]::new));
     }
 
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
@@ -199,12 +239,16 @@ final class MultiLimitCall {
             Function<Part, CompletableFuture<Decision>> ask, Function<Part, CompletableFuture<Reservation>> take) {
         return all(i -> ask.apply(parts.get(i))).thenCompose(decisions -> {
             long wait = othersWait;
-            for (int i = 0; i < parts.size(); i++) {
+            @Nullable Decision[] refusals = new Decision[parts.size()];
+            boolean admitted = true;
+            for (int i = 0; i < refusals.length; i++) {
                 Decision decision = decisions.get(i).join();
-                if (!decision.admitted()) {
-                    return CompletableFuture.completedFuture(refused(decision, i));
-                }
+                refusals[i] = decision.admitted() ? null : decision;
+                admitted &= decision.admitted();
                 wait = Math.max(wait, decision.waitTime().toNanos());
+            }
+            if (!admitted) {
+                return CompletableFuture.completedFuture(refused(refusals));
             }
             long longest = wait;
             return all(i -> {
@@ -237,11 +281,9 @@ final class MultiLimitCall {
                     .forEach(one -> one.join().cancel());
             throw ex;
         }
-        for (int i = 0; i < reservations.size(); i++) {
-            if (reservations.get(i).isRefused()) {
-                giveBack(reservations);
-                return refused(reservations.get(i).decision(), i);
-            }
+        if (reservations.stream().anyMatch(Reservation::isRefused)) {
+            giveBack(reservations);
+            return refused(reservations);
         }
         return reservations;
     }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
@@ -8,8 +9,11 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -78,19 +82,23 @@ final class DecisionReports {
      * Reports a refusal, and makes its exception.
      *
      * @param requests of the call; those that were not refused apply to its web request without having decided
-     * @param position of the request that was refused: one limit may be asked for several keys
+     * @param refusals by the position of the request: one limit may be asked for several keys
      */
     RateLimitExceededException refusal(
-            LimitRequest[] requests, int position, @Nullable CurrentRequest current, Decision decision) {
+            LimitRequest[] requests, @Nullable CurrentRequest current, @Nullable Decision[] refusals) {
+        Decision decisive = Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+        Set<String> limits = new LinkedHashSet<>();
         for (int i = 0; i < requests.length; i++) {
             LimitRequest request = requests[i];
-            if (i == position) {
-                report(request, Outcome.REJECTED, 0, current, () -> decision);
+            Decision refusal = refusals[i];
+            if (refusal != null) {
+                limits.add(refusal.limit());
+                report(request, Outcome.REJECTED, 0, current, () -> refusal);
             } else if (current != null) {
-                toRequest(current, request, null, () -> decision);
+                toRequest(current, request, null, () -> decisive);
             }
         }
-        return new RateLimitExceededException(decision);
+        return new RateLimitExceededException(decisive, List.copyOf(limits));
     }
 
     /** Reports what a call was charged with instead of what it reserved. */

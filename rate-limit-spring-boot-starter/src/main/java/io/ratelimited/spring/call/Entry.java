@@ -78,10 +78,15 @@ final class Entry {
      * @throws RateLimitExceededException when it is refused
      */
     void requireKeys() {
+        @Nullable Decision[] refusals = null;
         for (int i = 0; i < enforced.length; i++) {
             if (enforced[i].denied()) {
-                throw refusal(i, enforced[i].denial());
+                refusals = refusals == null ? new Decision[enforced.length] : refusals;
+                refusals[i] = enforced[i].denial();
             }
+        }
+        if (refusals != null) {
+            throw refusal(refusals);
         }
     }
 
@@ -94,11 +99,27 @@ final class Entry {
     long takeWaitedNanos() {
         long waited = current != null && mayWait() ? current.takeWaitedNanos() : 0;
         for (int i = 0; waited > 0 && i < enforced.length; i++) {
-            if (enforced[i].policy() == Policy.WAIT && waited > enforced[i].maxWaitNanos()) {
-                throw refusal(i, enforced[i].timeOver());
+            if (isTimeOver(enforced[i], waited)) {
+                throw timeOver(waited);
             }
         }
         return waited;
+    }
+
+    private static boolean isTimeOver(LimitRequest request, long waited) {
+        return request.policy() == Policy.WAIT && waited > request.maxWaitNanos();
+    }
+
+    /** The refusal of a call that has waited too long. Limits that would refuse it anyhow may know when it can go. */
+    private RateLimitExceededException timeOver(long waited) {
+        Claim[] claims = claims(true, waited);
+        @Nullable Decision[] refusals = new Decision[claims.length];
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos());
+            refusals[i] = !asked.admitted() ? asked : isTimeOver(enforced[i], waited) ? enforced[i].timeOver() : null;
+        }
+        return refusal(refusals);
     }
 
     /**
@@ -123,7 +144,7 @@ final class Entry {
      */
     Reservation conclude(Reservation reservation, boolean admitted, long waitedNanos) {
         if (!admitted) {
-            throw refusal(AllOf.refusedClaim(reservation), reservation.decision());
+            throw refusal(AllOf.refusals(reservation));
         }
         if (current == null && waitedNanos == 0 && reports.isUnobserved()) {
             return reservation;
@@ -137,8 +158,8 @@ final class Entry {
         return reservation;
     }
 
-    private RateLimitExceededException refusal(int position, Decision decision) {
-        return reports.refusal(enforced, position, current, decision);
+    private RateLimitExceededException refusal(@Nullable Decision[] refusals) {
+        return reports.refusal(enforced, current, refusals);
     }
 
     /**

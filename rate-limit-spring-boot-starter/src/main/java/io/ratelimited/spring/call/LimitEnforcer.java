@@ -75,7 +75,7 @@ public final class LimitEnforcer {
             }
             Decision decision = request.get();
             if (!decision.admitted()) {
-                throw reports.refusal(requests, 0, null, decision);
+                throw reports.refusal(requests, null, new Decision[] {decision});
             }
             // Permits have come back between the two: the reservation decides.
         }
@@ -109,7 +109,7 @@ public final class LimitEnforcer {
         Reservation reservation = AllOf.reserve(entry.claims(maySleep, waitedForThread));
         if (!reservation.mayWait()) {
             if (reservation.isRefused() && !maySleep) {
-                warnOfEventLoop(entry, reservation.decision());
+                warnOfEventLoop(entry, AllOf.refusals(reservation));
             }
             return entry.conclude(reservation, !reservation.isRefused(), 0);
         }
@@ -131,12 +131,11 @@ public final class LimitEnforcer {
     }
 
     /** Warns once for each limit that WAIT cannot apply on an event loop. */
-    private void warnOfEventLoop(Entry entry, Decision decision) {
-        for (LimitRequest request : entry.enforced()) {
+    private void warnOfEventLoop(Entry entry, @Nullable Decision[] refusals) {
+        for (int i = 0; i < refusals.length; i++) {
+            LimitRequest request = entry.enforced()[i];
             NamedLimit limit = request.limit();
-            if (limit.name().equals(decision.limit())
-                    && request.policy() == Policy.WAIT
-                    && refusedOnEventLoops.add(limit.name())) {
+            if (refusals[i] != null && request.policy() == Policy.WAIT && refusedOnEventLoops.add(limit.name())) {
                 LOG.warn("Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
                         + Thread.currentThread().getName()
                         + " is an event loop and must not sleep: its calls over the limit are refused at once."

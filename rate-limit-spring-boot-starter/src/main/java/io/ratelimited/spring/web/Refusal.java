@@ -169,7 +169,7 @@ public record Refusal(RuntimeException exception, int status) {
         if (exception instanceof RateLimitExceededException exceeded) {
             problem.setType(URI.create(TYPE));
             problem.setTitle("Request cannot be satisfied as assigned quota has been exceeded");
-            problem.setProperty("violated-policies", List.of(exceeded.limit()));
+            problem.setProperty("violated-policies", exceeded.limits());
         }
         return problem;
     }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web.reactive;
 
+import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
@@ -195,7 +196,8 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
         if (outcome == Outcome.REJECTED) {
-            refused = decision.get();
+            @Nullable Decision[] both = {refused, decision.get()};
+            refused = both[AllOf.decisive(both)];
         }
         if (!style.isNone() && limit.policy() != Policy.SHADOW) {
             decided(applied, decision.get());

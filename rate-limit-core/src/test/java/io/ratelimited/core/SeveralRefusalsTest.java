@@ -1,0 +1,201 @@
+package io.ratelimited.core;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.testing.ManualTicker;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** One call, several limits that refuse it: the answer is the same in whatever order they are declared. */
+class SeveralRefusalsTest {
+
+    private static final long SECOND = 1_000_000_000L;
+
+    /** Where the limits live, and how they are asked. */
+    private enum Way {
+        MEMORY,
+        MIXED,
+        ELSEWHERE,
+        MEMORY_ASYNC,
+        MIXED_ASYNC,
+        ELSEWHERE_ASYNC;
+
+        private Reservation reserve(List<Claim> claims) {
+            return name().endsWith("ASYNC")
+                    ? AllOf.reserveAsync(claims).toCompletableFuture().join()
+                    : AllOf.reserve(claims);
+        }
+
+        /** A backend of an application's own is none that this library knows. */
+        private RateLimiter place(RateLimiter inMemory, int number) {
+            boolean elsewhere = name().startsWith("ELSEWHERE") || (name().startsWith("MIXED") && number % 2 == 0);
+            return !elsewhere
+                    ? inMemory
+                    : (RateLimiter) Proxy.newProxyInstance(
+                            RateLimiter.class.getClassLoader(),
+                            new Class<?>[] {RateLimiter.class},
+                            (proxy, method, arguments) -> {
+                                try {
+                                    return method.invoke(inMemory, arguments);
+                                } catch (InvocationTargetException ex) {
+                                    throw ex.getCause();
+                                }
+                            });
+        }
+    }
+
+    private final ManualTicker ticker = new ManualTicker();
+
+    private RateLimiter limiter(Limit.Builder limit) {
+        return new InMemoryRateLimiter(limit.build(), ticker, 100);
+    }
+
+    private static List<List<Claim>> orders(List<Claim> claims) {
+        if (claims.size() < 2) {
+            return List.of(claims);
+        }
+        List<List<Claim>> orders = new ArrayList<>();
+        for (Claim first : claims) {
+            List<Claim> others = new ArrayList<>(claims);
+            others.remove(first);
+            for (List<Claim> rest : orders(others)) {
+                List<Claim> order = new ArrayList<>(List.of(first));
+                order.addAll(rest);
+                orders.add(order);
+            }
+        }
+        return orders;
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void theRefusalIsThatOfTheLongestTime(Way way) {
+        RateLimiter pace =
+                way.place(limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/s")), 0);
+        RateLimiter quota =
+                way.place(limiter(Limit.of("quota", Algorithm.FIXED_WINDOW).rate("2/h")), 1);
+        RateLimiter flights =
+                way.place(limiter(Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1)), 2);
+        pace.tryAcquire("k", 1);
+        quota.tryAcquire("k", 2);
+        assertThat(flights.reserve("k", 1, 0).isRefused()).isFalse();
+        List<Claim> claims =
+                List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "k", 1, 0), Claim.of(flights, "k", 1, 0));
+        Duration longest = quota.peek("k", 1, 0).retryAfter();
+        for (List<Claim> order : orders(claims)) {
+            Decision refusal = way.reserve(order).decision();
+            assertThat(refusal.limit()).isEqualTo("quota");
+            assertThat(refusal.retryAfter()).isEqualTo(longest).isGreaterThan(Duration.ofSeconds(1));
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void neverBeatsEveryTime(Way way) {
+        RateLimiter quota =
+                way.place(limiter(Limit.of("quota", Algorithm.FIXED_WINDOW).rate("2/h")), 0);
+        RateLimiter closed =
+                way.place(limiter(Limit.of("closed", Algorithm.TOKEN_BUCKET).rate("0/s")), 1);
+        quota.tryAcquire("k", 2);
+        for (List<Claim> order : orders(List.of(Claim.of(quota, "k", 1, 0), Claim.of(closed, "k", 1, 0)))) {
+            Decision refusal = way.reserve(order).decision();
+            assertThat(refusal.limit()).isEqualTo("closed");
+            assertThat(refusal.never()).isTrue();
+            assertThat(refusal.retryAfter()).isNull();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void anyOrderGivesTheSameRefusalAndWhoObeysItIsAdmitted(Way way) {
+        int refused = 0;
+        int several = 0;
+        for (int seed = 0; seed < 150; seed++) {
+            Random random = new Random(seed);
+            List<Claim> claims = new ArrayList<>();
+            int number = 2 + random.nextInt(2);
+            for (int i = 0; i < number; i++) {
+                claims.add(Claim.of(
+                        way.place(limiter(random(random, "limit" + i)), i),
+                        "k",
+                        1L + random.nextInt(2),
+                        random.nextInt(3) == 0 ? random.nextInt(3) * SECOND : 0));
+            }
+            for (int call = 0; call < 12; call++) {
+                ticker.advance(Duration.ofMillis(random.nextInt(700)));
+                Claim alone = claims.get(random.nextInt(number));
+                alone.limiter().reserve("k", 1 + random.nextInt(2), 0).release();
+                List<Decision> refusals = new ArrayList<>();
+                Collections.shuffle(claims, random);
+                for (List<Claim> order : orders(claims)) {
+                    Reservation all = way.reserve(order);
+                    if (!all.isRefused()) {
+                        all.cancel();
+                        break;
+                    }
+                    refusals.add(all.decision());
+                }
+                if (refusals.isEmpty()) {
+                    continue;
+                }
+                String where = way + ", seed " + seed + ", call " + call;
+                assertThat(refusals).as(where).containsOnly(refusals.get(0));
+                refused++;
+                several += claims.stream()
+                                        .filter(claim -> !claim.limiter()
+                                                .peek("k", claim.permits(), claim.maxWaitNanos())
+                                                .admitted())
+                                        .count()
+                                > 1
+                        ? 1
+                        : 0;
+                Duration retryAfter = refusals.get(0).retryAfter();
+                if (retryAfter != null) {
+                    ticker.advance(retryAfter);
+                    Reservation retry = way.reserve(claims);
+                    assertThat(retry.isRefused()).as(where).isFalse();
+                    retry.release();
+                }
+            }
+        }
+        assertThat(refused).isGreaterThan(500);
+        assertThat(several).isGreaterThan(200);
+    }
+
+    private static Limit.Builder random(Random random, String name) {
+        Algorithm algorithm = List.of(
+                        Algorithm.TOKEN_BUCKET,
+                        Algorithm.GCRA,
+                        Algorithm.LEAKY_BUCKET,
+                        Algorithm.SMOOTH_BURSTY,
+                        Algorithm.FIXED_WINDOW,
+                        Algorithm.SLIDING_WINDOW,
+                        Algorithm.SLIDING_LOG,
+                        Algorithm.WARM_UP)
+                .get(random.nextInt(8));
+        Limit.Builder limit = Limit.of(name, algorithm)
+                .rate(2 + random.nextInt(4) + List.of("/s", "/m", "/5s").get(random.nextInt(3)));
+        return algorithm == Algorithm.WARM_UP ? limit.warmup(Duration.ofSeconds(2)) : limit;
+    }
+
+    @Test
+    void aRefusalLeavesEveryLimitAsItWas() {
+        RateLimiter pace = limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("3/s"));
+        RateLimiter quota = limiter(Limit.of("quota", Algorithm.FIXED_WINDOW).rate("2/h"));
+        RateLimiter day = limiter(Limit.of("day", Algorithm.SLIDING_LOG).rate("1/d"));
+        quota.tryAcquire("k", 2);
+        day.tryAcquire("k", 1);
+        Reservation refused =
+                AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "k", 1, 0), Claim.of(day, "k", 1, 0)));
+        assertThat(refused.decision().limit()).isEqualTo("day");
+        assertThat(pace.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+}

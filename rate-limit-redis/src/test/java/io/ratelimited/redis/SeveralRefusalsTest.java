@@ -1,0 +1,130 @@
+package io.ratelimited.redis;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Claim;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.testing.ManualTicker;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/** One call, several limits that refuse it, on one Redis, on two, and in memory beside: any order gives the same answer. */
+class SeveralRefusalsTest {
+
+    @RegisterExtension
+    static final RedisServers REDIS = RedisServers.standalone();
+
+    private enum Place {
+        ONE_SCRIPT,
+        TWO_BACKENDS,
+        BESIDE_MEMORY
+    }
+
+    private static final Algorithm[] ALGORITHMS = {
+        Algorithm.TOKEN_BUCKET,
+        Algorithm.GCRA,
+        Algorithm.LEAKY_BUCKET,
+        Algorithm.SMOOTH_BURSTY,
+        Algorithm.FIXED_WINDOW,
+        Algorithm.SLIDING_WINDOW,
+        Algorithm.SLIDING_LOG
+    };
+
+    private final ManualTicker ticker = RedisServers.ticker();
+    private final RedisBackend one = REDIS.backend(ticker);
+
+    private RateLimiter limiter(Place place, int number, RedisBackend other, Limit limit) {
+        return switch (place) {
+            case ONE_SCRIPT -> one.limiter(limit, RedisLimitOptions.DEFAULTS);
+            case TWO_BACKENDS -> (number % 2 == 0 ? one : other).limiter(limit, RedisLimitOptions.DEFAULTS);
+            case BESIDE_MEMORY ->
+                number % 2 == 0
+                        ? one.limiter(limit, RedisLimitOptions.DEFAULTS)
+                        : new InMemoryRateLimiter(limit, ticker, 100);
+        };
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void anyOrderGivesTheSameRefusalAndWhoObeysItIsAdmitted(Place place) {
+        RedisBackend other = place == Place.TWO_BACKENDS ? REDIS.backend(ticker) : one;
+        int refused = 0;
+        for (int seed = 0; seed < 25; seed++) {
+            Random random = new Random(seed);
+            List<Claim> claims = new ArrayList<>();
+            int number = 2 + random.nextInt(2);
+            for (int i = 0; i < number; i++) {
+                String rate = 1 + random.nextInt(3) + List.of("/s", "/m", "/5s").get(random.nextInt(3));
+                Limit limit = Limit.of("l" + i, ALGORITHMS[random.nextInt(ALGORITHMS.length)])
+                        .rate(rate)
+                        .build();
+                claims.add(Claim.of(
+                        limiter(place, i, other, limit), "k" + seed, 1, random.nextInt(4) == 0 ? 1_000_000_000 : 0));
+            }
+            for (int call = 0; call < 8; call++) {
+                ticker.advance(Duration.ofMillis(random.nextInt(400)));
+                Claim alone = claims.get(random.nextInt(number));
+                alone.limiter().reserve(alone.key(), 1, 0);
+                Collections.shuffle(claims, random);
+                Reservation first = AllOf.reserve(claims);
+                if (!first.isRefused()) {
+                    continue;
+                }
+                refused++;
+                Collections.shuffle(claims, random);
+                Decision second =
+                        AllOf.reserveAsync(claims).toCompletableFuture().join().decision();
+                String where = place + ", seed " + seed + ", call " + call;
+                assertThat(List.of(second.limit(), second.never(), String.valueOf(second.retryAfter())))
+                        .as(where)
+                        .isEqualTo(List.of(
+                                first.decision().limit(),
+                                first.decision().never(),
+                                String.valueOf(first.decision().retryAfter())));
+                Duration retryAfter = first.decision().retryAfter();
+                if (retryAfter != null) {
+                    ticker.advance(retryAfter);
+                    assertThat(AllOf.reserve(claims).isRefused()).as(where).isFalse();
+                }
+            }
+        }
+        assertThat(refused).isGreaterThan(50);
+    }
+
+    /** A refusal is remembered for up to a second, with what the other limits of the call have said. */
+    @Test
+    void anExhaustedCallerCostsRedisOneScriptASecond() {
+        RateLimiter pace = one.limiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("10/m").burst(1).build(), RedisLimitOptions.DEFAULTS);
+        RateLimiter quota = one.limiter(
+                Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1000/h").build(), RedisLimitOptions.DEFAULTS);
+        List<Claim> claims = List.of(Claim.of(quota, "k", 1, 0), Claim.of(pace, "k", 1, 0));
+        assertThat(AllOf.reserve(claims).isRefused()).isFalse();
+        assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Decision.Source.REDIS);
+        for (int call = 0; call < 20; call++) {
+            Decision refusal = AllOf.reserve(claims).decision();
+            assertThat(refusal.source()).isEqualTo(Decision.Source.DENY_CACHE);
+            assertThat(refusal.limit()).isEqualTo("pace");
+        }
+        // More permits of the other limit were never asked for.
+        assertThat(AllOf.reserve(List.of(Claim.of(quota, "k", 1000, 0), Claim.of(pace, "k", 1, 0)))
+                        .decision()
+                        .limit())
+                .isEqualTo("quota");
+        ticker.advance(Duration.ofMillis(1_001));
+        assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Decision.Source.REDIS);
+    }
+}
