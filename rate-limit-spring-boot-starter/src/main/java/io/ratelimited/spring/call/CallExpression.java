@@ -103,7 +103,7 @@ public final class CallExpression {
         this.parameters = Map.copyOf(parameters);
         SpelExpression whole = parse(this.text, beans);
         Set<String> names = method.equals(REQUEST) ? ExpressionWords.OF_REQUEST : ExpressionWords.OF_CALL;
-        this.words = new ExpressionWords(this.text, whole.getAST(), names, parameters.keySet(), beans);
+        this.words = new ExpressionWords(this.text, whole.getAST(), names, method, parameters, beans);
         ExpressionWords.undeclaredProperty(whole.getAST(), method, parameters)
                 .ifPresent(missing -> LOG.warn("The " + this + " reads " + missing
                         + ". Calls whose argument does not have it either fail: correct the expression."));
@@ -180,9 +180,9 @@ public final class CallExpression {
         return text.contains(word) || text.contains("#root") || text.contains("#this");
     }
 
-    /** Whether callers can have as many values as they like: a header or a session is read, and no bean looks it up. */
+    /** Whether callers choose the value: what they wrote or a session is read, and no bean looks it up. */
     boolean canBeInvented() {
-        return words != null && words.readsUnverified();
+        return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
     }
 
     /** Whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */

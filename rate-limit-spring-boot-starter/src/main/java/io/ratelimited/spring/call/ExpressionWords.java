@@ -10,11 +10,17 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.core.MethodParameter;
 import org.springframework.core.ResolvableType;
+import org.springframework.core.annotation.AnnotatedMethod;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.ast.BeanReference;
 import org.springframework.expression.spel.ast.CompoundExpression;
@@ -45,10 +51,34 @@ final class ExpressionWords {
     /** The methods of the root that return what a caller may say without proof. */
     private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
 
+    private static final String WEB = "org.springframework.web.";
+    /** Annotations of parameters that a handler method binds to what its caller wrote. */
+    private static final List<String> BOUND = Stream.of("RequestHeader", "RequestParam", "CookieValue")
+            .map((WEB + "bind.annotation.")::concat)
+            .toList();
+    /** Types of which every part is what a caller wrote, or a session that nobody has verified. */
+    private static final Set<String> WRITTEN = Set.of(
+            "jakarta.servlet.http.HttpSession", WEB + "server.WebSession", "org.springframework.http.HttpHeaders");
+    /** Types that have such parts, beside others. */
+    private static final Set<String> REQUESTS = Set.of(
+            "jakarta.servlet.ServletRequest",
+            WEB + "context.request.WebRequest",
+            WEB + "server.ServerWebExchange",
+            WEB + "servlet.function.ServerRequest",
+            WEB + "reactive.function.server.ServerRequest",
+            "org.springframework.http.HttpMessage",
+            "org.springframework.http.HttpEntity");
+
+    private static final Pattern PART = Pattern.compile(
+            "(get|requested|first)*(header|param|query|cookie|session|form|multipart|part|body)",
+            Pattern.CASE_INSENSITIVE);
+
     private final String text;
     private final Set<String> names;
     private final Set<String> parameters;
     private final ConfigurableBeanFactory beans;
+    private final Predicate<VariableReference> written;
+    private final Predicate<VariableReference> requests;
     private final Set<String> headers = new HashSet<>();
     private boolean readsVariables;
     private boolean readsRoot;
@@ -57,11 +87,18 @@ final class ExpressionWords {
 
     /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
     ExpressionWords(
-            String text, SpelNode parsed, Set<String> names, Set<String> parameters, ConfigurableBeanFactory beans) {
+            String text,
+            SpelNode parsed,
+            Set<String> names,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
         this.text = text;
         this.names = names;
-        this.parameters = parameters;
+        this.parameters = parameters.keySet();
         this.beans = beans;
+        this.written = variable -> isWritten(method, parameters.getOrDefault(name(variable), -1));
+        this.requests = variable -> isOf(REQUESTS, method, parameters.getOrDefault(name(variable), -1));
         check(parsed, true);
         noteUnverified(parsed, true);
     }
@@ -95,8 +132,8 @@ final class ExpressionWords {
                 || node instanceof Projection
                 || node instanceof Selection;
         readsRoot |= onRoot && elsewhere;
-        if (node instanceof VariableReference) {
-            String variable = node.toStringAST().substring(1);
+        if (node instanceof VariableReference reference) {
+            String variable = name(reference);
             if (SELF.contains(variable)) {
                 readsRoot = true;
             } else {
@@ -148,14 +185,60 @@ final class ExpressionWords {
         boolean session =
                 node instanceof PropertyOrFieldReference word && word.getName().equals("session");
         boolean method = node instanceof MethodReference call && UNVERIFIED.contains(call.getName());
-        readsUnverified |= onRoot && (session || method);
-        boolean fromRoot = compound
-                && node.getChild(0) instanceof VariableReference variable
-                && SELF.contains(variable.toStringAST().substring(1));
+        boolean argument = node instanceof VariableReference variable && written.test(variable);
+        boolean part = compound
+                && node.getChild(0) instanceof VariableReference request
+                && requests.test(request)
+                && readsPart(node);
+        readsUnverified |= (onRoot && (session || method)) || argument || part;
+        boolean fromRoot =
+                compound && node.getChild(0) instanceof VariableReference variable && SELF.contains(name(variable));
         for (int i = 0; i < node.getChildCount(); i++) {
             boolean word = !compound || i == 0 || (i == 1 && fromRoot);
             noteUnverified(node.getChild(i), word || node instanceof MethodReference);
         }
+    }
+
+    private static boolean readsPart(SpelNode path) {
+        for (int i = 1; i < path.getChildCount(); i++) {
+            String word = path.getChild(i) instanceof PropertyOrFieldReference property
+                    ? property.getName()
+                    : path.getChild(i) instanceof MethodReference call ? call.getName() : "";
+            if (PART.matcher(word).lookingAt()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether a parameter is what a caller may say without proof. Handlers bind simple types without an annotation, too. */
+    static boolean isWritten(Method method, int position) {
+        if (position < 0) {
+            return false;
+        }
+        MethodParameter parameter = new AnnotatedMethod(method).getMethodParameters()[position];
+        MergedAnnotations annotations = MergedAnnotations.from(parameter.getParameterAnnotations());
+        boolean bound = parameter.getParameterAnnotations().length > 0
+                ? BOUND.stream().anyMatch(annotations::isPresent)
+                : BeanUtils.isSimpleProperty(parameter.getParameterType())
+                        && MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)
+                                .isPresent(WEB + "bind.annotation.RequestMapping");
+        return bound || isOf(WRITTEN, method, position);
+    }
+
+    private static boolean isOf(Set<String> types, Method method, int position) {
+        return position >= 0 && isOf(types, method.getParameterTypes()[position]);
+    }
+
+    private static boolean isOf(Set<String> types, @Nullable Class<?> type) {
+        return type != null
+                && (types.contains(type.getName())
+                        || isOf(types, type.getSuperclass())
+                        || Stream.of(type.getInterfaces()).anyMatch(parent -> isOf(types, parent)));
+    }
+
+    private static String name(VariableReference variable) {
+        return variable.toStringAST().substring(1);
     }
 
     /** The name of a bean, with {@code &} for the factory that makes it. */
@@ -199,7 +282,7 @@ final class ExpressionWords {
      */
     static Optional<String> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
         if (node instanceof CompoundExpression && node.getChild(0) instanceof VariableReference variable) {
-            Integer position = parameters.get(variable.toStringAST().substring(1));
+            Integer position = parameters.get(name(variable));
             if (position != null && position >= 0) {
                 Optional<String> missing = undeclaredOnPath(node, ResolvableType.forMethodParameter(method, position));
                 if (missing.isPresent()) {

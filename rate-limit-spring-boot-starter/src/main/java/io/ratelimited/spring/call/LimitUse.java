@@ -5,6 +5,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
@@ -86,12 +87,31 @@ public final class LimitUse {
 
     /** The key, if callers can invent as many as they like; null if it is another. */
     public @Nullable String inventedKey() {
-        return key != null && key.canBeInvented() ? key.toString() : null;
+        return invented(key);
+    }
+
+    /** The tier, if callers can choose it; null if it is another. */
+    public @Nullable String inventedTier() {
+        return invented(tier);
+    }
+
+    /** The condition, if callers can choose it; null if it is another. */
+    public @Nullable String inventedCondition() {
+        return invented(when);
+    }
+
+    private static @Nullable String invented(@Nullable CallExpression expression) {
+        return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
 
     /** Whether the limit bounds a caller who invents keys for other limits. */
     public boolean boundsEveryCaller() {
-        return inventedKey() == null && when == null && limit.policy() != Policy.SHADOW;
+        boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
+        return !skips
+                && inventedKey() == null
+                && inventedTier() == null
+                && when == null
+                && limit.policy() != Policy.SHADOW;
     }
 
     /** Whether an expression of the limit may read a word of requests. */

@@ -6,8 +6,12 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.jspecify.annotations.Nullable;
 
-/** Warns of keys that callers can invent, unless another limit of the same call bounds these callers. Thread-safe. */
+/**
+ * Warns of keys that callers can invent, and of tiers and conditions that they can choose, unless another limit of the
+ * same call bounds these callers. Thread-safe.
+ */
 public final class InventedKeys {
 
     private static final Log LOG = LogFactory.getLog(InventedKeys.class);
@@ -15,7 +19,7 @@ public final class InventedKeys {
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
 
     /**
-     * Warns if callers can invent a key of these limits.
+     * Warns if callers can invent a key of these limits, or choose a tier or a condition.
      *
      * @param place where the limits are declared
      * @param ofEveryRequest limits that each such call passes too
@@ -26,12 +30,31 @@ public final class InventedKeys {
             return;
         }
         for (LimitUse limit : limits) {
-            String key = limit.inventedKey();
-            if (key != null && reported.add(place + key)) {
-                LOG.warn(place + ": callers can invent the " + key + ", and each new key has a new budget. Add a limit"
-                        + " with the key clientIp to the same call, or let a bean look the key up, as in"
-                        + " @keys.owner(header('X-Api-Key')).");
-            }
+            warn(
+                    place,
+                    "invent the ",
+                    limit.inventedKey(),
+                    ", and each new key has a new budget.",
+                    "key up, as in @keys.owner(header('X-Api-Key'))");
+            warn(
+                    place,
+                    "choose the ",
+                    limit.inventedTier(),
+                    ", and with it their budget.",
+                    "tier up, as in @plans.of(principal)");
+            warn(
+                    place,
+                    "choose the ",
+                    limit.inventedCondition(),
+                    ", and so be without the limit.",
+                    "condition up, as in @callers.areLimited(principal)");
+        }
+    }
+
+    private void warn(String place, String does, @Nullable String expression, String effect, String remedy) {
+        if (expression != null && reported.add(place + expression)) {
+            LOG.warn(place + ": callers can " + does + expression + effect
+                    + " Add a limit with the key clientIp to the same call, or let a bean look the " + remedy + ".");
         }
     }
 }

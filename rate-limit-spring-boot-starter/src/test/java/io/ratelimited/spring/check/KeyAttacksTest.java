@@ -7,6 +7,9 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.limit.LimitRegistry;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpSession;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -16,6 +19,15 @@ import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.event.ContextRefreshedEvent;
+import org.springframework.http.server.reactive.ServerHttpRequest;
+import org.springframework.web.bind.annotation.CookieValue;
+import org.springframework.web.bind.annotation.GetMapping;
+import org.springframework.web.bind.annotation.PathVariable;
+import org.springframework.web.bind.annotation.RequestHeader;
+import org.springframework.web.bind.annotation.RequestParam;
+import org.springframework.web.context.request.WebRequest;
+import org.springframework.web.server.ServerWebExchange;
+import org.springframework.web.servlet.function.ServerRequest;
 
 /** What the start says of limits that callers can get around with keys of their own, or that fill memory with them. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -134,6 +146,165 @@ class KeyAttacksTest {
                             .containsOnlyOnce(INVENTED + " of rate limit 'third'")
                             .containsOnlyOnce(INVENTED + " of rate limit 'fourth'");
                 });
+    }
+
+    interface Declared {
+
+        void declared(@RequestHeader("X-Api-Key") String key);
+    }
+
+    static class Handlers implements Declared {
+
+        @RateLimited(name = "of-header", rate = "5/s", key = "#k")
+        public void header(@RequestHeader("X-Api-Key") String k) {}
+
+        @RateLimited(name = "of-parameter", rate = "5/s", key = "#p0.toLowerCase()")
+        public void parameter(@RequestParam String k) {}
+
+        @RateLimited(name = "of-cookie", rate = "5/s", key = "{clientIp, #k}")
+        public void cookie(@CookieValue String k) {}
+
+        @Override
+        @RateLimited(name = "of-interface", rate = "5/s", key = "#key")
+        public void declared(String key) {}
+
+        @GetMapping("/unannotated")
+        @RateLimited(name = "of-name", rate = "5/s", key = "#k")
+        public void unannotated(String k) {}
+
+        @RateLimited(name = "of-request", rate = "5/s", key = "#request.getHeader('X-Api-Key')")
+        public void request(HttpServletRequest request) {}
+
+        @RateLimited(name = "of-web-request", rate = "5/s", key = "#request.getParameter('key')")
+        public void webRequest(WebRequest request) {}
+
+        @RateLimited(name = "of-server-request", rate = "5/s", key = "#request.headers.getFirst('X-Api-Key')")
+        public void serverRequest(ServerHttpRequest request) {}
+
+        @RateLimited(name = "of-exchange", rate = "5/s", key = "#exchange.request.queryParams.getFirst('key')")
+        public void exchange(ServerWebExchange exchange) {}
+
+        @RateLimited(name = "of-function", rate = "5/s", key = "#request.headers().firstHeader('X-Api-Key')")
+        public void function(ServerRequest request) {}
+
+        @RateLimited(name = "of-session", rate = "5/s", key = "#session.id")
+        public void session(HttpSession session) {}
+    }
+
+    @Test
+    void aKeyThatAHandlerBindsFromTheRequestIsReported(CapturedOutput output) {
+        runner.withBean(Handlers.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            for (String from : List.of(
+                    "header",
+                    "parameter",
+                    "cookie",
+                    "interface",
+                    "name",
+                    "request",
+                    "web-request",
+                    "server-request",
+                    "exchange",
+                    "function",
+                    "session")) {
+                assertThat(output).containsOnlyOnce(INVENTED + " of rate limit 'of-" + from + "'");
+            }
+        });
+    }
+
+    static class Verified {
+
+        @RateLimited(name = "owner", rate = "5/s", key = "@keys.owner(#k)")
+        public void owner(@RequestHeader("X-Api-Key") String k) {}
+
+        @RateLimited(name = "address", rate = "5/s", key = "#request.remoteAddr")
+        public void address(HttpServletRequest request) {}
+
+        @RateLimited(name = "user", rate = "5/s", key = "#request.userPrincipal.name")
+        public void user(HttpServletRequest request) {}
+
+        @RateLimited(name = "peer", rate = "5/s", key = "#exchange.request.remoteAddress")
+        public void peer(ServerWebExchange exchange) {}
+
+        @RateLimited(name = "path", rate = "5/s", key = "#k")
+        @GetMapping("/{k}")
+        public void path(@PathVariable String k) {}
+
+        @RateLimited(name = "service", rate = "5/s", key = "#header")
+        public void service(String header) {}
+    }
+
+    @Test
+    void aKeyThatIsNoneOfTheRequestIsNotReported(CapturedOutput output) {
+        runner.withBean(Verified.class).run(context -> {
+            assertThat(context).hasNotFailed();
+            assertThat(output).doesNotContain(INVENTED);
+        });
+    }
+
+    static class Chosen {
+
+        @RateLimited(name = "tiered", rate = "5/s", key = "clientIp", tier = "header('X-Plan')")
+        public void tiered() {}
+
+        @RateLimited(name = "waived", rate = "5/s", when = "header('X-Internal') == null")
+        public void waived() {}
+
+        @RateLimited(name = "bound", rate = "5/s", key = "clientIp", when = "!#debug")
+        public void bound(@RequestParam boolean debug) {}
+
+        @RateLimited(name = "inner", rate = "5/s", tier = "header('X-Plan')")
+        @RateLimited(name = "outer", rate = "50/s", key = "clientIp")
+        public void bounded() {}
+
+        @RateLimited(name = "planned", rate = "5/s", tier = "@keys.owner(header('X-Plan'))", when = "#n > 3")
+        public void planned(int n) {}
+    }
+
+    @Test
+    void aTierOrAConditionThatCallersChooseIsReported(CapturedOutput output) {
+        runner.withBean(Chosen.class)
+                .withPropertyValues("rate-limit.limits.tiered.tiers.gold.rate=1000/s")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce("callers can choose the tier of rate limit 'tiered' \"header('X-Plan')\","
+                                    + " and with it their budget.")
+                            .containsOnlyOnce("callers can choose the when of rate limit 'waived'"
+                                    + " \"header('X-Internal') == null\", and so be without the limit.")
+                            .containsOnlyOnce("callers can choose the when of rate limit 'bound'")
+                            .doesNotContain("'inner'\"", "'planned' \"");
+                });
+    }
+
+    @Test
+    void aRouteWhoseTierOrConditionCallersChooseIsReported(CapturedOutput output) {
+        runner.withPropertyValues(
+                        "rate-limit.limits.api.rate=50/s",
+                        "rate-limit.limits.api.tier=header('X-Plan')",
+                        "rate-limit.limits.api.when=header('X-Internal') == null",
+                        "rate-limit.routes[0].path=/api/**",
+                        "rate-limit.routes[0].limits=api")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce("rate-limit.routes[0]: callers can choose the tier of rate limit 'api'")
+                            .containsOnlyOnce("rate-limit.routes[0]: callers can choose the when of rate limit 'api'");
+                });
+    }
+
+    static class Skipping {
+
+        @RateLimited(name = "invented", rate = "5/s", key = "header('X-Api-Key')")
+        @RateLimited(name = "known", rate = "50/s", key = "principal")
+        public void anonymous() {}
+    }
+
+    @Test
+    void aLimitThatSkipsCallersWithoutAKeyBoundsNothing(CapturedOutput output) {
+        runner.withBean(Skipping.class)
+                .withPropertyValues("rate-limit.limits.known.missing-key=skip")
+                .run(context -> assertThat(output).containsOnlyOnce(INVENTED + " of rate limit 'invented'"));
     }
 
     @RateLimited(name = "class", rate = "5/s", key = "header('X-Api-Key')")
