@@ -43,6 +43,7 @@ import org.springframework.util.ReflectionUtils;
  * @param maxWaiting Callers of the limit that may sleep at once, and half as many of one key; by default at most half of the request threads of a servlet application.
  * @param missingKey What becomes of a call whose key is null or blank.
  * @param tiers Limits of plans, by the name that the tier expression yields.
+ * @param httpHeaders Whether responses have the rate limit headers of the limit.
  * @param backend Where the state of the limit lives.
  * @param onFailure What decides when Redis does not answer.
  * @param maxOvershoot Part of the limit, per period, that the cluster may exceed it by in exchange for fewer calls to Redis, such as 5%.
@@ -69,6 +70,7 @@ public record LimitProperties(
         @Nullable Integer maxWaiting,
         @Nullable MissingKey missingKey,
         @Nullable Map<String, LimitProperties> tiers,
+        @Nullable HttpHeaders httpHeaders,
         @Nullable String backend,
         @Nullable OnFailure onFailure,
         @Nullable String maxOvershoot) {
@@ -163,6 +165,14 @@ public record LimitProperties(
             }
         });
         return values;
+    }
+
+    /** Whether responses have the rate limit headers of a limit. */
+    public enum HttpHeaders {
+        /** Those that {@code rate-limit.http.headers} chooses. */
+        SHOWN,
+        /** None: what is left of the limit is nobody else's business. A refusal has its status and {@code Retry-After}. */
+        NONE
     }
 
     /** What decides when Redis does not answer. */

@@ -29,7 +29,7 @@ record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
             if (follows != MissingKey.SKIP) {
                 requests.add(new LimitRequest(
                         limit,
-                        new ConfiguredLimit.Enforcement(policy, maxWaitNanos, missing, false),
+                        new ConfiguredLimit.Enforcement(policy, maxWaitNanos, missing, limit.showsHeaders(), false),
                         limit.limiterOf(key, limit.limiter()),
                         key,
                         1,

@@ -153,6 +153,10 @@ public final class ChangeReports {
             members.put(LimitProperty.MAX_WAIT.label(), PropertyText.of((Object) maxWait));
         }
         members.put(LimitProperty.MISSING_KEY.label(), PropertyText.of(enforcement.missingKey()));
+        Object headers = limit.properties().httpHeaders();
+        if (headers != null) {
+            members.put(LimitProperty.HTTP_HEADERS.label(), PropertyText.of(headers));
+        }
         new TreeMap<>(limit.tiers())
                 .forEach((tier, limiter) ->
                         addTerms(members, LimitProperty.TIERS.label() + "." + tier + ".", limiter.limit()));

@@ -6,6 +6,7 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
@@ -274,6 +275,11 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     @Override
+    public boolean showsHeaders() {
+        return enforcement.showsHeaders;
+    }
+
+    @Override
     public Scope scope() {
         return sharedChanges() == null ? Scope.INSTANCE : Scope.FLEET;
     }
@@ -375,10 +381,12 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param policy the policy for calls over the limit
      * @param maxWaitNanos the longest sleep; 0 unless the policy is to wait
      * @param missingKey what becomes of calls without a key
+     * @param showsHeaders whether responses have the rate limit headers of the limit
      * @param mayTry whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and
      *     nobody has to ask the limiter again over a network to know who decided, or when a refused call may come again
      */
-    public record Enforcement(Policy policy, long maxWaitNanos, MissingKey missingKey, boolean mayTry) {}
+    public record Enforcement(
+            Policy policy, long maxWaitNanos, MissingKey missingKey, boolean showsHeaders, boolean mayTry) {}
 
     private Enforcement enforcement(ResolvedLimit resolved) {
         Policy policy = resolved.policy();
@@ -389,6 +397,7 @@ public final class ConfiguredLimit implements NamedLimit {
                 resolved.values().get(LimitProperty.MISSING_KEY) instanceof MissingKey stated
                         ? stated
                         : MissingKey.SHARED,
+                policy != Policy.SHADOW && resolved.values().get(LimitProperty.HTTP_HEADERS) != HttpHeaders.NONE,
                 policy == Policy.REJECT && !countsInFlight && limiter.source() != null);
     }
 

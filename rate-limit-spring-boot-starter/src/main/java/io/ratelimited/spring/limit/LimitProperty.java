@@ -52,6 +52,7 @@ public enum LimitProperty {
     MAX_WAITING(Integer.class, null, Limit.Builder::maxWaiting, Limit::maxWaiting),
     MISSING_KEY(MissingKey.class, Scope.WHOLE),
     TIERS(Map.class, Scope.WHOLE),
+    HTTP_HEADERS(LimitProperties.HttpHeaders.class, Scope.WHOLE),
     BACKEND(String.class, Scope.START),
     ON_FAILURE(LimitProperties.OnFailure.class, Scope.BACKEND),
     MAX_OVERSHOOT(String.class, Scope.BACKEND, Algorithm::canBeLeased);

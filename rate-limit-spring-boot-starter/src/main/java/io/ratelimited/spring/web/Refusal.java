@@ -102,7 +102,7 @@ public record Refusal(RuntimeException exception, int status) {
         Decision decision = decision();
         if (decision != null && !known.test(decision.limit())) {
             limits.all().stream()
-                    .filter(limit -> limit.name().equals(decision.limit()))
+                    .filter(limit -> limit.name().equals(decision.limit()) && limit.showsHeaders())
                     .forEach(limit -> request.accept(limit.limit(), decision));
         }
     }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.web.RunningServer.Kind;
@@ -17,6 +18,7 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -91,6 +93,41 @@ class HttpSettingsTest {
             assertThat(response.statusCode()).isEqualTo(429);
             assertThat(response.headers().map().keySet()).noneMatch(name -> name.contains("ratelimit"));
             assertThat(response.headers().firstValue("Retry-After")).contains("60");
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOMCAT", "REACTOR_NETTY"})
+    void fieldsOfOneLimitCanBeHidden(Kind kind) {
+        for (String style : new String[] {"standard", "legacy"}) {
+            try (RunningServer server = start(
+                    kind,
+                    "rate-limit.http.headers=" + style,
+                    "rate-limit.limits.secret.rate=2/m",
+                    "rate-limit.limits.secret.http-headers=none",
+                    "rate-limit.limits.open.rate=9/m",
+                    "rate-limit.routes[0].path=/nothing",
+                    "rate-limit.routes[0].limits=secret, open")) {
+                HttpResponse<String> admitted = server.get("/nothing");
+                server.get("/nothing");
+                HttpResponse<String> refused = server.get("/nothing");
+
+                assertThat(refused.statusCode()).isEqualTo(429);
+                assertThat(refused.headers().firstValue("Retry-After")).contains("30");
+                for (HttpResponse<String> answer : List.of(admitted, refused)) {
+                    assertThat(answer.headers().map().toString()).doesNotContain("secret");
+                }
+                boolean standard = style.equals("standard");
+                assertThat(admitted.headers().firstValue(standard ? "RateLimit" : "X-RateLimit-Remaining"))
+                        .contains(standard ? "\"open\";r=8;t=7" : "8");
+                assertThat(refused.headers().firstValue(standard ? "RateLimit-Policy" : "X-RateLimit-Limit"))
+                        .isEqualTo(standard ? Optional.of("\"open\";q=9;w=60") : Optional.empty());
+
+                LimitProperties shown = LimitProperties.of(Map.of("httpHeaders", LimitProperties.HttpHeaders.SHOWN));
+                server.context.getBean(RateLimits.class).update("secret", shown);
+                assertThat(server.get("/nothing").headers().map().toString())
+                        .contains(standard ? "\"secret\";r=0;t=30" : "x-ratelimit-remaining=[0]");
+            }
         }
     }
 

@@ -3,7 +3,6 @@ package io.ratelimited.spring.web.reactive;
 import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
@@ -199,7 +198,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             @Nullable Decision[] both = {refused, decision.get()};
             refused = both[AllOf.decisive(both)];
         }
-        if (!style.isNone() && limit.policy() != Policy.SHADOW) {
+        if (!style.isNone() && limit.showsHeaders()) {
             decided(applied, decision.get());
         }
     }
@@ -210,7 +209,9 @@ final class ReactiveCurrentRequest implements CurrentRequest {
 
     @Override
     public void applies(NamedLimit limit, Limit applied) {
-        fields.applies(applied);
+        if (limit.showsHeaders()) {
+            fields.applies(applied);
+        }
     }
 
     /**

@@ -2,7 +2,6 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
-import io.ratelimited.core.Policy;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
@@ -89,7 +88,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision) {
-        if (!style.isNone() && limit.policy() != Policy.SHADOW) {
+        if (!style.isNone() && limit.showsHeaders()) {
             state.fields.decided(applied, decision.get());
             write();
         }
@@ -105,8 +104,10 @@ final class ServletCurrentRequest implements CurrentRequest {
 
     @Override
     public void applies(NamedLimit limit, Limit applied) {
-        state.fields.applies(applied);
-        write();
+        if (limit.showsHeaders()) {
+            state.fields.applies(applied);
+            write();
+        }
     }
 
     boolean knows(String limit) {
