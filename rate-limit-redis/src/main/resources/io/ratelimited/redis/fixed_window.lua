@@ -125,6 +125,7 @@ local function fixed_window()
   end
 
   function fixed_window.decide(s, permits, a, b, longest)
+    if permits > s.permits then return NEVER end
     s.next, s.next_taken, s.next_index = s.start, s.taken + permits, s.index
     if s.next_taken > s.permits then
       s.next_index = s.index + 1

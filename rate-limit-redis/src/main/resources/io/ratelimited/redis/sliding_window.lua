@@ -62,6 +62,7 @@ local function sliding_window()
 
   -- The first slot, not before now or the head, whose window has room.
   function sliding_window.decide(s, permits, a, b, longest)
+    if permits > s.permits then return NEVER end
     local slot = max(s.head, floor(now / s.slot))
     local inside = s.total
     for i = 1, #s.order do

@@ -1,34 +1,32 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Limit;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The instants of the last permits: at most as many as the limit has, and those granted in advance. A call may go when
- * the permit that would be one too many has left the window, and never before a call that was granted earlier. An
+ * The instants of the last permits, and of those granted in advance: one entry for all permits of an instant. A call may
+ * go when the permits that would be too many have left the window, and never before a call that was granted earlier. An
  * instant leaves the window exactly one period later.
  */
 final class SlidingLog extends GuardedCell {
 
-    private static final int FIRST_CAPACITY = 8;
+    private static final int FIRST_CAPACITY = 4;
 
     private final Parameters parameters;
-    /** A ring of instants in order, one a permit. */
-    private long[] instants;
+    /** A ring of entries in order of time: at 2i the instant, at 2i + 1 its permits. The newest entry has permits. */
+    private long[] ring;
 
     private int oldest;
     private int size;
-    /** Permits before the oldest instant, which is the latest of theirs; they count as long as it does. */
-    private long older;
-    /** The largest number of permits that the limit had since this log began. */
-    private long largest;
+    /** The permits of all entries; saturates at {@link PermitTime#FAR}. */
+    private long total;
 
-    private SlidingLog(Parameters parameters, long[] instants, long older, long largest) {
+    private SlidingLog(Parameters parameters, long[] entries, long total) {
         this.parameters = parameters;
-        this.instants = instants;
-        this.size = instants.length;
-        this.older = older;
-        this.largest = Math.max(largest, parameters.permits);
+        this.ring = entries;
+        this.size = entries.length / 2;
+        this.total = total;
     }
 
     @Override
@@ -40,9 +38,7 @@ final class SlidingLog extends GuardedCell {
     long decide(long permits, long now, long maxWait, @Nullable Grant into) {
         long wait = peekGuarded(permits, now, maxWait);
         if (wait >= 0) {
-            for (int i = 0; i < permits; i++) {
-                append(now + wait, now);
-            }
+            append(now + wait, permits, now);
             if (into != null) {
                 into.mark(now + wait);
             }
@@ -56,91 +52,105 @@ final class SlidingLog extends GuardedCell {
             return NEVER;
         }
         long wait = size == 0 ? 0 : Math.max(0, instant(size - 1) - now);
-        long last = size - 1 - (parameters.permits - permits);
-        if (last + older >= 0) {
-            wait = Math.max(wait, instant((int) Math.max(0, last)) + parameters.period - now);
+        long over = total - (parameters.permits - permits);
+        if (over > 0) {
+            int last = 0;
+            for (long left = over - permits(0); left > 0; left -= permits(last)) {
+                last++;
+            }
+            wait = Math.max(wait, instant(last) + parameters.period - now);
         }
         return wait > maxWait ? ~(wait - maxWait) : wait;
     }
 
     private long instant(int position) {
-        return instants[index(position)];
+        return ring[index(position)];
+    }
+
+    private long permits(int position) {
+        return ring[index(position) + 1];
     }
 
     private int index(int position) {
-        int index = oldest + position;
-        return index < instants.length ? index : index - instants.length;
+        int index = 2 * (oldest + position);
+        return index < ring.length ? index : index - ring.length;
+    }
+
+    private boolean hasLeft(int position, long now) {
+        return instant(position) + parameters.period - now <= 0;
     }
 
     /**
-     * Appends an instant, and drops those that have left the window. Others stay even if the limit does not look that far
-     * back now: it will when a waiting call is cancelled.
+     * Adds permits at an instant that is no earlier than all others, and drops the entries that have left the window. Others
+     * stay even if the limit does not look that far back now: it will when it is raised, or a waiting call is cancelled.
      */
-    private void append(long instant, long now) {
-        while (size > 0 && instant(0) + parameters.period - now <= 0) {
-            dropOldest(1);
-            older = 0;
+    private void append(long instant, long permits, long now) {
+        while (size > 0 && hasLeft(0, now)) {
+            total -= permits(0);
+            oldest = index(1) / 2;
+            size--;
         }
-        if (size == instants.length) {
-            long doubled = Math.max(FIRST_CAPACITY, size * 2L);
-            instants = toArray((int) (size < parameters.permits ? Math.min(parameters.permits, doubled) : doubled));
+        long counted = Math.min(permits, PermitTime.FAR - total);
+        total += counted;
+        if (size > 0 && instant(size - 1) == instant) {
+            ring[index(size - 1) + 1] += counted;
+            return;
+        }
+        if (2 * size == ring.length) {
+            int doubled = Math.max(FIRST_CAPACITY, 2 * size);
+            ring = toArray(size < parameters.permits ? (int) Math.min(parameters.permits, doubled) : doubled);
             oldest = 0;
         }
-        instants[index(size)] = instant;
         size++;
+        ring[index(size - 1)] = instant;
+        ring[index(size - 1) + 1] = counted;
     }
 
     private long[] toArray(int capacity) {
-        long[] copy = new long[capacity];
+        long[] copy = new long[2 * capacity];
         for (int i = 0; i < size; i++) {
-            copy[i] = instant(i);
+            copy[2 * i] = instant(i);
+            copy[2 * i + 1] = permits(i);
         }
         return copy;
     }
 
-    /** Gives permits back that are still remembered: each later call was admitted while they counted. */
-    @Override
-    void undo(Grant grant, long permits) {
-        int end = size;
-        while (end > 0 && instant(end - 1) - grant.mark() > 0) {
-            end--;
-        }
-        int begin = end;
-        while (begin > 0 && end - begin < permits && instant(begin - 1) == grant.mark()) {
-            begin--;
-        }
-        for (int newer = end; newer < size; newer++) {
-            instants[index(begin + newer - end)] = instant(newer);
-        }
-        size -= end - begin;
-    }
-
     /**
-     * Counts at the present instant, or at that of the last waiting call. Only the newest instants stay: those after now,
-     * and twice the largest number of permits that the limit had. So many are calls whose permits may still be given back,
-     * and charges behind them, which close the window without the older instants. Of all that is older the number stays, in
-     * case that the limit is raised.
+     * Gives permits back that are still remembered: each later call was admitted while they counted. A sum at its largest,
+     * after an enormous charge, may be too small already.
      */
     @Override
-    void add(long permits, long now) {
-        long last = size == 0 ? now : instant(size - 1);
-        int ahead = 0;
-        while (ahead < size && instant(size - 1 - ahead) - now > 0) {
-            ahead++;
+    void undo(Grant grant, long permits) {
+        int position = firstNotBefore(grant.mark());
+        if (position == size || instant(position) != grant.mark() || total == PermitTime.FAR) {
+            return;
         }
-        long kept = 2 * largest;
-        long remembered = Math.min(permits, kept);
-        for (long left = remembered; left > 0; left--) {
-            append(last - now > 0 ? last : now, now);
+        long back = Math.min(permits, permits(position));
+        ring[index(position) + 1] -= back;
+        total -= back;
+        while (size > 0 && permits(size - 1) == 0) {
+            size--;
         }
-        long dropped = Math.max(0, size - kept - (remembered < permits ? 0 : ahead));
-        dropOldest((int) dropped);
-        older = Math.min(PermitTime.FAR, older + dropped + (permits - remembered));
     }
 
-    private void dropOldest(int count) {
-        oldest = index(count);
-        size -= count;
+    private int firstNotBefore(long instant) {
+        int low = 0;
+        int high = size;
+        while (low < high) {
+            int middle = (low + high) >>> 1;
+            if (instant(middle) - instant < 0) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        return low;
+    }
+
+    /** Counts at the present instant, or at that of the last waiting call. */
+    @Override
+    void add(long permits, long now) {
+        append(size == 0 || instant(size - 1) - now < 0 ? now : instant(size - 1), permits, now);
     }
 
     @Override
@@ -150,17 +160,11 @@ final class SlidingLog extends GuardedCell {
     }
 
     private long inWindow(long now) {
-        int low = 0;
-        int high = size;
-        while (low < high) {
-            int middle = (low + high) >>> 1;
-            if (instant(middle) + parameters.period - now <= 0) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        long inside = total;
+        for (int i = 0; i < size && hasLeft(i, now); i++) {
+            inside -= permits(i);
         }
-        return size - low + (low == 0 ? older : 0);
+        return inside;
     }
 
     @Override
@@ -170,48 +174,60 @@ final class SlidingLog extends GuardedCell {
 
     @Override
     SlidingLog twin() {
-        return new SlidingLog(parameters, toArray(size), older, largest);
+        return new SlidingLog(parameters, toArray(size), total);
     }
 
+    /** A call sees the permits from an instant on, so their sums are what compares. */
     @Override
     boolean isAtLeast(Cell other) {
         SlidingLog that = (SlidingLog) other;
-        if (total() < that.total()) {
-            return false;
-        }
-        for (int i = 1; i <= that.size; i++) {
-            if (newest(i) - that.newest(i) < 0) {
+        int mine = size;
+        long sum = 0;
+        long others = 0;
+        for (int i = that.size - 1; i >= 0; i--) {
+            others += that.permits(i);
+            while (mine > 0 && instant(mine - 1) - that.instant(i) >= 0) {
+                sum += permits(--mine);
+            }
+            if (sum < others) {
                 return false;
             }
         }
-        return that.older == 0 || newest(that.total()) - that.instant(0) >= 0;
+        return true;
     }
 
-    /** Permits that are remembered. */
-    private long total() {
-        return size + older;
-    }
-
-    /** The instant of a permit, counted from 1 for the newest. */
-    private long newest(long number) {
-        return instant((int) Math.max(0, size - number));
-    }
-
-    /** Permit by permit from the newest, the later instant of the two. */
+    /** From each instant on, the larger sum of the two: what two logs hold at different instants is not added. */
     @Override
     void merge(Cell other) {
         SlidingLog that = (SlidingLog) other;
-        long[] merged = new long[Math.max(size, that.size)];
-        long most = Math.max(total(), that.total());
-        for (int i = 1; i <= merged.length; i++) {
-            boolean mine = i <= total() && (i > that.total() || newest(i) - that.newest(i) >= 0);
-            merged[merged.length - i] = mine ? newest(i) : that.newest(i);
+        long[] merged = new long[2 * (size + that.size)];
+        int begin = merged.length;
+        int mine = size;
+        int others = that.size;
+        long sum = 0;
+        long otherSum = 0;
+        long most = 0;
+        while (mine > 0 || others > 0) {
+            boolean isMine = mine > 0 && (others == 0 || instant(mine - 1) - that.instant(others - 1) >= 0);
+            long instant = isMine ? instant(mine - 1) : that.instant(others - 1);
+            while (mine > 0 && instant(mine - 1) == instant) {
+                sum += permits(--mine);
+            }
+            while (others > 0 && that.instant(others - 1) == instant) {
+                otherSum += that.permits(--others);
+            }
+            long more = Math.max(sum, otherSum) - most;
+            if (more > 0) {
+                begin -= 2;
+                merged[begin] = instant;
+                merged[begin + 1] = more;
+                most += more;
+            }
         }
-        instants = merged;
+        ring = Arrays.copyOfRange(merged, begin, merged.length);
         oldest = 0;
-        size = merged.length;
-        older = most - size;
-        largest = Math.max(largest, that.largest);
+        size = ring.length / 2;
+        total = most;
     }
 
     /** The window of one limit. */
@@ -228,13 +244,13 @@ final class SlidingLog extends GuardedCell {
 
         @Override
         Cell full(long now) {
-            return new SlidingLog(this, new long[0], 0, permits);
+            return new SlidingLog(this, new long[0], 0);
         }
 
         @Override
         Cell resume(Cell before, long at) {
             SlidingLog log = (SlidingLog) before;
-            return new SlidingLog(this, log.toArray(log.size), log.older, log.largest);
+            return new SlidingLog(this, log.toArray(log.size), log.total);
         }
 
         @Override

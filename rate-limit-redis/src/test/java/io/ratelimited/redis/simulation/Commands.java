@@ -28,17 +28,15 @@ final class Commands {
                     "HSET",
                     "HDEL",
                     "RPUSH",
-                    "LPUSH",
                     "LTRIM",
                     "LSET",
-                    "LREM",
                     "ZADD",
                     "ZREM",
                     "ZREMRANGEBYSCORE")
             .map(LuaString::valueOf)
             .collect(java.util.stream.Collectors.toUnmodifiableSet());
     /** Commands that a server which is out of memory refuses. */
-    private static final Set<LuaString> GROWS = Stream.of("SET", "HSET", "RPUSH", "LPUSH", "LSET", "ZADD")
+    private static final Set<LuaString> GROWS = Stream.of("SET", "HSET", "RPUSH", "LSET", "ZADD")
             .map(LuaString::valueOf)
             .collect(java.util.stream.Collectors.toUnmodifiableSet());
 
@@ -62,11 +60,10 @@ final class Commands {
                 LuaString.valueOf("LLEN"),
                 (store, args) -> number(list(store, args).size()));
         ALL.put(LuaString.valueOf("LINDEX"), Commands::lindex);
-        ALL.put(LuaString.valueOf("RPUSH"), (store, args) -> push(store, args, false));
-        ALL.put(LuaString.valueOf("LPUSH"), (store, args) -> push(store, args, true));
+        ALL.put(LuaString.valueOf("LRANGE"), Commands::lrange);
+        ALL.put(LuaString.valueOf("RPUSH"), Commands::rpush);
         ALL.put(LuaString.valueOf("LSET"), Commands::lset);
         ALL.put(LuaString.valueOf("LTRIM"), Commands::ltrim);
-        ALL.put(LuaString.valueOf("LREM"), Commands::lrem);
         ALL.put(LuaString.valueOf("ZADD"), Commands::zadd);
         ALL.put(LuaString.valueOf("ZREM"), Commands::zrem);
         ALL.put(
@@ -212,11 +209,22 @@ final class Commands {
         return at < 0 || at >= list.size() ? LuaValue.FALSE : list.get(at);
     }
 
+    private static LuaValue lrange(Store store, Varargs args) {
+        Elements list = list(store, args);
+        int to = Math.min(list.size() - 1, position(list, integer(args, 4)));
+        LuaTable found = new LuaTable();
+        int next = 1;
+        for (int i = Math.max(0, position(list, integer(args, 3))); i <= to; i++) {
+            found.rawset(next++, list.get(i));
+        }
+        return found;
+    }
+
     private static int position(Elements list, long index) {
         return (int) (index < 0 ? list.size() + index : index);
     }
 
-    private static LuaValue push(Store store, Varargs args, boolean left) {
+    private static LuaValue rpush(Store store, Varargs args) {
         LuaString key = text(args, 2);
         Elements list = store.get(key, Elements.class);
         if (list == null) {
@@ -224,7 +232,7 @@ final class Commands {
             store.put(key, list);
         }
         for (int i = 3; i <= args.narg(); i++) {
-            list.add(left ? 0 : list.size(), text(args, i));
+            list.add(text(args, i));
         }
         return number(list.size());
     }
@@ -255,25 +263,6 @@ final class Commands {
             }
         }
         return STATUS_OK;
-    }
-
-    /** With a negative count only: from the end. */
-    private static LuaValue lrem(Store store, Varargs args) {
-        Elements list = store.get(text(args, 2), Elements.class);
-        long left = -integer(args, 3);
-        LuaString value = text(args, 4);
-        int removed = 0;
-        for (int i = list == null ? -1 : list.size() - 1; i >= 0 && left > 0; i--) {
-            if (Objects.requireNonNull(list).get(i).equals(value)) {
-                list.remove(i);
-                removed++;
-                left--;
-            }
-        }
-        if (list != null && list.isEmpty()) {
-            store.remove(text(args, 2));
-        }
-        return number(removed);
     }
 
     private static Scores scores(Store store, Varargs args) {
