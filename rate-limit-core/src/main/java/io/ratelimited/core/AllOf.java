@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.JointReservation.LaterPlace;
-import io.ratelimited.core.JointReservation.Refused;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -53,7 +52,7 @@ public final class AllOf {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
-            return reserveInMemory(claims);
+            return InMemoryRateLimiter.reserveAll(claims);
         }
         try {
             return new Joint(claims, null).reserve().join();
@@ -82,7 +81,7 @@ public final class AllOf {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
-                    ? CompletableFuture.completedFuture(reserveInMemory(claims))
+                    ? CompletableFuture.completedFuture(InMemoryRateLimiter.reserveAll(claims))
                     : WaitingRoom.orGivenBack(new Joint(claims, callbacks).reserve(), Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
@@ -99,7 +98,7 @@ public final class AllOf {
      * @param refusals by the number of the claim, counted from 0; null for a claim whose limit would admit the call
      */
     public static Reservation refused(@Nullable Decision[] refusals) {
-        return new Refused(refusals);
+        return JointReservation.refused(refusals);
     }
 
     /**
@@ -107,9 +106,6 @@ public final class AllOf {
      * has, because the call was given up while it waited, the decision on the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
-        if (reservation instanceof Refused refused) {
-            return refused.refusals().clone();
-        }
         return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
     }
 
@@ -136,7 +132,7 @@ public final class AllOf {
     }
 
     /**
-     * The permits of a claim and of those before it on the same budget: what a limiter is asked for, since one that has each of
+     * The permits of a claim and of those before it on the same budget, or 0 if it asks for nothing: what a limiter is asked for, since one that has each of
      * them may never have them all.
      *
      * @param number of the claim, counted from 0
@@ -144,7 +140,7 @@ public final class AllOf {
     public static long permitsTogether(Claim[] claims, int number) {
         Claim last = claims[number];
         long permits = last.permits();
-        for (int i = 0; i < number; i++) {
+        for (int i = 0; permits > 0 && i < number; i++) {
             Claim claim = claims[i];
             if (claim.limiter() == last.limiter() && isSameKey(claim.key(), last.key())) {
                 long sum = permits + claim.permits();
@@ -199,106 +195,6 @@ public final class AllOf {
         return true;
     }
 
-    private static Reservation reserveInMemory(Claim[] claims) {
-        Reservation[] members = new Reservation[claims.length];
-        @Nullable Decision[] refusals = askInMemory(claims, members);
-        if (refusals != null) {
-            return new Refused(refusals);
-        }
-        try {
-            int refused = reserveAsked(claims, members, false, 0);
-            if (refused < 0 && hasPlaces(claims)) {
-                refused = reserveAsked(claims, members, true, longestWait(claims, members));
-            }
-            if (refused < 0) {
-                return new JointReservation(members);
-            }
-            JointReservation.undo(members);
-            return refusedMeanwhile(claims, refused, members[refused].decision());
-        } catch (RuntimeException | Error ex) {
-            JointReservation.undo(members);
-            throw ex;
-        }
-    }
-
-    /**
-     * Asks every limit.
-     *
-     * @param members receives what {@link #reserveAsked} needs
-     * @return null when all limits would admit the call
-     */
-    private static @Nullable Decision @Nullable [] askInMemory(Claim[] claims, Reservation[] members) {
-        @Nullable Decision[] refusals = null;
-        for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
-            long together = permitsTogether(claims, i);
-            members[i] =
-                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
-            Decision decision = members[i].isRefused()
-                    ? members[i].decision()
-                    : together > claim.permits() ? limiter.peek(claim.key(), together, claim.maxWaitNanos()) : null;
-            if (decision != null && !decision.admitted()) {
-                refusals = refusals == null ? new Decision[claims.length] : refusals;
-                refusals[i] = decision;
-            }
-        }
-        return refusals;
-    }
-
-    /** Another caller has made one claim impossible, and perhaps others too. */
-    private static Reservation refusedMeanwhile(Claim[] claims, int refused, Decision decision) {
-        @Nullable Decision[] refusals = askInMemory(claims, new Reservation[claims.length]);
-        if (refusals == null) {
-            refusals = new Decision[claims.length];
-        }
-        if (refusals[refused] == null) {
-            refusals[refused] = decision;
-        }
-        return new Refused(refusals);
-    }
-
-    private static boolean hasPlaces(Claim[] claims) {
-        for (Claim claim : claims) {
-            if (((InMemoryRateLimiter) claim.limiter()).countsCallsInFlight()) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    /**
-     * Reserves what has been asked for.
-     *
-     * @param places whether to reserve the places for calls in flight, or all other claims
-     * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
-     */
-    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
-        for (int i = 0; i < claims.length; i++) {
-            Claim claim = claims[i];
-            InMemoryRateLimiter limiter = (InMemoryRateLimiter) claim.limiter();
-            if (limiter.countsCallsInFlight() != places) {
-                continue;
-            }
-            Reservation later = othersWaitNanos > 0 ? placeLater(claim, othersWaitNanos, members[i].decision()) : null;
-            members[i] = later != null ? later : limiter.reserveAsked(members[i], claim.maxWaitNanos());
-            if (members[i].isRefused()) {
-                return i;
-            }
-        }
-        return -1;
-    }
-
-    private static long longestWait(Claim[] claims, Reservation[] members) {
-        long longest = 0;
-        for (int i = 0; i < claims.length; i++) {
-            if (!((InMemoryRateLimiter) claims[i].limiter()).countsCallsInFlight()) {
-                longest = Math.max(longest, members[i].waitNanos());
-            }
-        }
-        return longest;
-    }
-
     /** One call under limits that are not all in memory. Used by one thread at a time. */
     private static final class Joint {
 
@@ -322,8 +218,8 @@ public final class AllOf {
 
         private CompletableFuture<Reservation> reserve() {
             try {
-                List<List<Integer>> remote = remote();
-                List<List<Integer>> inMemory = inMemory();
+                List<List<Integer>> remote = groups(false);
+                List<List<Integer>> inMemory = groups(true);
                 return ask(inMemory)
                         .thenCompose(admitted -> admitted ? reserve(remote, inMemory) : refuse(remote))
                         .whenComplete((decided, failure) -> {
@@ -346,46 +242,41 @@ public final class AllOf {
             return ask(asks ? remote : List.of())
                     .thenCompose(admitted -> admitted
                             ? reserveGroups(groups, 0)
-                            : CompletableFuture.completedFuture(new Refused(refusals)));
+                            : CompletableFuture.completedFuture(JointReservation.refused(refusals)));
         }
 
         /** Refuses the call, once the other limits have said whether they would, too. */
         private CompletableFuture<Reservation> refuse(List<List<Integer>> others) {
-            return ask(others).thenApply(any -> new Refused(refusals));
+            return ask(others).thenApply(any -> JointReservation.refused(refusals));
         }
 
-        /** The claims on limits in memory by their numbers, each in a group of its own, places last. */
-        private List<List<Integer>> inMemory() {
+        /** The claims by their numbers, in groups that one backend decides together; groups of a single place last. */
+        private List<List<Integer>> groups(boolean inMemory) {
             List<List<Integer>> groups = new ArrayList<>();
             for (int i = 0; i < claims.length; i++) {
-                if (isInMemory(claims[i])) {
-                    groups.add(List.of(i));
-                }
-            }
-            groups.sort(Comparator.comparing(group -> isPlace(claims[group.get(0)])));
-            return groups;
-        }
-
-        /** The other claims by their numbers, in groups that one backend decides together; groups of a single place last. */
-        private List<List<Integer>> remote() {
-            List<List<Integer>> groups = new ArrayList<>();
-            for (int i = 0; i < claims.length; i++) {
-                if (!isInMemory(claims[i])) {
-                    Claim claim = claims[i];
-                    groups.stream()
-                            .filter(group -> claims[group.get(0)].limiter() instanceof JointRateLimiter first
-                                    && first.decidesWith(claim.limiter()))
+                Claim claim = claims[i];
+                if (isInMemory(claim) == inMemory) {
+                    List<Integer> group = groups.stream()
+                            .filter(each -> isDecidedWith(claims[each.get(0)], claim))
                             .findFirst()
-                            .orElseGet(() -> {
-                                List<Integer> group = new ArrayList<>();
-                                groups.add(group);
-                                return group;
-                            })
-                            .add(i);
+                            .orElse(null);
+                    if (group == null) {
+                        group = new ArrayList<>();
+                        groups.add(group);
+                    }
+                    group.add(i);
                 }
             }
             groups.sort(Comparator.comparing(group -> group.size() == 1 && isPlace(claims[group.get(0)])));
             return groups;
+        }
+
+        /** A claim that asks for nothing is decided by itself. */
+        private static boolean isDecidedWith(Claim first, Claim other) {
+            return first.permits() > 0
+                    && other.permits() > 0
+                    && first.limiter() instanceof JointRateLimiter joint
+                    && joint.decidesWith(other.limiter());
         }
 
         /** Asks all limits of the groups at the same time. Completes with whether they would admit the call. */

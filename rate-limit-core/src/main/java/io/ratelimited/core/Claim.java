@@ -12,7 +12,7 @@ public interface Claim {
     @Nullable
     Object key();
 
-    /** The number of permits, at least 1. */
+    /** The number of permits; 0 asks for nothing. */
     long permits();
 
     /** The longest wait in nanoseconds that this limit allows, inclusive; 0 for none. */

@@ -13,16 +13,33 @@ import org.jspecify.annotations.Nullable;
  * cancelled, every limit gets back what it gave, and the caller is told at once. Places that are asked for {@link LaterPlace
  * later} come last. Thread-safe.
  */
-final class JointReservation implements Reservation {
+class JointReservation implements Reservation {
 
     private final Reservation[] members;
 
-    JointReservation(Reservation[] members) {
+    JointReservation(Reservation... members) {
         this.members = members;
     }
 
+    /** As {@link AllOf#refused}. A class of its own, since an admitted call has no room for what it never needs. */
+    static JointReservation refused(@Nullable Decision[] refusals) {
+        return new JointReservation() {
+            @Override
+            @Nullable
+            Decision @Nullable [] refused() {
+                return refusals;
+            }
+        };
+    }
+
+    /** What has refused a call that has taken nothing; null of one that was admitted. */
+    @Nullable
+    Decision @Nullable [] refused() {
+        return null;
+    }
+
     Reservation member(int claim) {
-        return members[claim];
+        return refused() == null ? members[claim] : this;
     }
 
     /** Cancels what was taken, newest first. */
@@ -42,7 +59,7 @@ final class JointReservation implements Reservation {
                 return true;
             }
         }
-        return false;
+        return refused() != null;
     }
 
     @Override
@@ -67,30 +84,34 @@ final class JointReservation implements Reservation {
     /** The decision of the longest refusal, else of the longest wait. */
     @Override
     public Decision decision() {
-        @Nullable Decision[] refusals = refusals();
-        return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
+        @Nullable Decision[] decisions = refusals();
+        return Objects.requireNonNull(decisions[AllOf.decisive(decisions)]);
     }
 
     /** As {@link AllOf#refusals}. */
     @Nullable
     Decision[] refusals() {
-        @Nullable Decision[] refusals = new Decision[members.length];
+        @Nullable Decision[] refusals = refused();
+        if (refusals != null) {
+            return refusals.clone();
+        }
+        @Nullable Decision[] decisions = new Decision[members.length];
         int longest = 0;
-        boolean refused = isRefused();
         for (int i = 0; i < members.length; i++) {
-            if (members[i].isRefused()) {
-                refusals[i] = members[i].decision();
-            }
+            decisions[i] = members[i].isRefused() ? members[i].decision() : null;
             longest = members[i].waitNanos() > members[longest].waitNanos() ? i : longest;
         }
-        if (!refused) {
-            refusals[longest] = members[longest].decision();
+        if (!isRefused()) {
+            decisions[longest] = members[longest].decision();
         }
-        return refusals;
+        return decisions;
     }
 
     @Override
     public boolean await() throws InterruptedException {
+        if (refused() != null) {
+            return false;
+        }
         boolean admitted = false;
         try {
             admitted = await(false) && await(true);
@@ -138,6 +159,9 @@ final class JointReservation implements Reservation {
 
     @Override
     public CompletableFuture<Boolean> awaitAsync() {
+        if (refused() != null) {
+            return CompletableFuture.completedFuture(false);
+        }
         CompletableFuture<Boolean> answer = new CompletableFuture<>();
         awaitAsync(false, answer);
         answer.whenComplete((admitted, cancellation) -> {
@@ -190,6 +214,7 @@ final class JointReservation implements Reservation {
     /** {@inheritDoc} Each limit that counts over time is charged with all the permits. */
     @Override
     public void settle(long permits) {
+        Permits.requireCharge(permits);
         UnsupportedOperationException refusal = null;
         int settled = 0;
         for (Reservation member : members) {
@@ -371,61 +396,6 @@ final class JointReservation implements Reservation {
             if (place != null) {
                 place.release();
             }
-        }
-    }
-
-    /** Refused, with nothing taken: {@link AllOf#refused}. */
-    static final class Refused implements Reservation {
-
-        private final @Nullable Decision[] refusals;
-
-        Refused(@Nullable Decision[] refusals) {
-            this.refusals = refusals;
-        }
-
-        @Nullable
-        Decision[] refusals() {
-            return refusals;
-        }
-
-        @Override
-        public Decision decision() {
-            return Objects.requireNonNull(refusals[AllOf.decisive(refusals)]);
-        }
-
-        @Override
-        public boolean isRefused() {
-            return true;
-        }
-
-        @Override
-        public long waitNanos() {
-            return 0;
-        }
-
-        @Override
-        public boolean await() {
-            return false;
-        }
-
-        @Override
-        public CompletableFuture<Boolean> awaitAsync() {
-            return CompletableFuture.completedFuture(false);
-        }
-
-        @Override
-        public void cancel() {
-            // Nothing was taken.
-        }
-
-        @Override
-        public void settle(long permits) {
-            Permits.requireCharge(permits);
-        }
-
-        @Override
-        public void release() {
-            // Nothing is in flight.
         }
     }
 }

@@ -8,11 +8,11 @@ public final class Permits {
     /**
      * Returns what a call asks for.
      *
-     * @throws IllegalArgumentException when it is below 1
+     * @throws IllegalArgumentException when it is below 0
      */
     public static long requireAsked(long permits) {
-        if (permits < 1) {
-            throw new IllegalArgumentException("permits must be at least 1: " + permits);
+        if (permits < 0) {
+            throw new IllegalArgumentException("permits must be 0 or more: " + permits);
         }
         return permits;
     }

@@ -11,7 +11,9 @@ import org.jspecify.annotations.Nullable;
  * keys are the same; another object is refused with an {@link IllegalArgumentException}. Implementations are thread-safe.
  * All durations are in nanoseconds.
  *
- * <p>Every operation that takes permits throws {@link IllegalArgumentException} when they are less than 1.
+ * <p>A call of 0 permits asks for nothing: it goes at once, whatever the limit, its budget and its backend say, and takes
+ * nothing. Its reservation can be {@link Reservation#settle settled} for what the call has cost. Every operation that takes
+ * permits throws {@link IllegalArgumentException} when they are negative.
  */
 public interface RateLimiter {
 

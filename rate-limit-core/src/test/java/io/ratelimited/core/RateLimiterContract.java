@@ -220,16 +220,81 @@ public abstract class RateLimiterContract {
 
     @ParameterizedTest
     @EnumSource(mode = EXCLUDE, names = "DEFAULT")
-    void rejectsLessThanOnePermit(Algorithm algorithm) {
+    void rejectsNegativePermits(Algorithm algorithm) {
         RateLimiter limiter = limiter(limit(algorithm));
-        assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve("k", 0, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserve("k", -1, 0));
         assertThatIllegalArgumentException().isThrownBy(() -> limiter.reserveAsync("k", -1, 0));
-        assertThatIllegalArgumentException().isThrownBy(() -> limiter.peek("k", 0, 0));
+        assertThatIllegalArgumentException().isThrownBy(() -> limiter.peek("k", -1, 0));
         if (algorithm != Algorithm.CONCURRENCY) {
-            assertThatIllegalArgumentException().isThrownBy(() -> limiter.tryAcquire("k", 0));
+            assertThatIllegalArgumentException().isThrownBy(() -> limiter.tryAcquire("k", -1));
         } else {
             assertThatThrownBy(() -> limiter.tryAcquire("k", 1)).isInstanceOf(UnsupportedOperationException.class);
         }
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    void aCallOfNoPermitsGoesAndTakesNothing(Algorithm algorithm) throws Exception {
+        RateLimiter limiter = limiter(limit(algorithm));
+        for (String key : List.of("new", "spent")) {
+            if (key.equals("spent")) {
+                exhaust(limiter, key);
+            }
+            Decision before = limiter.peek(key, 1, 0);
+            assertThat(limiter.peek(key, 0, 0).admitted()).isTrue();
+            assertThat(limiter.peek(key, 0, 0).remaining()).isEqualTo(before.remaining());
+            for (Reservation call : List.of(
+                    limiter.reserve(key, 0, 0),
+                    limiter.acquire(key, 0, 0),
+                    limiter.reserveAsync(key, 0, 0).toCompletableFuture().get(PATIENCE, TimeUnit.SECONDS))) {
+                assertThat(call.isRefused()).isFalse();
+                assertThat(call.mayWait()).isFalse();
+                assertThat(call.await()).isTrue();
+                assertThat(call.decision().admitted()).isTrue();
+                assertThat(call.decision().remaining()).isEqualTo(before.remaining());
+                call.cancel();
+                call.release();
+            }
+            if (algorithm != Algorithm.CONCURRENCY) {
+                assertThat(limiter.tryAcquire(key, 0)).isTrue();
+            }
+            awaitSettled();
+            assertThat(limiter.peek(key, 1, 0)).isEqualTo(before);
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aCallOfNoPermitsIsChargedWithWhatItHasCost(Algorithm algorithm) {
+        RateLimiter limiter = limiter(limit(algorithm));
+        assertThat(remainingAfterSettling(limiter, "k", 0, 0)).isEqualTo(5);
+        assertThat(remainingAfterSettling(limiter, "k", 0, 3)).isEqualTo(2);
+        assertThat(remainingAfterSettling(limiter, null, 0, 1)).isEqualTo(4);
+    }
+
+    @Test
+    void aCallOfNoPermitsGoesThroughAClosedLimitAndBesideOtherLimits() throws Exception {
+        RateLimiter closed =
+                limiter(Limit.of("closed", Algorithm.TOKEN_BUCKET).rate("0/s").build());
+        RateLimiter flights = limiter(
+                Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(0).build());
+        RateLimiter narrow =
+                limiter(Limit.of("narrow", Algorithm.TOKEN_BUCKET).rate("1/h").build());
+        assertThat(closed.reserve("k", 0, 0).isRefused()).isFalse();
+        assertThat(flights.reserve("k", 0, 0).isRefused()).isFalse();
+        List<Claim> claims =
+                List.of(Claim.of(closed, "k", 0, 0), Claim.of(narrow, "k", 1, 0), Claim.of(flights, "k", 0, 0));
+        Reservation call = AllOf.reserve(claims);
+        assertThat(call.isRefused()).isFalse();
+        assertThat(call.await()).isTrue();
+        for (Reservation refused : reservedBothWays(claims)) {
+            assertThat(refused.decision().limit()).isEqualTo("narrow");
+            assertThat(AllOf.refusals(refused)[0]).isNull();
+            assertThat(AllOf.refusals(refused)[2]).isNull();
+        }
+        call.cancel();
+        awaitSettled();
+        assertThat(narrow.peek("k", 1, 0).remaining()).isOne();
     }
 
     @ParameterizedTest

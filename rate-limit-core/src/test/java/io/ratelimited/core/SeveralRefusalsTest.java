@@ -13,6 +13,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** One call, several limits that refuse it: the answer is the same in whatever order they are declared. */
 class SeveralRefusalsTest {
@@ -197,5 +198,45 @@ class SeveralRefusalsTest {
                 AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "k", 1, 0), Claim.of(day, "k", 1, 0)));
         assertThat(refused.decision().limit()).isEqualTo("day");
         assertThat(pace.peek("k", 1, 0).remaining()).isEqualTo(3);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void claimsOnOneBudgetAreRefusedUntilItHasAllOfThem(Way way) {
+        RateLimiter bucket =
+                way.place(limiter(Limit.of("bucket", Algorithm.TOKEN_BUCKET).rate("3/s")), 0);
+        RateLimiter wide =
+                way.place(limiter(Limit.of("wide", Algorithm.TOKEN_BUCKET).rate("9/s")), 1);
+        bucket.tryAcquire("k", 3);
+        List<Claim> claims =
+                List.of(Claim.of(bucket, "k", 1, 0), Claim.of(wide, "k", 1, 0), Claim.of(bucket, "k", 2, 0));
+        for (List<Claim> order : orders(claims)) {
+            assertThat(way.reserve(order).decision().retryAfter()).isEqualTo(Duration.ofSeconds(1));
+        }
+        ticker.advance(Duration.ofSeconds(1));
+        assertThat(way.reserve(claims).isRefused()).isFalse();
+    }
+
+    /** Another call takes the last permits of both limits after this one was told that it could have them. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void whoComesTooLateIsRefusedForTheLongestTime(boolean blocking) {
+        RateLimiter pace = limiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m"));
+        RateLimiter quota = limiter(Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h"));
+        RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(), new Class<?>[] {RateLimiter.class}, (proxy, method, arguments) -> {
+                    if (method.getName().startsWith("reserve")) {
+                        pace.tryAcquire("k", 1);
+                        quota.tryAcquire("k", 1);
+                    }
+                    return method.invoke(pace, arguments);
+                });
+        List<Claim> claims = List.of(Claim.of(raced, "k", 1, 0), Claim.of(quota, "k", 1, 0));
+        Reservation late = blocking
+                ? AllOf.reserve(claims)
+                : AllOf.reserveAsync(claims).toCompletableFuture().join();
+        assertThat(late.decision().limit()).isEqualTo("quota");
+        assertThat(late.decision().retryAfter()).isEqualTo(Duration.ofHours(1));
+        assertThat(AllOf.refusals(late)).extracting(Decision::limit).containsExactly("pace", "quota");
     }
 }

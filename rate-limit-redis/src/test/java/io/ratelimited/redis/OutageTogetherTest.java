@@ -51,4 +51,34 @@ class OutageTogetherTest {
         }
         assertThat(waiting.peek("k", 1, 0).remaining()).isEqualTo(left);
     }
+
+    /** It asks for nothing that Redis would have to give. */
+    @ParameterizedTest
+    @EnumSource
+    void aCallOfNoPermitsGoesWhateverIsSaidOfAnOutage(OnFailure onFailure) {
+        FarNode far = FarNode.of(REDIS, RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        List<RateLimiter> limiters = List.of(
+                far.backend()
+                        .limiter(
+                                Limit.of("rate", Algorithm.TOKEN_BUCKET)
+                                        .rate("1/h")
+                                        .build(),
+                                RedisLimitOptions.DEFAULTS.onFailure(onFailure)),
+                far.backend()
+                        .limiter(
+                                Limit.of("flights", Algorithm.CONCURRENCY)
+                                        .maxConcurrent(0)
+                                        .build(),
+                                RedisLimitOptions.DEFAULTS.onFailure(onFailure)));
+        far.cut();
+        for (RateLimiter limiter : limiters) {
+            assertThat(limiter.reserve("k", 0, 0).isRefused()).isFalse();
+            assertThat(limiter.peek("k", 0, 0).admitted()).isTrue();
+            Reservation later =
+                    limiter.reserveAsync("k", 0, 0).toCompletableFuture().join();
+            assertThat(later.isRefused()).isFalse();
+            later.cancel();
+        }
+        assertThat(limiters.get(0).tryAcquire("k", 0)).isTrue();
+    }
 }

@@ -27,7 +27,7 @@ public interface DecisionObserver {
      * A call has ended, and was charged with what it had cost instead of what it had reserved. On the thread on which the
      * call ended.
      *
-     * @param reserved permits, at least 1
+     * @param reserved permits, 0 or more
      * @param charged permits, 0 or more
      */
     default void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {}
@@ -35,7 +35,7 @@ public interface DecisionObserver {
     /**
      * A call has ended, but what it had cost could not be found out: it stays charged with what it had reserved.
      *
-     * @param reserved permits, at least 1
+     * @param reserved permits, 0 or more
      */
     default void onChargeFailed(NamedLimit limit, @Nullable Object key, long reserved, Throwable failure) {}
 }

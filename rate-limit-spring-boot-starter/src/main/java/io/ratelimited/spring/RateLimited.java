@@ -97,9 +97,10 @@ public @interface RateLimited {
     String key() default "";
 
     /**
-     * A number, or a SpEL expression that sees what {@link #key} sees, for how many permits a call takes: a whole number from 1.
-     * Another number, or none, fails the call. More than can ever be had at once: stops the start as a number, and is refused as
-     * the value of an expression. Default: 1.
+     * A number, or a SpEL expression that sees what {@link #key} sees, for how many permits a call takes: a whole number from
+     * 1, or an expression whose value is 0 or more. A fraction is rounded up. A value of 0 asks for nothing: the call goes, and
+     * takes nothing. Another value, or none, fails the call. More than can ever be had at once: stops the start as a number,
+     * and is refused as the value of an expression. Default: 1.
      */
     String permits() default "";
 

@@ -58,7 +58,7 @@ public final class RateLimits {
     /**
      * Takes permits if the call may go at once, whatever the policy of the limit.
      *
-     * @param permits at least 1
+     * @param permits 0 or more; 0 asks for nothing, and goes
      */
     public boolean tryAcquire(String name, @Nullable Object key, long permits) {
         return !enabled || enforcer.tryAcquire(registry.get(name), key, permits);
@@ -102,7 +102,7 @@ public final class RateLimits {
      * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits
      * or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
      *
-     * @param permits at least 1
+     * @param permits 0 or more; 0 takes nothing, and can be settled for what the call has cost
      * @return to be closed when the call has ended
      * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
      */

@@ -48,6 +48,9 @@ public final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
+        if (permits == 0) {
+            return true;
+        }
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = parameters;
@@ -68,6 +71,9 @@ public final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        if (permits == 0) {
+            return nothing(key);
+        }
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         CellReservation reservation = new CellReservation(this, key, permits);
         long stamp = NO_STAMP;
@@ -85,6 +91,14 @@ public final class CellRateLimiter implements MemoryLimiter {
         }
     }
 
+    /** The reservation of no permits, which is admitted by any cell. It adds no key. */
+    private Reservation nothing(@Nullable Object key) {
+        CellParameters current = parameters;
+        CellReservation reservation = new CellReservation(this, key, 0);
+        reservation.decided(key == null ? single : cells().peek(key, current, now(current)), 0);
+        return reservation;
+    }
+
     private Reservation decided(CellReservation reservation, Cell cell, long outcome) {
         reservation.decided(cell, outcome);
         if (outcome >= 0 && cell.needsDate(reservation)) {
@@ -96,6 +110,9 @@ public final class CellRateLimiter implements MemoryLimiter {
     /** If the cell is retired or refuses, {@link #peek} decides, which knows of late callers and of changes. */
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        if (permits == 0) {
+            return nothing(key);
+        }
         CellReservation asked = new CellReservation(this, key, permits);
         CellParameters current = parameters;
         boolean calendar = current.followsCalendar();
@@ -135,6 +152,9 @@ public final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        if (permits == 0) {
+            return describe(key, 0);
+        }
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         long stamp = NO_STAMP;
         while (true) {

@@ -128,7 +128,7 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
 
     @Override
     public void cancel() {
-        if (cell != null && outcome >= 0 && ENDED.compareAndSet(this, OPEN, CANCELLED)) {
+        if (permits() > 0 && cell != null && outcome >= 0 && ENDED.compareAndSet(this, OPEN, CANCELLED)) {
             limiter.giveBack(key, cell, this, permits());
         }
     }

@@ -135,7 +135,7 @@ final class LocalFallback {
     Reservation reserve(@Nullable String caller, long permits, long maxWait) {
         String name = names.apply(caller);
         Reservation decided = local(name).reserve(caller, permits, maxWait);
-        Object batch = decided.isRefused() ? "" : spend(name, permits, 0);
+        Object batch = decided.isRefused() || permits == 0 ? "" : spend(name, permits, 0);
         return new RedisReservation(
                 context.ticker(),
                 waitingRoom,

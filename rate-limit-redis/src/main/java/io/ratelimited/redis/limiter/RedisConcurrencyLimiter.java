@@ -72,11 +72,22 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
-        return new InFlightCall(this, caller, permits, maxWait).begin();
+        return permits == 0
+                ? admittedWithNothing(caller).thenApply(reply -> holdingNothing(caller, reply))
+                : new InFlightCall(this, caller, permits, maxWait).begin();
+    }
+
+    private Reservation holdingNothing(@Nullable String caller, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), caller, 0, reply, (excess, elapsed) -> {
+            throw Permits.nothingToCharge(limit());
+        });
     }
 
     @Override
     Reservation reserveLocally(@Nullable String caller, long permits, long maxWait) {
+        if (permits == 0) {
+            return holdingNothing(caller, local(0, name(caller)));
+        }
         InFlightCall call = new InFlightCall(this, caller, permits, maxWait);
         call.beginLocally();
         return call;
@@ -88,7 +99,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         if (parameters().isNever(permits)) {
             return local(ScriptReply.NEVER, name).decision();
         }
-        boolean fits = !hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share();
+        boolean fits = permits == 0 || (!hasQueue(name) && used.getOrDefault(name, 0L) + permits <= share());
         return local(fits || maxWait > 0 ? 0 : ScriptReply.UNKNOWN, name).decision();
     }
 

@@ -48,7 +48,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        Permits.requireAsked(permits);
+        if (Permits.requireAsked(permits) == 0) {
+            return true;
+        }
         String caller = KeyNames.text(key);
         String name = name(caller);
         ScriptReply known = known(name, permits, 0);
@@ -65,6 +67,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
     @Override
     CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
         String name = name(caller);
+        if (permits == 0) {
+            return admittedWithNothing(caller).thenApply(reply -> reservation(name, caller, 0, reply));
+        }
         ScriptReply known = known(name, permits, maxWait);
         if (known != null) {
             return CompletableFuture.completedFuture(reservation(name, caller, permits, known));

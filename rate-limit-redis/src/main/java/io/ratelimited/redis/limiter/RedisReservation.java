@@ -104,7 +104,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void cancel() {
-        if (reply.admitted() && end.compareAndSet(End.OPEN, End.CANCELLED)) {
+        if (permits > 0 && reply.admitted() && end.compareAndSet(End.OPEN, End.CANCELLED)) {
             charge.settle(-permits, ticker.nanos() - decidedAt);
         }
     }

@@ -155,23 +155,37 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** Fails when Redis does not answer in time. */
     CompletableFuture<Decision> peekInRedis(@Nullable String caller, long permits, long maxWait) {
-        ScriptParameters current = parameters();
-        if (current.isConstant()) {
-            return CompletableFuture.completedFuture(
-                    ScriptReply.constant(current).decision());
+        if (permits == 0) {
+            return admittedWithNothing(caller).thenApply(ScriptReply::decision);
         }
-        boolean never = current.isNever(permits);
-        PermitRequest request = new PermitRequest(never ? 1 : permits, maxWait);
-        return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
-                .thenApply(reply -> {
-                    ScriptReply decided = current.read(reply, List.of(request))[0];
-                    return (never ? decided.withOutcome(ScriptReply.NEVER) : decided).decision();
-                });
+        return parameters().isNever(permits)
+                ? look(caller, 1, maxWait)
+                        .thenApply(left -> left.withOutcome(ScriptReply.NEVER).decision())
+                : look(caller, permits, maxWait).thenApply(ScriptReply::decision);
     }
 
-    /** @param failure why Redis has not decided */
+    /** The reply to a call of no permits: Redis is asked only for what is left. */
+    CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String caller) {
+        return look(caller, 1, 0).thenApply(left -> left.withOutcome(0));
+    }
+
+    private CompletableFuture<ScriptReply> look(@Nullable String caller, long permits, long maxWait) {
+        ScriptParameters current = parameters();
+        if (current.isConstant()) {
+            return CompletableFuture.completedFuture(ScriptReply.constant(current));
+        }
+        PermitRequest request = new PermitRequest(permits, maxWait);
+        return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
+                .thenApply(reply -> current.read(reply, List.of(request))[0]);
+    }
+
+    /**
+     * A call of no permits goes whatever happens without Redis.
+     *
+     * @param failure why Redis has not decided
+     */
     Reservation reserveWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = fixed(failure);
+        ScriptReply fixed = permits == 0 ? null : fixed(failure);
         return fixed == null
                 ? reserveLocally(caller, permits, maxWait)
                 : new RedisReservation(
@@ -180,7 +194,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** What {@link #reserveWithoutRedis} would decide. */
     Decision peekWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
-        ScriptReply fixed = fixed(failure);
+        ScriptReply fixed = permits == 0 ? null : fixed(failure);
         return fixed == null ? peekLocally(caller, permits, maxWait) : fixed.decision();
     }
 

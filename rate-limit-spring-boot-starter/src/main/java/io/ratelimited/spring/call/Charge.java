@@ -46,9 +46,18 @@ final class Charge {
      */
     long permits(CallResult result) {
         Object value = expression.valueAtEnd(target, args, current, result);
-        double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
-        if (!(value instanceof Number number && amount >= 0 && amount <= LARGEST)) {
+        long permits = roundedUp(value, LARGEST);
+        if (permits < 0) {
             throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
+        }
+        return permits;
+    }
+
+    /** A number of permits, rounded up; negative for what is no number from 0 to the largest. */
+    static long roundedUp(@Nullable Object value, long largest) {
+        double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
+        if (!(value instanceof Number number && amount >= 0 && amount <= largest)) {
+            return -1;
         }
         long whole = number.longValue();
         long cost = isBelow(whole, number) ? whole + 1 : whole;

@@ -251,7 +251,7 @@ public final class LimitEnforcer {
     /**
      * Takes permits if a call may go at once, whatever the policy of the limit. Does not report to a web request.
      *
-     * @param permits at least 1
+     * @param permits 0 or more; 0 asks for nothing, and goes
      */
     public boolean tryAcquire(ConfiguredLimit limit, @Nullable Object key, long permits) {
         RateLimiter limiter = limit.limiterOf(key, limit.limiter());

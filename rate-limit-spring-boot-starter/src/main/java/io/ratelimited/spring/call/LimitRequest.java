@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * @param enforcement what applied when the call began
  * @param limiter its limiter, or that of the caller's tier or own budget
  * @param key whose budget; null for a limit without keys and for a missing key
- * @param permits at least 1
+ * @param permits 0 or more; 0 asks for nothing
  * @param denied the key is missing, and the limit denies such calls
  * @param once names this use of the limit if it charges a web request only once; null if it charges every call
  * @param charge finds what the call has really cost; null if it costs what it takes

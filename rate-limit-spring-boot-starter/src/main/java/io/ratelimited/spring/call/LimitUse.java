@@ -9,7 +9,6 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
-import java.math.BigDecimal;
 import java.security.Principal;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
@@ -176,21 +175,15 @@ public final class LimitUse {
     }
 
     private long weight(CallExpression expression, @Nullable Object value) {
-        if (value instanceof Number number && number.longValue() >= 1 && isWhole(number)) {
-            return number.longValue();
+        long weight = Charge.roundedUp(value, Long.MAX_VALUE);
+        if (weight >= 0) {
+            return weight;
         }
-        String problem = problem(expression, "a whole number of at least 1", LogText.of(value));
+        String problem = problem(expression, "a number from 0 to 2^63 - 1", LogText.of(value));
         // The caller chooses which number it is; that it is a number is up to the application.
         throw value == null || value instanceof Number
                 ? new InvalidPermitsException(limit.name(), problem)
                 : new IllegalStateException(problem);
-    }
-
-    /** A double cannot tell a decimal number from the whole number beside it. */
-    private static boolean isWhole(Number number) {
-        return number instanceof BigDecimal exact
-                ? exact.compareTo(BigDecimal.valueOf(exact.longValue())) == 0
-                : number.doubleValue() == number.longValue();
     }
 
     private RateLimiter limiterOf(@Nullable Object value) {

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web;
 
+import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
@@ -122,7 +123,7 @@ public final class LimitFields {
         return reset == 0 ? state : state + ";t=" + reset;
     }
 
-    /** One limit only: one that refused, else the one with the least remaining, else the one with the least quota. */
+    /** One limit only: the one that refused for the longest time, else the one with the least remaining, else the one with the least quota. */
     private void writeLegacy(BiConsumer<String, String> setter) {
         Entry tightest = null;
         for (Entry entry : entries) {
@@ -216,6 +217,9 @@ public final class LimitFields {
             boolean otherAdmitted = other.decision != null && other.decision.admitted();
             if (admitted != otherAdmitted) {
                 return otherAdmitted;
+            }
+            if (!admitted && decision != null && other.decision != null) {
+                return AllOf.decisive(new Decision[] {decision, other.decision}) == 0;
             }
             return remaining() != other.remaining()
                     ? remaining() < other.remaining()

@@ -142,7 +142,7 @@ public record Refusal(RuntimeException exception, int status) {
     public String detail() {
         Decision decision = decision();
         if (decision == null) {
-            return "The request asks for a number of permits that is not a whole number of at least 1.";
+            return "The request asks for a number of permits that is no number of at least 0.";
         }
         String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
         Long seconds = retryAfter();

@@ -12,6 +12,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import java.lang.management.ManagementFactory;
 import java.lang.reflect.Method;
+import java.math.BigDecimal;
 import java.nio.CharBuffer;
 import java.security.Principal;
 import java.util.ArrayDeque;
@@ -207,14 +208,39 @@ class KeysTest {
     }
 
     @ParameterizedTest
-    @ValueSource(doubles = {0, -1, 0.5, 1.5, Double.NaN, 1e30})
-    void permitsThatAreNoWholeNumberFailTheCall(double permits) {
+    @ValueSource(doubles = {-1, -0.5, Double.NaN, Double.POSITIVE_INFINITY, 1e30})
+    void permitsThatAreNoNumberOfAtLeastZeroFailTheCall(double permits) {
         run(bean -> {
             assertThatIllegalStateException()
                     .isThrownBy(() -> bean.weighted(permits))
                     .withMessageContaining("permits of rate limit 'Keyed.weighted' \"#permits\"")
-                    .withMessageContaining("a whole number of at least 1, not " + permits);
+                    .withMessageContaining("a number from 0 to 2^63 - 1, not " + permits);
             assertThatIllegalStateException().isThrownBy(() -> bean.weighted(null));
+            assertThat(bean.calls()).isZero();
+        });
+    }
+
+    @Test
+    void aWeightOfZeroGoesAndFractionsAreRoundedUp() {
+        run(bean -> {
+            bean.weighted(8.5);
+            bean.weighted(new BigDecimal("0.000000000000000000001"));
+            for (Number nothing : List.of(0, 0L, 0.0, -0.0, BigDecimal.ZERO)) {
+                bean.weighted(nothing);
+            }
+            assertThat(bean.calls()).isEqualTo(7);
+            refused(() -> bean.weighted(1));
+            refused(() -> bean.weighted(0.1));
+            assertThat(bean.calls()).isEqualTo(7);
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"9223372036854775808", "-1", "1e400"})
+    void permitsBeyondAllRangesFailTheCall(BigDecimal permits) {
+        run(bean -> {
+            assertThatIllegalStateException().isThrownBy(() -> bean.weighted(permits));
+            assertThatIllegalStateException().isThrownBy(() -> bean.weighted(permits.toBigInteger()));
             assertThat(bean.calls()).isZero();
         });
     }

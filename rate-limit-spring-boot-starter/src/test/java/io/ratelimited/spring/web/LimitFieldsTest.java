@@ -263,6 +263,15 @@ class LimitFieldsTest {
     }
 
     @Test
+    void ofSeveralLimitsThatRefusedTheOldFieldsHaveTheLongestTime() {
+        fields.decided(bucket("soon"), refused("soon", Duration.ofSeconds(1), Duration.ofSeconds(4)));
+        fields.decided(bucket("late"), refused("late", Duration.ofSeconds(9), Duration.ofSeconds(9)));
+        fields.decided(bucket("sooner"), refused("sooner", Duration.ofMillis(1), Duration.ofSeconds(2)));
+
+        assertThat(written(Headers.LEGACY)).containsEntry("X-RateLimit-Reset", "9");
+    }
+
+    @Test
     void aLoneRetryAtTheTimeToldIsAdmitted() {
         ManualTicker ticker = new ManualTicker();
         InMemoryRateLimiter limiter = new InMemoryRateLimiter(bucket("x"), ticker, 10);

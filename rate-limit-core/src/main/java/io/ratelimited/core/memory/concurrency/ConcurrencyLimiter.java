@@ -58,6 +58,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        if (permits == 0) {
+            return new ConcurrencyReservation(cell(key), 0, ConcurrencyReservation.ENDED);
+        }
         while (true) {
             ConcurrencyCell cell = key == null ? single : cells.get(key);
             if (cell == null) {
@@ -73,7 +76,7 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
         ConcurrencyCell cell = cell(key);
-        int outcome = cell.peek(permits, maxWaitNanos);
+        int outcome = peek(cell, permits, maxWaitNanos);
         return new ConcurrencyReservation(
                 cell, permits, outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
     }
@@ -86,7 +89,12 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return decision(key, cell(key).peek(permits, maxWaitNanos));
+        return decision(key, peek(cell(key), permits, maxWaitNanos));
+    }
+
+    /** A call of no permits needs no place. */
+    private static int peek(ConcurrencyCell cell, long permits, long maxWaitNanos) {
+        return permits == 0 ? ConcurrencyReservation.ADMITTED : cell.peek(permits, maxWaitNanos);
     }
 
     private ConcurrencyCell cell(@Nullable Object key) {
