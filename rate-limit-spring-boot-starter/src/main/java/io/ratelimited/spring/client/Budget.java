@@ -17,7 +17,7 @@ import java.time.Duration;
  *   <li>Without credit, one call goes at the earliest reset that the answers have told since credit last rose, when at least
  *       one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
  *   <li>While the answers say that nobody else uses the quota, the whole quota but the calls of this side that are in flight
- *       or ended so recently that the other side still counts them is there, and all credit goes at once. The other side
+ *       or ended so recently that the other side still counts them is there. The other side
  *       counts a call for no longer than a window, or than the farthest reset that it has told.
  * </ol>
  */
@@ -28,6 +28,9 @@ final class Budget {
 
     /** Of a window of this library that slides, unless configured otherwise. */
     private static final int SLOTS = 10;
+
+    private static final long SECOND = Duration.ofSeconds(1).toNanos();
+    private static final long FARTHEST = Long.MAX_VALUE / 4;
 
     private final RecentCalls recent;
     private long quota;
@@ -56,6 +59,8 @@ final class Budget {
     /** Whether no answer has come since the whole quota was there again: the resets are a guess until then. */
     private boolean guessed;
 
+    /** Whether the last answer has told the time in which what is missing fills again, as a bucket does. */
+    private boolean fills;
     /** Whether the other side forgets a call when a window has passed. */
     private boolean isWindow;
     /** Whether others use the quota, as far as is known, and when an answer has last shown it. */
@@ -103,6 +108,8 @@ final class Budget {
             memory = window;
             likelyMemory = window + window / SLOTS;
         }
+        double missing = (double) window * (quota - told.remaining()) / Math.max(1, quota);
+        fills = told.windowNanos() != Quota.UNKNOWN && Math.abs(told.resetNanos() - missing) <= 2.0 * SECOND;
         // A window that slides, even by one count and the one before, forgets a call after two windows at the latest.
         memory = Math.max(memory, Math.min(told.resetNanos(), 2 * window));
     }
@@ -157,26 +164,85 @@ final class Budget {
             restart(now + window, now);
             guessed = true;
         }
-        boolean countsOwn = isWindow && !shared;
-        if (countsOwn) {
+        if (countsOwn()) {
             raise(quota - inFlight - recent.after(now - memory), now);
         }
-        if (credit > (countsOwn ? kept() : reserve())) {
+        if (credit > reserve()) {
             return now;
         }
-        if (countsOwn) {
-            long others = quota - inFlight - Math.max(0, credit);
-            long oldest = others > 0 ? recent.newestBut((int) others - 1) : now;
-            if (credit > 0) {
-                return oldest + likelyMemory;
+        if (countsOwn()) {
+            long own = own(inFlight);
+            if (credit <= 0) {
+                return own == 0 ? now + memory : regained(1, own);
             }
-            long regained = oldest + memory;
-            return endIsTold && !probed && earliestReset - regained < 0 ? earliestReset : regained;
+            return credit <= kept() && own > 0
+                    ? recent.newestBut((int) own - 1) + likelyMemory
+                    : last + spread(last, own);
         }
         if (credit > 0) {
             return now - earliestReset >= 0 ? now : last + spacing(last);
         }
         return probed ? latestReset : earliestReset;
+    }
+
+    private boolean countsOwn() {
+        return isWindow && !shared;
+    }
+
+    /** The calls of this side that the other side still counts, where nobody else uses the quota. */
+    private long own(long inFlight) {
+        return Math.min(recent.size(), Math.max(0, quota - inFlight - Math.max(0, credit)));
+    }
+
+    /** When so many calls of {@code own} are forgotten; at the latest one memory after the last. */
+    private long regained(long calls, long own) {
+        long forgotten = recent.newestBut((int) Math.max(0, own - calls)) + memory;
+        return endIsTold && !probed && earliestReset - forgotten < 0 ? earliestReset : forgotten;
+    }
+
+    /**
+     * The time between two calls if the credit lasts until the next call is forgotten, and with what is regained until there is
+     * more than the reserve.
+     */
+    private long spread(long last, long own) {
+        if (own == 0) {
+            return 0;
+        }
+        long unknown = Math.max(0, memory - likelyMemory);
+        long first = (regained(1, own) - unknown - last) / (credit + 1);
+        long all = (regained(reserve() + 1 - credit, own) - unknown - last) / (reserve() + 1);
+        return Math.max(0, Math.max(first, all));
+    }
+
+    /**
+     * The earliest time at which a call may go behind others, if all answers are as good as they can be.
+     *
+     * @param next when the first of the others goes
+     * @param ahead how many others there are
+     */
+    long earliest(long next, long ahead, long inFlight) {
+        long over = ahead - (credit > 0 ? credit : quota);
+        if (over < 0) {
+            return next;
+        }
+        if (fills) {
+            return next + product(over + 1, window / Math.max(1, quota));
+        }
+        long windows = over / Math.max(1, quota);
+        long own = own(inFlight);
+        if (countsOwn() && own > 0) {
+            return later(next, regained(over + 1, own)) + product(windows, window);
+        }
+        return (credit > 0 ? later(next, earliestReset) : next) + product(credit > 0 ? windows : windows + 1, window);
+    }
+
+    /** At most half of what the clock can tell apart. */
+    private static long product(long number, long nanos) {
+        return nanos == 0 || number <= FARTHEST / nanos ? number * nanos : FARTHEST;
+    }
+
+    private static long later(long one, long other) {
+        return other - one > 0 ? other : one;
     }
 
     /** What is regained because calls of this side are forgotten. */
@@ -189,13 +255,10 @@ final class Budget {
         }
     }
 
-    /** The time between two calls if all that is left is spread until the reset; 0 if calls need not be spread. */
-    long spacing(long from) {
-        if (credit > reserve()) {
-            return 0;
-        }
-        long rest = Math.max(0, earliestReset - from) / (Math.max(0, credit) + 1);
-        return credit > 0 && !shared ? Math.min(rest, window / quota + window / quota / credit) : rest;
+    /** The time between two calls if the credit is spread until the reset. */
+    private long spacing(long from) {
+        long rest = Math.max(0, earliestReset - from) / (credit + 1);
+        return !shared ? Math.min(rest, window / quota + window / quota / credit) : rest;
     }
 
     /**

@@ -15,6 +15,18 @@ import org.jspecify.annotations.Nullable;
 /**
  * Lets the calls of one client and key go by its {@link ClientPace}, in the order in which they came. Waits without threads:
  * one alarm for all that wait. Thread-safe; futures are completed outside the lock.
+ *
+ * <ol>
+ *   <li>Everything but the futures is guarded by this. No future is completed, and no alarm set, with the lock held: what
+ *       follows a future may enter the gate again.
+ *   <li>A call goes at once if nobody waits and its time has come. Behind others it waits, so calls go in the order in which
+ *       they came, whatever their longest waits are.
+ *   <li>A call is refused at once only if it could not go within its longest wait even if all answers were as good as they can
+ *       be. Otherwise it waits, and is refused at its own deadline if it has not gone until then.
+ *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
+ *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
+ *       changed the state is about to look. An alarm that comes too early looks again.
+ * </ol>
  */
 final class ClientGate {
 
@@ -57,7 +69,7 @@ final class ClientGate {
                 entered.complete(new Entered(pace.go(now), 0));
                 return entered;
             }
-            long wait = wait(next, now) + waiters.size() * pace.spacing();
+            long wait = pace.leastWait(waiters.size(), now);
             if (wait > maxWaitNanos || waiters.size() >= MAX_WAITING || maxWaitNanos <= 0) {
                 entered.complete(new Entered(null, Math.max(1, wait)));
                 return entered;
@@ -77,11 +89,6 @@ final class ClientGate {
     /** Whoever has left must not keep others out. */
     private synchronized void leave(Waiter waiter) {
         waiters.remove(waiter);
-    }
-
-    /** How long until the next call goes. A round trip is short: nobody is refused at once because of it. */
-    private long wait(long next, long now) {
-        return pace.awaitsAnswer(now) ? 0 : next - now;
     }
 
     /** A call goes whatever the answers say, and counts. */
@@ -170,7 +177,7 @@ final class ClientGate {
      * @return when to look again
      */
     private long refuse(long now, long next, List<Runnable> due) {
-        Entered refused = new Entered(null, Math.max(1, wait(next, now)));
+        Entered refused = new Entered(null, Math.max(1, pace.leastWait(0, now)));
         long earliest = next;
         for (Iterator<Waiter> each = waiters.iterator(); each.hasNext(); ) {
             Waiter waiter = each.next();

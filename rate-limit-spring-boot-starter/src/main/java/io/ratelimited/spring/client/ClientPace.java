@@ -84,13 +84,20 @@ final class ClientPace {
         return budgets.isEmpty() && window.isUsedUp(inFlight);
     }
 
-    /** The time between two calls that are spread. */
-    long spacing() {
-        long spacing = 0;
+    /**
+     * How long a new call waits at least, behind others that wait. A round trip is short: nobody waits for an answer in vain.
+     *
+     * @param ahead how many others wait
+     */
+    long leastWait(int ahead, long now) {
+        long next = awaitsAnswer(now) ? now : next(now);
+        long earliest = next;
         for (Budget budget : budgets.values()) {
-            spacing = Math.max(spacing, budget.spacing(lastCall));
+            earliest = later(earliest, budget.earliest(next, ahead, inFlight));
         }
-        return Math.min(spacing, maxPause);
+        // One call goes in each of the longest pauses, whatever the answers say.
+        long atMost = maxPause > Long.MAX_VALUE / 4 / Math.max(1, ahead) ? Long.MAX_VALUE / 4 : ahead * maxPause;
+        return Math.max(0, next - now) + Math.min(earliest - next, atMost);
     }
 
     private static long later(long one, long other) {

@@ -53,6 +53,10 @@ final class RecentCalls {
         return size - low;
     }
 
+    int size() {
+        return size;
+    }
+
     /** When the newest but so many calls ended. */
     long newestBut(int calls) {
         return end(size - 1 - calls);
