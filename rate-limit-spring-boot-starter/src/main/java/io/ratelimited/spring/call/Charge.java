@@ -50,7 +50,7 @@ final class Charge {
         if (permits < 0) {
             throw new IllegalStateException(expression + " must be a number from 0 to 10^15; it " + shown(value));
         }
-        return permits;
+        return result.cancelled() && !expression.readsCancelled() ? Math.max(reserved, permits) : permits;
     }
 
     /** A number of permits, rounded up; negative for what is no number from 0 to the largest. */
@@ -60,8 +60,7 @@ final class Charge {
             return -1;
         }
         long whole = number.longValue();
-        long cost = isBelow(whole, number) ? whole + 1 : whole;
-        return result.cancelled() && !expression.readsCancelled() ? Math.max(reserved, cost) : cost;
+        return isBelow(whole, number) ? whole + 1 : whole;
     }
 
     /** A double cannot tell a decimal number from the whole number beside it. */
