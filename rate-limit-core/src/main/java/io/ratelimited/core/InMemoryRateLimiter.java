@@ -85,6 +85,11 @@ public final class InMemoryRateLimiter implements RateLimiter {
     }
 
     @Override
+    public void close() {
+        limiter.close();
+    }
+
+    @Override
     public long keys() {
         return limiter.keys();
     }

@@ -114,6 +114,12 @@ public interface RateLimiter {
      */
     void update(Limit limit);
 
+    /**
+     * Ends the limiter: every call that waits, and every call that would have to wait from now on, fails with a {@link
+     * RateLimiterClosedException}, and its permits are given back. Calls that may go at once are still decided.
+     */
+    default void close() {}
+
     /** How many keys have a budget in memory now, estimated. */
     long keys();
 

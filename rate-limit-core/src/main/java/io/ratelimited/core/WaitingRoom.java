@@ -1,5 +1,6 @@
 package io.ratelimited.core;
 
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
@@ -27,6 +28,10 @@ public final class WaitingRoom {
     private final ConcurrentHashMap<Object, Integer> waitingByKey = new ConcurrentHashMap<>();
     /** Whether any caller has had a key. */
     private volatile boolean keyed;
+    /** Ends each wait that has not ended, and returns at once for one that has. */
+    private final Set<Runnable> ends = ConcurrentHashMap.newKeySet();
+
+    private volatile boolean closed;
 
     /** A reservation that waits. */
     public interface Waiter {
@@ -84,20 +89,75 @@ public final class WaitingRoom {
      * @param deadline a value of {@link Ticker#nanos}
      * @return whether the call may go
      * @throws InterruptedException when interrupted; the waiter has been cancelled
+     * @throws RateLimiterClosedException when the room is closed; the waiter has been cancelled
      */
     public boolean await(long deadline, Waiter waiter) throws InterruptedException {
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return false;
         }
+        Sleep sleep = new Sleep(Thread.currentThread());
         try {
+            endWhenClosed(sleep);
             ticker.sleepUntil(deadline);
-            return waiter.mayGo();
         } catch (InterruptedException ex) {
-            waiter.cancel();
-            throw ex;
+            if (!sleep.isOver()) {
+                waiter.cancel();
+                throw ex;
+            }
         } finally {
+            ends.remove(sleep);
             leave(waiter.key());
+        }
+        if (sleep.isOver()) {
+            waiter.cancel();
+            throw new RateLimiterClosedException();
+        }
+        return waiter.mayGo();
+    }
+
+    /** A sleeping thread, which closing the room wakes up by an interrupt that nobody else sees. */
+    private static final class Sleep implements Runnable {
+
+        private final Thread thread;
+        private boolean awake;
+        private boolean ended;
+
+        private Sleep(Thread thread) {
+            this.thread = thread;
+        }
+
+        @Override
+        public synchronized void run() {
+            if (!awake) {
+                ended = true;
+                thread.interrupt();
+            }
+        }
+
+        /** No interrupt comes after this. Returns whether one has, which is forgotten. */
+        private synchronized boolean isOver() {
+            if (!awake && ended) {
+                Thread.interrupted();
+            }
+            awake = true;
+            return ended;
+        }
+    }
+
+    /**
+     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and gives back what it reserved. So do
+     * later waits.
+     */
+    public void close() {
+        closed = true;
+        ends.forEach(Runnable::run);
+    }
+
+    private void endWhenClosed(Runnable end) {
+        ends.add(end);
+        if (closed) {
+            end.run();
         }
     }
 
@@ -162,13 +222,21 @@ public final class WaitingRoom {
 
     /** Frees the seat when the future ends, and cancels the waiter with the future. */
     private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future, Runnable stopAlarm, Waiter waiter) {
+        Runnable end = () -> future.completeExceptionally(new RateLimiterClosedException());
         future.whenComplete((admitted, failure) -> {
+            ends.remove(end);
             leave(waiter.key());
             stopAlarm.run();
             if (failure != null) {
                 waiter.cancel();
             }
         });
+        if (!future.isDone()) {
+            endWhenClosed(end);
+            if (future.isDone()) {
+                ends.remove(end);
+            }
+        }
         return future;
     }
 

@@ -18,6 +18,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.FutureTask;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -710,6 +711,43 @@ public abstract class RateLimiterContract {
         awaitSettled();
         assertThat(limiter.waiting()).isZero();
         assertThat(limiter.peek("greedy", 1, longest).admitted()).isTrue();
+    }
+
+    @ParameterizedTest
+    @EnumSource(mode = EXCLUDE, names = "DEFAULT")
+    void closingEndsEveryWaitAndGivesItsPermitsBack(Algorithm algorithm) throws Exception {
+        RateLimiter limiter =
+                limiter(limit(algorithm).toBuilder().maxWaiting(10).build());
+        exhaust(limiter, null);
+        long longest = Duration.ofHours(1).toNanos();
+        CompletableFuture<Boolean> waiting = limiter.reserve(null, 1, longest).awaitAsync();
+        Reservation sleeping = limiter.reserve(null, 1, longest);
+        FutureTask<Boolean> sleeper = new FutureTask<>(sleeping::await);
+        Thread thread = new Thread(sleeper);
+        thread.start();
+        awaitWaiting(limiter, 2);
+        Reservation late = limiter.reserve(null, 1, longest);
+
+        limiter.close();
+
+        assertThat(waiting)
+                .failsWithin(Duration.ofSeconds(PATIENCE))
+                .withThrowableThat()
+                .withCauseInstanceOf(RateLimiterClosedException.class);
+        assertThat(sleeper)
+                .failsWithin(Duration.ofSeconds(PATIENCE))
+                .withThrowableThat()
+                .withCauseInstanceOf(RateLimiterClosedException.class);
+        assertThatThrownBy(late::await).isInstanceOf(RateLimiterClosedException.class);
+        awaitSettled();
+        awaitWaiting(limiter, 0);
+    }
+
+    private static void awaitWaiting(RateLimiter limiter, int callers) throws InterruptedException {
+        for (int i = 0; i < PATIENCE * 1_000 && limiter.waiting() != callers; i++) {
+            Thread.sleep(1);
+        }
+        assertThat(limiter.waiting()).isEqualTo(callers);
     }
 
     /** A window that follows has been reserved, and nothing given back, if it was charged before the other was asked. */

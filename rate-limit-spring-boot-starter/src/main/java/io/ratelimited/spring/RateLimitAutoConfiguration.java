@@ -9,6 +9,7 @@ import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.OutermostValidation;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import io.ratelimited.spring.autoconfigure.ContextRequests;
+import io.ratelimited.spring.autoconfigure.EndOfWaits;
 import io.ratelimited.spring.autoconfigure.HierarchyMember;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
@@ -100,6 +101,11 @@ public final class RateLimitAutoConfiguration {
         @Primary
         ContextRequests contextRequests() {
             return new ContextRequests();
+        }
+
+        @Bean("io.ratelimited.endOfWaits")
+        EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
+            return new EndOfWaits(context, registry);
         }
 
         @Bean("io.ratelimited.limitLog")

@@ -297,6 +297,11 @@ public final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public void close() {
+        waitingRoom.close();
+    }
+
+    @Override
     public int waiting() {
         return waitingRoom.size();
     }

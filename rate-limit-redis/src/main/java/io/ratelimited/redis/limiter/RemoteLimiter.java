@@ -81,6 +81,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     @Override
+    public void close() {
+        waitingRoom.close();
+    }
+
+    @Override
     public Limit limit() {
         return parameters().limit();
     }

@@ -159,7 +159,8 @@ public final class AsyncCalls {
                     later.execute(() -> decided(admission, failure));
                 } catch (RuntimeException ex) {
                     giveBack(admission);
-                    completeExceptionally(ex);
+                    // An application that stops takes no more tasks: why the call is not made is known all the same.
+                    completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
                 }
             });
             // A caller that completes this future, by a timeout too, no longer waits for its turn.

@@ -328,6 +328,13 @@ public final class ConfiguredLimit implements NamedLimit {
         budgets = changed;
     }
 
+    /** Ends every wait. The caller holds the lock of the registry. */
+    void close() {
+        limiter.close();
+        tiers.values().forEach(RateLimiter::close);
+        ownLimiters.values().forEach(RateLimiter::close);
+    }
+
     Map<String, RateLimiter> ownLimiters() {
         return ownLimiters;
     }

@@ -342,6 +342,11 @@ public final class LimitRegistry {
         without.forEach(this::follow);
     }
 
+    /** Ends every wait, as {@link RateLimiter#close} says. */
+    public synchronized void close() {
+        limits.values().forEach(ConfiguredLimit::close);
+    }
+
     /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
     public void addThreads(RequestThreads added) {
         if (added.half() < threads.half()) {

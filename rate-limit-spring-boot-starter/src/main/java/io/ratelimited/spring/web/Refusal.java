@@ -3,6 +3,7 @@ package io.ratelimited.spring.web;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.net.URI;
@@ -29,9 +30,11 @@ import org.springframework.util.MimeTypeUtils;
 /**
  * What a request is told that its limits did not let go, on both stacks: status, header fields and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
- * for a number of permits that no call can have is a bad request instead.
+ * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped
+ * finds the service unavailable.
  *
- * @param exception a {@link RateLimitExceededException} or an {@link InvalidPermitsException}
+ * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
+ *     RateLimiterClosedException}
  * @param status the HTTP status of the answer
  */
 public record Refusal(RuntimeException exception, int status) {
@@ -55,6 +58,9 @@ public record Refusal(RuntimeException exception, int status) {
             }
             if (cause instanceof InvalidPermitsException invalid) {
                 return new Refusal(invalid, HttpStatus.BAD_REQUEST.value());
+            }
+            if (cause instanceof RateLimiterClosedException closed) {
+                return new Refusal(closed, HttpStatus.SERVICE_UNAVAILABLE.value());
             }
         }
         return null;
@@ -141,6 +147,9 @@ public record Refusal(RuntimeException exception, int status) {
     /** The refusal in a sentence, for people. */
     public String detail() {
         Decision decision = decision();
+        if (exception instanceof RateLimiterClosedException) {
+            return "The application stops.";
+        }
         if (decision == null) {
             return "The request asks for a number of permits that is no number of at least 0.";
         }

@@ -136,6 +136,11 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     }
 
     @Override
+    public void close() {
+        waitingRoom.close();
+    }
+
+    @Override
     public int waiting() {
         return waitingRoom.size();
     }

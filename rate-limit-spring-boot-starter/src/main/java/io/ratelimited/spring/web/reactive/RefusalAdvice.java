@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web.reactive;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.web.RefusalHandlers;
 import org.springframework.core.Ordered;
@@ -27,7 +28,8 @@ final class RefusalAdvice implements Ordered {
         return handlers.areInAdvice(RefusalAdvice.class) ? LOWEST_PRECEDENCE : HIGHEST_PRECEDENCE;
     }
 
-    @ExceptionHandler({RateLimitExceededException.class, InvalidPermitsException.class})
+    @ExceptionHandler({RateLimitExceededException.class, InvalidPermitsException.class, RateLimiterClosedException.class
+    })
     Mono<Void> refused(RuntimeException refusal) {
         return Mono.error(refusal);
     }
