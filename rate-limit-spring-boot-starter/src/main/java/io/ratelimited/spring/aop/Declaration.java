@@ -66,7 +66,7 @@ public record Declaration(
                     .map(method -> written(method, type))
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .distinct()
-                    .map(Method::getName)
+                    .map(KotlinNames::of)
                     .filter(name -> !names.add(name))
                     .collect(Collectors.toUnmodifiableSet());
         }
@@ -90,7 +90,7 @@ public record Declaration(
             if (nearer == 0) {
                 Declaration limited = all(own, specific, userClass, false).get(0);
                 throw new InvalidRateLimitException(
-                        specific.getName(),
+                        KotlinNames.of(specific),
                         limited.place(),
                         "the method has @RateLimited and @RateLimitExempt",
                         "Remove one of the two.");
@@ -339,7 +339,7 @@ public record Declaration(
     }
 
     private String methodName() {
-        String name = method.getName();
+        String name = KotlinNames.of(method);
         return OVERLOADED.get(owner).contains(name) ? name + parameterTypes(method) : name;
     }
 
@@ -362,7 +362,7 @@ public record Declaration(
     }
 
     private static String text(Method method, Class<?> owner) {
-        return owner.getName() + "." + method.getName() + parameterTypes(method);
+        return owner.getName() + "." + KotlinNames.of(method) + parameterTypes(method);
     }
 
     /** The annotated method, whose parameter names expressions may use too; null if a class is annotated. */

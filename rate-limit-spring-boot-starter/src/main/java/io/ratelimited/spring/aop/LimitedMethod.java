@@ -4,7 +4,6 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.call.Admission;
-import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.call.LimitUse;

@@ -5,7 +5,6 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.call.CallExpression;
-import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.limit.ConfiguredLimit;

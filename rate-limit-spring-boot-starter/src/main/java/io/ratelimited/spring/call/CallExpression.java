@@ -104,9 +104,7 @@ public final class CallExpression {
         SpelExpression whole = parse(this.text, beans);
         Set<String> names = method.equals(REQUEST) ? ExpressionWords.OF_REQUEST : ExpressionWords.OF_CALL;
         this.words = new ExpressionWords(this.text, whole.getAST(), names, method, parameters, beans);
-        ExpressionWords.undeclaredProperty(whole.getAST(), method, parameters)
-                .ifPresent(missing -> LOG.warn("The " + this + " reads " + missing
-                        + ". Calls whose argument does not have it either fail: correct the expression."));
+        ExpressionWords.undeclaredProperty(whole.getAST(), method, parameters).ifPresent(this::refuseOrWarn);
         if (parameter != NONE) {
             this.bean = null;
             this.expression = parse(Objects.requireNonNull(rest), beans);
@@ -121,6 +119,18 @@ public final class CallExpression {
         this.shared = new StandardEvaluationContext();
         shared.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
         shared.setBeanResolver(new BeanFactoryResolver(beans));
+    }
+
+    /** A subclass may have the property. What has none, or is in the place of an object of Kotlin, never does. */
+    private void refuseOrWarn(ExpressionWords.Undeclared missing) {
+        if (missing.isFinal()) {
+            throw new IllegalArgumentException("reads " + missing + ", in \"" + text + "\""
+                    + (ExpressionWords.mayHaveValueClasses(method)
+                            ? "; Kotlin passes the value of a value class in its place, so that the parameter alone reads it"
+                            : missing.hint()));
+        }
+        LOG.warn("The " + this + " reads " + missing
+                + ". Calls whose argument does not have it either fail: correct the expression.");
     }
 
     /**

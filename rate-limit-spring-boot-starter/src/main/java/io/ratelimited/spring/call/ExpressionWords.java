@@ -1,5 +1,6 @@
 package io.ratelimited.spring.call;
 
+import io.ratelimited.spring.limit.SimilarName;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
@@ -16,6 +17,7 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.core.KotlinDetector;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.AnnotatedMethod;
@@ -33,7 +35,8 @@ import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
 import org.springframework.expression.spel.ast.StringLiteral;
 import org.springframework.expression.spel.ast.VariableReference;
-import org.springframework.util.ReflectionUtils;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.StringUtils;
 
 /**
  * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
@@ -275,23 +278,57 @@ final class ExpressionWords {
     }
 
     /**
-     * Finds a property that an expression reads from a parameter and that the declared type of the parameter does not have:
-     * a typing error, mostly, which would otherwise show at the first call. A subclass may have the property.
+     * A property that a declared type does not have as SpEL reads it.
      *
-     * @return the first such property, described for a message
+     * @param isFinal whether no subclass can have it either
      */
-    static Optional<String> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
+    record Undeclared(String property, Class<?> owner, boolean isFinal) {
+
+        @Override
+        public String toString() {
+            return property + " of " + owner.getName() + ", which does not declare it";
+        }
+
+        /** What may be meant, for a message. */
+        String hint() {
+            Stream<String> getters =
+                    Stream.of(BeanUtils.getPropertyDescriptors(owner)).map(PropertyDescriptor::getName);
+            Stream<String> accessors = Stream.of(owner.getMethods())
+                    .filter(method -> method.getParameterCount() == 0)
+                    .map(Method::getName);
+            return SimilarName.hint(
+                    property, Stream.concat(getters, accessors).distinct().toList());
+        }
+    }
+
+    /** Whether parameters of a function of Kotlin may stand for objects of value classes: its name has a hash then. */
+    static boolean mayHaveValueClasses(Method method) {
+        return method.getName().indexOf('-') > 0 && KotlinDetector.isKotlinType(method.getDeclaringClass());
+    }
+
+    /**
+     * Finds a property that an expression reads from a parameter or from the result, and that its declared type does not have:
+     * a typing error, mostly, which would otherwise show at the first call.
+     *
+     * @return the first such property
+     */
+    static Optional<Undeclared> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
         if (node instanceof CompoundExpression && node.getChild(0) instanceof VariableReference variable) {
-            Integer position = parameters.get(name(variable));
-            if (position != null && position >= 0) {
-                Optional<String> missing = undeclaredOnPath(node, ResolvableType.forMethodParameter(method, position));
-                if (missing.isPresent()) {
-                    return missing;
-                }
+            String name = name(variable);
+            Integer position = parameters.get(name);
+            ResolvableType type = position == null
+                    ? ResolvableType.NONE
+                    : position >= 0
+                            ? ResolvableType.forMethodParameter(method, position)
+                            : name.equals("result") ? ResolvableType.forMethodReturnType(method) : ResolvableType.NONE;
+            Optional<Undeclared> missing =
+                    undeclaredOnPath(node, type).filter(found -> (position != null && position >= 0) || found.isFinal);
+            if (missing.isPresent()) {
+                return missing;
             }
         }
         for (int i = 0; i < node.getChildCount(); i++) {
-            Optional<String> missing = undeclaredProperty(node.getChild(i), method, parameters);
+            Optional<Undeclared> missing = undeclaredProperty(node.getChild(i), method, parameters);
             if (missing.isPresent()) {
                 return missing;
             }
@@ -299,34 +336,38 @@ final class ExpressionWords {
         return Optional.empty();
     }
 
-    private static Optional<String> undeclaredOnPath(SpelNode path, ResolvableType start) {
+    /** SpEL reads static properties of the class that a {@code Class} stands for, and {@code ?.} the value of an Optional. */
+    private static Optional<Undeclared> undeclaredOnPath(SpelNode path, ResolvableType start) {
         ResolvableType type = start;
         for (int i = 1; i < path.getChildCount() && path.getChild(i) instanceof PropertyOrFieldReference read; i++) {
             Class<?> owner = type.resolve(Object.class);
-            if (owner == Object.class || (owner.isArray() && read.getName().equals("length"))) {
+            if (owner == Object.class
+                    || owner == Class.class
+                    || owner == Optional.class
+                    || owner == void.class
+                    || (owner.isArray() && read.getName().equals("length"))) {
                 return Optional.empty();
             }
             ResolvableType next = property(owner, type, read.getName());
             if (next == null) {
-                return Optional.of(read.getName() + " of " + owner.getName() + ", which does not declare it");
+                return Optional.of(new Undeclared(read.getName(), owner, Modifier.isFinal(owner.getModifiers())));
             }
             type = next;
         }
         return Optional.empty();
     }
 
-    /** As SpEL finds it: a getter, the accessor of a record, or a public field. */
+    /** As SpEL finds it: a public getter, a public method of this name, or a public field. */
     private static @Nullable ResolvableType property(Class<?> owner, ResolvableType type, String name) {
-        PropertyDescriptor descriptor = BeanUtils.getPropertyDescriptor(owner, name);
-        Method getter = descriptor == null ? null : descriptor.getReadMethod();
-        if (getter == null) {
-            getter = ReflectionUtils.findMethod(owner, name);
-        }
-        if (getter != null) {
-            return ResolvableType.forType(getter.getGenericReturnType(), type);
+        String suffix = StringUtils.capitalize(name);
+        for (String accessor : List.of("get" + suffix, "get" + name, "is" + suffix, name)) {
+            Method getter = ClassUtils.getMethodIfAvailable(owner, accessor, new Class<?>[0]);
+            if (getter != null) {
+                return ResolvableType.forType(getter.getGenericReturnType(), type);
+            }
         }
         for (Field field : owner.getFields()) {
-            if (field.getName().equals(name) && Modifier.isPublic(field.getModifiers())) {
+            if (field.getName().equals(name)) {
                 return ResolvableType.forType(field.getGenericType(), type);
             }
         }

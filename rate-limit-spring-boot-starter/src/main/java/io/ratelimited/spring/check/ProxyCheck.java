@@ -4,6 +4,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Controllers;
 import io.ratelimited.spring.aop.Declaration;
+import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethod;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
@@ -62,7 +63,7 @@ final class ProxyCheck {
             throw new InvalidRateLimitException(
                     found.limits().get(0).limit().name(),
                     Declaration.of(method, type).get(0).place(),
-                    "fallback " + own.get(0).method().getName() + " is limited itself ("
+                    "fallback " + KotlinNames.of(own.get(0).method()) + " is limited itself ("
                             + own.get(0).place() + "), but as a fallback it is called without its limit",
                     (own.get(0).ofClass() ? "Exempt it with @RateLimitExempt" : "Remove its annotation")
                             + ", or weave (rate-limit.aspect.mode: woven).");
@@ -91,7 +92,7 @@ final class ProxyCheck {
             throw new InvalidRateLimitException(
                     limit,
                     declaration.place(),
-                    "method " + method.getName() + " is " + flaw
+                    "method " + KotlinNames.of(method) + " is " + flaw
                             + ", so that Spring's proxies cannot limit calls of it",
                     "Make it an overridable method that other beans call, "
                             + (declaration.ofClass()
@@ -102,7 +103,7 @@ final class ProxyCheck {
         throw new InvalidRateLimitException(
                 limit,
                 declaration.place(),
-                "method " + method.getName() + " makes a bean: it is called once, and the bean is not limited",
+                "method " + KotlinNames.of(method) + " makes a bean: it is called once, and the bean is not limited",
                 "Annotate the methods of the bean instead.");
     }
 
@@ -160,7 +161,7 @@ final class ProxyCheck {
     void warnOfCallbacks() {
         limited.forEach((method, found) -> {
             if (isCallback(method) && !Declaration.of(method, type).get(0).ofClass()) {
-                LOG.warn("The container calls " + type.getName() + "." + method.getName()
+                LOG.warn("The container calls " + type.getName() + "." + KotlinNames.of(method)
                         + " on the object itself, which Spring's proxy does not see: rate limit '"
                         + String.join("', '", limitNames(method))
                         + "' does not limit this call. Let it call a limited method of another bean, or weave"

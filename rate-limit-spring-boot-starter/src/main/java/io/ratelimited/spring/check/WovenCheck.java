@@ -3,6 +3,7 @@ package io.ratelimited.spring.check;
 import io.ratelimited.spring.ComposedRateLimitAspect;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
 import java.lang.reflect.Method;
@@ -49,13 +50,13 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
                 || !RateLimitAdvisor.isLimited(method, type)) {
             return;
         }
-        String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + method.getName();
+        String place = "@RateLimited on " + method.getDeclaringClass().getName() + "." + KotlinNames.of(method);
         if (!isWoven(method)) {
             throw new InvalidRateLimitException(
-                    method.getName(),
+                    KotlinNames.of(method),
                     place,
                     "rate-limit.aspect.mode is woven, but "
-                            + method.getDeclaringClass().getName() + "." + method.getName() + " was not woven",
+                            + method.getDeclaringClass().getName() + "." + KotlinNames.of(method) + " was not woven",
                     "Weave it with AspectJ (at compile time, or by -javaagent:aspectjweaver.jar and a META-INF/aop.xml"
                             + " with " + RateLimitAspect.class.getSimpleName() + " and "
                             + ComposedRateLimitAspect.class.getSimpleName()
@@ -63,7 +64,7 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             throw new InvalidRateLimitException(
-                    method.getName(),
+                    KotlinNames.of(method),
                     place,
                     "rate-limit.aspect.mode is woven, but suspend functions run through woven code at every resumption",
                     "Set rate-limit.aspect.mode: proxy.");

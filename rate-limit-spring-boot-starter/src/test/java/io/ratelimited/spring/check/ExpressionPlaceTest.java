@@ -6,6 +6,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,7 +51,6 @@ final class ExpressionPlaceTest {
     @ValueSource(
             strings = {
                 "#owner.ownerid",
-                "#owner.address.citty",
                 "{#owner.name, #owner.ownerid}",
                 "#owner.name + #owner.ownerid",
                 "#owners[0] + #owner.ownerid"
@@ -61,7 +61,53 @@ final class ExpressionPlaceTest {
                 .run(context -> assertThat(context).hasNotFailed());
         assertThat(output)
                 .contains("The key of rate limit 'pets' \"" + key + "\" reads ")
-                .containsAnyOf("ownerid of " + Owner.class.getName(), "citty of " + Address.class.getName());
+                .contains("ownerid of " + Owner.class.getName());
+    }
+
+    /** No subclass can have it: every call would fail. */
+    @ParameterizedTest
+    @CsvSource({
+        "key, #owner.address.citty, citty, 'Address', city",
+        "permits, #address.citty, citty, 'Address', city",
+        "when, #address?.citty == 'x', citty, 'Address', city",
+        "key, #text.lenght, lenght, String, length",
+        "key, #address.hidden, hidden, 'Address', ''",
+        "charge, #result.citty, citty, 'Address', city"
+    })
+    void propertyThatAFinalClassLacksStopsTheStart(
+            String property, String text, String missing, String owner, String meant) {
+        Contexts.with(Contexts.runner(), Final.class)
+                .withPropertyValues("rate-limit.limits.final." + property + "=" + text)
+                .run(context -> assertThat(
+                                Contexts.analyse(context.getStartupFailure()).getDescription())
+                        .contains(
+                                "(rate-limit.limits.final." + property,
+                                property + " reads " + missing + " of ",
+                                owner + ", which does not declare it, in \"" + text + "\"",
+                                meant == null || meant.isEmpty() ? "" : "did you mean '" + meant + "'?"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "#address.city",
+                "#address.lines.length",
+                "#optional?.city",
+                "#type.name",
+                "#text.bytes",
+                "#address.class.name"
+            })
+    void propertyThatAFinalClassHasStartsAndIsRead(String key) {
+        Contexts.with(Contexts.runner(), Final.class)
+                .withPropertyValues("rate-limit.limits.final.key=" + key)
+                .run(context -> assertThat(context.getBean(Final.class)
+                                .find(
+                                        new Owner(),
+                                        new Address("rome"),
+                                        "text",
+                                        Optional.of(new Address("rome")),
+                                        String.class))
+                        .isEqualTo(new Address("rome")));
     }
 
     @ParameterizedTest
@@ -88,6 +134,14 @@ final class ExpressionPlaceTest {
         public void find(Owner owner, List<Owner> owners, Map<String, String> more, Object anything) {}
     }
 
+    static class Final {
+
+        @RateLimited(name = "final", rate = "5/m", key = "#address.city")
+        public Address find(Owner owner, Address address, String text, Optional<Address> optional, Class<?> type) {
+            return address;
+        }
+    }
+
     static class Wrong {
 
         @RateLimited(name = "wrong", rate = "5/m", key = "#nobody")
@@ -106,6 +160,10 @@ final class ExpressionPlaceTest {
     }
 
     record Address(String city) {
+
+        private String hidden() {
+            return city;
+        }
 
         public String[] getLines() {
             return new String[0];

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.call;
+package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.InvalidRateLimitException;
@@ -22,7 +22,7 @@ import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /** Finds and calls the method that a limit names as its fallback. */
-public final class Fallbacks {
+final class Fallbacks {
 
     private Fallbacks() {}
 
@@ -31,13 +31,13 @@ public final class Fallbacks {
      *
      * @throws InvalidRateLimitException when the class has none that fits
      */
-    public static Method find(Method method, Class<?> targetClass, String name, String limit, String place) {
+    static Method find(Method method, Class<?> targetClass, String name, String limit, String place) {
         Class<?> userClass = ClassUtils.getUserClass(targetClass);
         Method found = Stream.concat(
                         signatures(method, List.of(method.getParameterTypes()))
                                 .map(types ->
                                         ReflectionUtils.findMethod(userClass, name, types.toArray(Class<?>[]::new))),
-                        signatures(method, parameters(method, userClass)).map(types -> generic(userClass, name, types)))
+                        signatures(method, parameters(method, userClass)).map(types -> named(userClass, name, types)))
                 .filter(candidate -> candidate != null)
                 .findFirst()
                 .orElseThrow(() -> new InvalidRateLimitException(
@@ -48,7 +48,7 @@ public final class Fallbacks {
                                         .map(Class::getName)
                                         .collect(Collectors.joining(", ", "(", ")"))
                                 + " in " + userClass.getName(),
-                        "Add a method of that name with the parameters of " + method.getName()
+                        "Add a method of that name with the parameters of " + KotlinNames.of(method)
                                 + ", optionally followed by a RateLimitExceededException."));
         if (found.equals(method)) {
             throw new InvalidRateLimitException(
@@ -64,7 +64,7 @@ public final class Fallbacks {
                     "fallback method " + name + " returns "
                             + found.getReturnType().getName() + ", not "
                             + method.getReturnType().getName(),
-                    "Return what " + method.getName() + " returns.");
+                    "Return what " + KotlinNames.of(method) + " returns.");
         }
         ReflectionUtils.makeAccessible(found);
         return found;
@@ -81,10 +81,13 @@ public final class Fallbacks {
         return Stream.of(with(withRefusal, continuation), all, withRefusal, own);
     }
 
-    /** A method whose parameters have these types for a class, which a superclass or an interface states as type variables. */
-    private static @Nullable Method generic(Class<?> userClass, String name, List<Class<?>> types) {
+    /**
+     * A method of a name, perhaps one that Kotlin has changed, whose parameters have these types for a class; a superclass or
+     * an interface may state them as type variables.
+     */
+    private static @Nullable Method named(Class<?> userClass, String name, List<Class<?>> types) {
         return Stream.of(ReflectionUtils.getAllDeclaredMethods(userClass))
-                .filter(candidate -> candidate.getName().equals(name)
+                .filter(candidate -> KotlinNames.of(candidate).equals(name)
                         && !candidate.isBridge()
                         && parameters(candidate, userClass).equals(types))
                 .findFirst()
@@ -119,7 +122,7 @@ public final class Fallbacks {
      *
      * @param suspending whether the refused method is a suspend function
      */
-    public static @Nullable Object call(
+    static @Nullable Object call(
             Method fallback,
             @Nullable Object target,
             @Nullable Object[] args,
