@@ -81,7 +81,7 @@ class SharedRecordsAttacksTest {
         RedisBackend one = node();
         write(one.records(), SEARCH, "rate=5%2Fd");
         write(one.records(), ANN, "rate=6%2Fd");
-        for (String field : List.of("lsearch", "cbob:search", "x\nforged", "c", "")) {
+        for (String field : List.of("lsearch", "cbob:search", "\nforged", "c", "")) {
             spoil(field, "rubbish");
         }
         spoil("lorders", "99999999999999999999 0 rate=1");
@@ -97,6 +97,8 @@ class SharedRecordsAttacksTest {
         assertThat(log.all())
                 .filteredOn(line -> line.contains("in place of changes"))
                 .hasSize(backends.size());
+
+        assertThat(log.all()).noneMatch(line -> line.contains("\n"));
 
         // A node that has compared everything does not read all of it again and again.
         long position = number("version");

@@ -10,6 +10,7 @@ import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.NamedBackends;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.util.HashSet;
@@ -39,7 +40,7 @@ public final class DisabledRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimits")
     @ConditionalOnMissingBean
     RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
-        LogFactory.getLog(DisabledRateLimitAutoConfiguration.class)
+        LogText.lines(DisabledRateLimitAutoConfiguration.class)
                 .warn("Nothing is rate limited: rate-limit.enabled is false.");
         return new RateLimits(
                 false,

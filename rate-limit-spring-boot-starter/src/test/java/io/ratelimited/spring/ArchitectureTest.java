@@ -11,6 +11,7 @@ import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Field;
 import java.util.Map;
 import java.util.Set;
@@ -47,6 +48,23 @@ class ArchitectureTest {
                 .should()
                 .dependOnClassesThat()
                 .resideInAnyPackage("io.ratelimited.spring..", "io.ratelimited.redis..", "org.springframework..")
+                .check(ALL);
+    }
+
+    /** A line quotes callers, records of others and failures: each is escaped whole, in one place. */
+    @Test
+    void everyLineOfALogIsWrittenInOnePlaceOfEachModule() {
+        noClasses()
+                .that()
+                .doNotHaveFullyQualifiedName(LogText.class.getName())
+                .and()
+                .doNotHaveFullyQualifiedName(LogText.class.getName() + "$Lines")
+                .and()
+                .doNotHaveFullyQualifiedName("io.ratelimited.redis.connection.Threads")
+                .should()
+                .dependOnClassesThat()
+                .haveNameMatching(
+                        "(java[.]lang[.]System.Logger|java[.]util[.]logging|org[.]slf4j[.]Logger|org[.]apache[.]commons[.]logging).*")
                 .check(ALL);
     }
 

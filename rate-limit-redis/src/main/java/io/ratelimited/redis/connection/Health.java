@@ -95,9 +95,8 @@ public final class Health {
         long now = threads.nanos();
         if (now - corruptLoggedAt >= LOG_PAUSE) {
             corruptLoggedAt = now;
-            // Callers may have put control characters into keys.
             threads.warn(() -> "Redis held what no limit has written under "
-                    + String.join(", or ", keys).replaceAll("\\p{Cntrl}", "?") + "; the budget begins anew ("
+                    + String.join(", or ", keys) + "; the budget begins anew ("
                     + Replies.text(reason) + ")");
         }
     }

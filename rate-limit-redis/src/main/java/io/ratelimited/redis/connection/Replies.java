@@ -29,6 +29,8 @@ public final class Replies {
     private static final Pattern NO_PRIMARY =
             Pattern.compile("(^(ERR )?|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
 
+    private static final Pattern UNSAFE = Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
+
     private Replies() {}
 
     /** What a task returns; failed if the task throws. */
@@ -112,6 +114,12 @@ public final class Replies {
                 text.append(": ").append(cause);
             }
         }
-        return text.toString().replace('\n', ' ').replace('\t', ' ');
+        return line(text.toString());
+    }
+
+    /** The text with escapes for what would end the line, hide a part of it or turn it around. */
+    static String line(String text) {
+        return UNSAFE.matcher(text)
+                .replaceAll(unsafe -> String.format("\\\\u%04x", unsafe.group().codePointAt(0)));
     }
 }

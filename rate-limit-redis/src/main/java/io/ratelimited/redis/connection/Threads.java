@@ -144,7 +144,7 @@ public final class Threads implements AutoCloseable {
         return Instant.ofEpochSecond(Math.floorDiv(nanos, 1_000_000_000L), Math.floorMod(nanos, 1_000_000_000L));
     }
 
-    /** Writes to the log; the text is made by the executor of the log, too. A handler that blocks or throws holds up nobody. */
+    /** Writes one line to the log, whatever the text quotes; it is made by the executor of the log, too. A handler that blocks or throws holds up nobody. */
     void warn(Supplier<String> text) {
         log(Level.WARNING, text, null);
     }
@@ -157,7 +157,7 @@ public final class Threads implements AutoCloseable {
     private void log(Level level, Supplier<String> text, @Nullable Throwable failure) {
         log.execute(() -> {
             try {
-                LOG.log(level, text.get(), failure);
+                LOG.log(level, Replies.line(text.get()), failure);
             } catch (RuntimeException | Error ex) {
                 // A handler of the application: there is nowhere to report this to.
             }

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;
@@ -8,8 +9,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -19,7 +18,7 @@ import org.springframework.util.ReflectionUtils;
 /** The classes of the beans that may have limited methods, found without making any bean. */
 public final class BeanTypes {
 
-    private static final Log LOG = LogFactory.getLog(BeanTypes.class);
+    private static final LogText.Lines LOG = LogText.lines(BeanTypes.class);
 
     private BeanTypes() {}
 

@@ -4,13 +4,12 @@ import io.ratelimited.core.AllOf;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.limit.LogText;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
 import java.util.function.BiConsumer;
 import java.util.function.ToLongFunction;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,7 +22,7 @@ public final class Admission {
     static final Admission HOLDS_NOTHING =
             new Admission(LimitRequest.NONE, null, List.of(), null, new DecisionReports(List.of(), Ticker.system()));
 
-    private static final Log LOG = LogFactory.getLog(Admission.class);
+    private static final LogText.Lines LOG = LogText.lines(Admission.class);
     private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =
             AtomicIntegerFieldUpdater.newUpdater(Admission.class, "settlement");
 

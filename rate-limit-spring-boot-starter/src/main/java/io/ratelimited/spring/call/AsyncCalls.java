@@ -2,11 +2,13 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.limit.LogText;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
+import java.util.function.BiConsumer;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
@@ -17,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AsyncCalls {
 
-    private static final Log LOG = LogFactory.getLog(AsyncCalls.class);
+    private static final LogText.Lines LOG = LogText.lines(AsyncCalls.class);
 
     private AsyncCalls() {}
 

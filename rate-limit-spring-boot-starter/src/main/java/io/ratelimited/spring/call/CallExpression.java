@@ -8,8 +8,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.context.expression.BeanFactoryResolver;
@@ -35,7 +33,7 @@ import org.springframework.util.ReflectionUtils;
  */
 public final class CallExpression {
 
-    private static final Log LOG = LogFactory.getLog(CallExpression.class);
+    private static final LogText.Lines LOG = LogText.lines(CallExpression.class);
     /** Native images cannot load compiled expressions. */
     private static final SpelCompilerMode COMPILER =
             NativeDetector.inNativeImage() ? SpelCompilerMode.OFF : SpelCompilerMode.MIXED;

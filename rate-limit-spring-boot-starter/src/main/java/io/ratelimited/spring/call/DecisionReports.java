@@ -9,6 +9,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.LogText;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -18,8 +19,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.util.ClassUtils;
 
@@ -29,7 +28,7 @@ import org.springframework.util.ClassUtils;
  */
 final class DecisionReports {
 
-    private static final Log LOG = LogFactory.getLog(DecisionReports.class);
+    private static final LogText.Lines LOG = LogText.lines(DecisionReports.class);
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     /** A runtime image may leave the module jdk.jfr out. */

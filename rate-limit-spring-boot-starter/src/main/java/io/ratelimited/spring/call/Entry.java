@@ -9,14 +9,13 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.call.Admission.Held;
+import io.ratelimited.spring.limit.LogText;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.Function;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,7 +24,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class Entry {
 
-    private static final Log LOG = LogFactory.getLog(Entry.class);
+    private static final LogText.Lines LOG = LogText.lines(Entry.class);
 
     private final LimitRequest[] requests;
     /** The requests that can refuse the call: all but those to limits under {@link Policy#SHADOW}. */

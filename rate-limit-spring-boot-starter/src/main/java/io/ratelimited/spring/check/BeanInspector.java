@@ -2,6 +2,7 @@ package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedTypes;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.List;
@@ -9,8 +10,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopProxyUtils;
 import org.springframework.beans.factory.FactoryBean;
@@ -28,7 +27,7 @@ import org.springframework.core.Ordered;
 public final class BeanInspector
         implements BeanFactoryPostProcessor, SmartInstantiationAwareBeanPostProcessor, Ordered {
 
-    private static final Log LOG = LogFactory.getLog(BeanInspector.class);
+    private static final LogText.Lines LOG = LogText.lines(BeanInspector.class);
 
     /** Classes behind the proxies of the beans that were looked at, by the name of the bean. */
     private final Map<String, Class<?>> types = new ConcurrentHashMap<>();

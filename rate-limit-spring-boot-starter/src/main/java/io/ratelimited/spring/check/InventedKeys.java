@@ -1,6 +1,7 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.limit.LogText;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -14,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class InventedKeys {
 
-    private static final Log LOG = LogFactory.getLog(InventedKeys.class);
+    private static final LogText.Lines LOG = LogText.lines(InventedKeys.class);
 
     private final Set<String> reported = ConcurrentHashMap.newKeySet();
 

@@ -6,14 +6,13 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.PropertyText;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Collectors;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.event.ContextRefreshedEvent;
 
@@ -23,7 +22,7 @@ import org.springframework.context.event.ContextRefreshedEvent;
  */
 public final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
 
-    private static final Log LOG = LogFactory.getLog(LimitLog.class);
+    private static final LogText.Lines LOG = LogText.lines(LimitLog.class);
     /** Of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
     private static final long BYTES_PER_KEY = 300;
 

@@ -6,6 +6,7 @@ import io.ratelimited.spring.aop.Controllers;
 import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethod;
+import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
@@ -16,8 +17,6 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.beans.factory.DisposableBean;
@@ -29,7 +28,7 @@ import org.springframework.util.ClassUtils;
 /** Finds limited methods of a class whose calls Spring's proxies do not see, so that no limit is asked. */
 final class ProxyCheck {
 
-    private static final Log LOG = LogFactory.getLog(ProxyCheck.class);
+    private static final LogText.Lines LOG = LogText.lines(ProxyCheck.class);
 
     /** By name, because their module is optional. */
     private static final List<String> CALLBACKS =

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.check;
 
+import io.ratelimited.spring.limit.LogText;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Method;
@@ -12,8 +13,6 @@ import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.asm.ClassReader;
 import org.springframework.asm.ClassVisitor;
@@ -31,7 +30,7 @@ import org.springframework.util.ClassUtils;
  */
 final class SelfCalls {
 
-    private static final Log LOG = LogFactory.getLog(SelfCalls.class);
+    private static final LogText.Lines LOG = LogText.lines(SelfCalls.class);
 
     private SelfCalls() {}
 

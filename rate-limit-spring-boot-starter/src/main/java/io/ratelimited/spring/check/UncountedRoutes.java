@@ -1,10 +1,12 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.limit.LogText;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**
@@ -13,7 +15,7 @@ import org.springframework.beans.factory.SmartInitializingSingleton;
  */
 public final class UncountedRoutes implements SmartInitializingSingleton {
 
-    private static final Log LOG = LogFactory.getLog(UncountedRoutes.class);
+    private static final LogText.Lines LOG = LogText.lines(UncountedRoutes.class);
 
     private final RateLimitProperties properties;
     private final BooleanSupplier noRequests;

@@ -1,13 +1,12 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.limit.LogText;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.BindContext;
 import org.springframework.boot.context.properties.bind.BindHandler;
@@ -28,7 +27,7 @@ import org.springframework.core.env.StandardEnvironment;
  */
 final class UnreadVariables {
 
-    private static final Log LOG = LogFactory.getLog(UnreadVariables.class);
+    private static final LogText.Lines LOG = LogText.lines(UnreadVariables.class);
 
     /** Other variables with these words may be the application's own, which it reads by placeholders. */
     private static final Pattern OURS =

@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
 import java.util.Map;
@@ -10,8 +11,6 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ObjLongConsumer;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 
 /**
  * The pauses of one client that all instances share: tells the others of those that this instance was told, and the gates
@@ -19,7 +18,7 @@ import org.apache.commons.logging.LogFactory;
  */
 final class FleetPauses {
 
-    private static final Log LOG = LogFactory.getLog(FleetPauses.class);
+    private static final LogText.Lines LOG = LogText.lines(FleetPauses.class);
 
     private final String client;
     private final SharedPauses shared;

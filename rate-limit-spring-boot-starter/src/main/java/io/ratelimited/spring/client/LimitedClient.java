@@ -20,6 +20,7 @@ import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.PropertyText;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -35,8 +36,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -45,7 +44,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LimitedClient {
 
-    private static final Log LOG = LogFactory.getLog(LimitedClient.class);
+    private static final LogText.Lines LOG = LogText.lines(LimitedClient.class);
 
     /** Keys whose answers are remembered. A forgotten key begins anew with what its next answer says. */
     private static final long MAX_KEYS = 10_000;

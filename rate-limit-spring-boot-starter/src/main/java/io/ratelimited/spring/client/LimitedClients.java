@@ -10,6 +10,7 @@ import io.ratelimited.spring.client.LimitedClient.Terms;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
 import java.net.URI;
 import java.time.Duration;
 import java.util.Collection;
@@ -22,14 +23,12 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.regex.Pattern;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /** The clients of {@code rate-limit.clients}, by the hosts that they call. Immutable. */
 public final class LimitedClients {
 
-    private static final Log LOG = LogFactory.getLog(LimitedClients.class);
+    private static final LogText.Lines LOG = LogText.lines(LimitedClients.class);
 
     private static final Duration LONGEST = Duration.ofDays(366);
     private static final Pattern HOST =

@@ -17,8 +17,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
 
@@ -28,7 +26,7 @@ import org.springframework.core.convert.ConversionException;
  */
 final class BudgetRegistry {
 
-    private static final Log LOG = LogFactory.getLog(BudgetRegistry.class);
+    private static final LogText.Lines LOG = LogText.lines(BudgetRegistry.class);
 
     /** Callers of one limit that may have a budget of their own at the same time. Each different budget has a limiter. */
     static final int MAXIMUM = 10_000;

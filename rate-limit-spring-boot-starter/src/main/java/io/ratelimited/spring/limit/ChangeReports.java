@@ -16,8 +16,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationEventPublisher;
 import org.springframework.security.authentication.AnonymousAuthenticationToken;
@@ -30,7 +28,7 @@ import org.springframework.util.ClassUtils;
  */
 public final class ChangeReports {
 
-    private static final Log LOG = LogFactory.getLog(ChangeReports.class);
+    private static final LogText.Lines LOG = LogText.lines(ChangeReports.class);
 
     private static final boolean SPRING_SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.SecurityContextHolder", ChangeReports.class.getClassLoader());

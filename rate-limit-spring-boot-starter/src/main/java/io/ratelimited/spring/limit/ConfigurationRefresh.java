@@ -2,8 +2,6 @@ package io.ratelimited.spring.limit;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.RateLimitProperties;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.BindHandler;
 import org.springframework.boot.context.properties.bind.Bindable;
@@ -21,7 +19,7 @@ import org.springframework.core.env.Environment;
  */
 public final class ConfigurationRefresh implements SmartApplicationListener {
 
-    private static final Log LOG = LogFactory.getLog(ConfigurationRefresh.class);
+    private static final LogText.Lines LOG = LogText.lines(ConfigurationRefresh.class);
     private static final String EVENT = "org.springframework.cloud.context.environment.EnvironmentChangeEvent";
 
     /** As at the start: a property that does not exist is an error. */

@@ -21,14 +21,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /** A limit of the application: its limiter, those of its tiers, and its policy. Thread-safe; the policy may change. */
 public final class ConfiguredLimit implements NamedLimit {
 
-    private static final Log LOG = LogFactory.getLog(ConfiguredLimit.class);
+    private static final LogText.Lines LOG = LogText.lines(ConfiguredLimit.class);
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
     private static final Pattern NUMBER = Pattern.compile("[+-]?\\d+([.]\\d+)?");
     private static final Pattern WHOLE_NUMBER = Pattern.compile("\\+?\\d{1,18}");

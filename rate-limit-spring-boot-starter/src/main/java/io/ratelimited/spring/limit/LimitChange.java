@@ -13,14 +13,12 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
 /** A change of one limit at run time: checked when it is made up, so that nothing is refused once it is applied. */
 final class LimitChange {
 
-    private static final Log LOG = LogFactory.getLog(LimitChange.class);
+    private static final LogText.Lines LOG = LogText.lines(LimitChange.class);
 
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
     private static final String RESTART = "Nothing was changed; change the configuration and restart.";

@@ -27,15 +27,13 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Predicate;
 import java.util.function.UnaryOperator;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
 
 /** The limits of the application by name: makes each when it is first asked for, and changes them. Thread-safe. */
 public final class LimitRegistry {
 
-    private static final Log LOG = LogFactory.getLog(LimitRegistry.class);
+    private static final LogText.Lines LOG = LogText.lines(LimitRegistry.class);
 
     /** How often a change is tried while others change the same limit: each attempt that fails is a change that another made. */
     private static final int ATTEMPTS = 100;

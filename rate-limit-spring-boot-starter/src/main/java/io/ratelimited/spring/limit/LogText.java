@@ -1,11 +1,19 @@
 package io.ratelimited.spring.limit;
 
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.regex.Pattern;
+import org.apache.commons.logging.Log;
+import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
-/** What a caller has sent, as text for a log line or a message: short, on one line, without control characters. */
+/** What others have written, such as a caller or a record in Redis, as text for a log line or a message. */
 public final class LogText {
 
     private static final int LONGEST = 200;
+    private static final int MOST_CAUSES = 100;
+    /** What would end the line, hide a part of it or turn it around. */
+    private static final Pattern UNSAFE = Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
 
     private LogText() {}
 
@@ -15,27 +23,69 @@ public final class LogText {
         return value instanceof CharSequence ? '"' + text + '"' : text;
     }
 
-    /** The text with Java's escapes for what would end the line, hide a part of it or turn it around. */
+    /** The text, short, on one line, with Java's escapes for control characters. */
     public static String escaped(String text) {
-        StringBuilder escaped = new StringBuilder();
-        for (int i = 0; i < text.length(); i++) {
-            if (i == LONGEST) {
-                return escaped.append("...").toString();
-            }
-            char c = text.charAt(i);
-            if (isUnsafe(c)) {
-                escaped.append(String.format("\\u%04x", (int) c));
-            } else {
-                escaped.append(c);
-            }
-        }
-        return escaped.toString();
+        return text.length() > LONGEST ? line(text.substring(0, LONGEST)) + "..." : line(text);
     }
 
-    private static boolean isUnsafe(char c) {
-        return switch (Character.getType(c)) {
-            case Character.CONTROL, Character.FORMAT, Character.LINE_SEPARATOR, Character.PARAGRAPH_SEPARATOR -> true;
-            default -> false;
-        };
+    private static String line(String text) {
+        return UNSAFE.matcher(text)
+                .replaceAll(unsafe -> String.format("\\\\u%04x", unsafe.group().codePointAt(0)));
+    }
+
+    /** The log of a class. */
+    public static Lines lines(Class<?> type) {
+        return new Lines(LogFactory.getLog(type));
+    }
+
+    /** A log each of whose messages is one line, whatever it quotes: every line of this library goes through here. */
+    public static final class Lines {
+
+        private final Log log;
+
+        private Lines(Log log) {
+            this.log = log;
+        }
+
+        public boolean isInfoEnabled() {
+            return log.isInfoEnabled();
+        }
+
+        public void debug(String message, Throwable failure) {
+            if (log.isDebugEnabled()) {
+                log(message, failure, log::debug, log::debug);
+            }
+        }
+
+        public void info(String message) {
+            log.info(line(message));
+        }
+
+        public void warn(String message) {
+            log.warn(line(message));
+        }
+
+        public void warn(String message, Throwable failure) {
+            log(message, failure, log::warn, log::warn);
+        }
+
+        /** A stack quotes the texts of a failure and of its causes: where they are not one line each, only they are logged. */
+        private static void log(
+                String message, Throwable failure, Consumer<Object> alone, BiConsumer<Object, Throwable> withStack) {
+            StringBuilder texts = new StringBuilder(failure.toString());
+            Throwable cause = failure.getCause();
+            for (int i = 0; cause != null && i < MOST_CAUSES; i++, cause = cause.getCause()) {
+                texts.append("; caused by ").append(cause);
+            }
+            if (UNSAFE.matcher(texts).find()) {
+                alone.accept(line(message + ": " + texts));
+            } else {
+                withStack.accept(line(message), failure);
+            }
+        }
+
+        public void error(String message) {
+            log.error(line(message));
+        }
     }
 }

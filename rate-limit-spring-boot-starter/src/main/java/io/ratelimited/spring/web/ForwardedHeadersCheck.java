@@ -1,10 +1,9 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.limit.LogText;
 import java.util.Locale;
 import java.util.function.BooleanSupplier;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.cloud.CloudPlatform;
 import org.springframework.boot.web.server.WebServer;
@@ -23,7 +22,7 @@ import org.springframework.util.StringUtils;
  */
 public final class ForwardedHeadersCheck implements ApplicationListener<ContextRefreshedEvent> {
 
-    private static final Log LOG = LogFactory.getLog(ForwardedHeadersCheck.class);
+    private static final LogText.Lines LOG = LogText.lines(ForwardedHeadersCheck.class);
     private static final String STRATEGY = "server.forward-headers-strategy";
     private static final String[] TOMCAT_HEADERS = {
         "server.tomcat.remoteip.remote-ip-header", "server.tomcat.remoteip.protocol-header"

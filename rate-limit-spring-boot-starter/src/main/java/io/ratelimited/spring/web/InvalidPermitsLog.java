@@ -2,16 +2,15 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.call.InvalidPermitsException;
+import io.ratelimited.spring.limit.LogText;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 
 /** Logs requests for permits that no call can have, once a minute and limit: a caller can send any number of them. */
 public final class InvalidPermitsLog {
 
-    private static final Log LOG = LogFactory.getLog(InvalidPermitsLog.class);
+    private static final LogText.Lines LOG = LogText.lines(InvalidPermitsLog.class);
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     private final Ticker ticker;

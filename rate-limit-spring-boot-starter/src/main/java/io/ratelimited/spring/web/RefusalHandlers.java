@@ -1,14 +1,13 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.limit.LogText;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationContext;
 import org.springframework.http.MediaType;
@@ -25,7 +24,7 @@ import org.springframework.web.method.annotation.ExceptionHandlerMethodResolver;
  */
 public final class RefusalHandlers {
 
-    private static final Log LOG = LogFactory.getLog(RefusalHandlers.class);
+    private static final LogText.Lines LOG = LogText.lines(RefusalHandlers.class);
 
     private final ApplicationContext context;
     private final Supplier<Map<ControllerAdviceBean, ExceptionHandlerMethodResolver>> advice;

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web;
 
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.SimilarName;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import java.io.IOException;
@@ -9,8 +10,6 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationContext;
 import org.springframework.context.ApplicationListener;
@@ -20,7 +19,7 @@ import org.springframework.core.io.Resource;
 /** Logs the routes when the application has started, and warns of those that no handler of it can belong to. */
 public final class RouteCheck implements ApplicationListener<ContextRefreshedEvent> {
 
-    private static final Log LOG = LogFactory.getLog(RouteCheck.class);
+    private static final LogText.Lines LOG = LogText.lines(RouteCheck.class);
 
     /** Where filters of Spring Security answer by default. */
     private static final Set<String> SECURITY =

@@ -163,6 +163,33 @@ class SharedChangesTest {
         });
     }
 
+    @Test
+    void aRecordWithLineFeedsForgesNoLineOfTheLog(CapturedOutput output) {
+        configuration.put("rate-limit.limits.search.algorithm", "fixed-window");
+        run((context, limits) -> {
+            ConfiguredLimit limit = context.getBean(LimitRegistry.class).get("search");
+            others.change(null, "rate=5%0AFORGED+1%2Fs");
+            others.change(null, "tiers/gold%0AFORGED+2/rate=5%2Fs");
+            others.change(null, "\nFORGED 3=1");
+            others.change(CanonicalKey.digest("ann"), "rate=5%0AFORGED+4%2Fs");
+            others.change(CanonicalKey.digest("bob"), "\nFORGED 5=1");
+            assertThat(limit.notApplied()).isNotNull();
+            assertThat(limit.ownBudget("ann")).containsKey("changeNotApplied");
+
+            context.addApplicationListener(event -> {
+                if (event instanceof PayloadApplicationEvent<?> told
+                        && told.getPayload() instanceof RateLimitChangedEvent) {
+                    throw new IllegalStateException("listener", new IllegalArgumentException("told\nFORGED 6"));
+                }
+            });
+            as("eve\nFORGED 7", () -> limits.assign("search", "c", LimitProperties.of(Map.of("rate", "3/s")), null));
+
+            assertThat(output.toString().lines()).noneMatch(line -> line.startsWith("FORGED"));
+            assertThat(output)
+                    .contains("FORGED 1", "FORGED 2", "FORGED 3", "FORGED 4", "FORGED 5", "FORGED 6", "FORGED 7");
+        });
+    }
+
     /** Other instances go on with what their own configuration says. */
     @Test
     void aRefreshOfTheConfigurationIsReportedAsAChangeOfThisInstance() {
@@ -178,9 +205,13 @@ class SharedChangesTest {
     }
 
     private static void updateAs(String name, RateLimits limits) {
+        as(name, () -> limits.update("search", LimitProperties.of(Map.of("rate", "12/s"))));
+    }
+
+    private static void as(String name, Runnable change) {
         SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(name, null));
         try {
-            limits.update("search", LimitProperties.of(Map.of("rate", "12/s")));
+            change.run();
         } finally {
             SecurityContextHolder.clearContext();
         }

@@ -7,14 +7,13 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.ReactiveAdapter;
 import org.springframework.core.ReactiveAdapterRegistry;
@@ -44,7 +43,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     /** The request whose code the thread runs. */
     static final ThreadLocal<CurrentRequest> ON_THREAD = new ThreadLocal<>();
 
-    private static final Log LOG = LogFactory.getLog(ReactiveCurrentRequest.class);
+    private static final LogText.Lines LOG = LogText.lines(ReactiveCurrentRequest.class);
     private static final String ATTRIBUTE = ReactiveCurrentRequest.class.getName();
     private static final boolean SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.ReactiveSecurityContextHolder",

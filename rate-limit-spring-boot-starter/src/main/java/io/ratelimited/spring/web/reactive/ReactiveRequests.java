@@ -9,6 +9,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitProperties.Http;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.TrustedProxies;
@@ -19,8 +20,6 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.server.reactive.ServerHttpResponse;
 import org.springframework.web.server.ServerWebExchange;
@@ -37,7 +36,7 @@ final class ReactiveRequests implements CurrentRequest.Source {
     /** Key of the request in the Reactor context. */
     static final String KEY = CurrentRequest.class.getName();
 
-    private static final Log LOG = LogFactory.getLog(ReactiveRequests.class);
+    private static final LogText.Lines LOG = LogText.lines(ReactiveRequests.class);
 
     private final LimitFields.Style style;
     private final ReactiveClients clients;
