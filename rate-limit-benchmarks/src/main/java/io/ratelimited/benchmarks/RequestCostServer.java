@@ -30,7 +30,7 @@ public final class RequestCostServer {
     /** How much work a request is. */
     private static final int PEOPLE = Integer.getInteger("people");
 
-    private static final String STARTER = "io.ratelimited.spring.RateLimitAutoConfiguration";
+    private static final String STARTER = "io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration";
     private static final String AOP = "org.springframework.boot.autoconfigure.aop.AopAutoConfiguration";
 
     private static final JsonMapper JSON = new JsonMapper();

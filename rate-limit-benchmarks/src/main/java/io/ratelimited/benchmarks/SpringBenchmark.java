@@ -1,7 +1,7 @@
 package io.ratelimited.benchmarks;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.concurrent.TimeUnit;
 import org.aopalliance.intercept.MethodInterceptor;
 import org.openjdk.jmh.annotations.Benchmark;

@@ -33,7 +33,7 @@ public final class StartUp {
 
     private static final int METHODS_OF_A_CLASS = 10;
     private static final int CLASSES = 100;
-    private static final String EXCLUDED = "io.ratelimited.spring.RateLimitAutoConfiguration";
+    private static final String EXCLUDED = "io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration";
 
     private StartUp() {}
 

@@ -43,7 +43,7 @@ final class WebFluxServers implements AutoCloseable {
     /** Spring Cloud Gateway's is excluded, since its filter stands here before an endpoint: a route of it would be a proxy. */
     private static final String GATEWAY = "org.springframework.cloud.gateway.config.GatewayRedisAutoConfiguration";
 
-    private static final String OURS = "io.ratelimited.spring.RateLimitAutoConfiguration,"
+    private static final String OURS = "io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration,"
             + "org.springframework.boot.autoconfigure.aop.AopAutoConfiguration";
 
     private final List<ConfigurableApplicationContext> started = new ArrayList<>();

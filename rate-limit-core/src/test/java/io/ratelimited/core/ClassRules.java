@@ -6,6 +6,7 @@ import com.tngtech.archunit.core.domain.JavaClass;
 import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import com.tngtech.archunit.core.importer.ImportOption;
+import com.tngtech.archunit.library.dependencies.SlicesRuleDefinition;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -19,8 +20,8 @@ import java.util.TreeSet;
 import java.util.stream.Collectors;
 
 /**
- * How the classes of a module lie: in packages whose arrows point down, without large knots. A knot is a set of top-level
- * classes that reach each other in a circle. Used by the tests of every module; each method returns what breaks its rule.
+ * How the classes of a module lie: in packages without circles, and without large knots. A knot is a set of top-level classes
+ * that reach each other in a circle. Used by the tests of every module; each method returns what breaks its rule.
  */
 public final class ClassRules {
 
@@ -29,12 +30,11 @@ public final class ClassRules {
     /** The most source files of one package. */
     static final int MOST_FILES = 20;
 
-    private final List<String> packages;
+    private final JavaClasses classes;
     private final Map<String, Set<String>> arrows = new TreeMap<>();
-    private final Map<String, String> exceptions = new TreeMap<>();
 
-    private ClassRules(List<String> packages, JavaClasses classes) {
-        this.packages = packages;
+    ClassRules(JavaClasses classes) {
+        this.classes = classes;
         classes.forEach(type -> arrows.computeIfAbsent(topLevel(type), name -> new TreeSet<>()));
         classes.forEach(type -> type.getDirectDependenciesFromSelf().stream()
                 .map(Dependency::getTargetClass)
@@ -43,13 +43,9 @@ public final class ClassRules {
                 .forEach(target -> arrows.get(topLevel(type)).add(target)));
     }
 
-    /**
-     * Reads the compiled main classes of some packages.
-     *
-     * @param packages all packages from top to bottom; a class may use its own package and those below it
-     */
+    /** Reads the compiled main classes of some packages and of those within them. */
     public static ClassRules of(String... packages) {
-        return new ClassRules(List.of(packages), mainClasses(packages));
+        return new ClassRules(mainClasses(packages));
     }
 
     static JavaClasses mainClasses(String... packages) {
@@ -61,12 +57,6 @@ public final class ClassRules {
                     .withImportOption(location -> !location.contains("-tests.jar"))
                     .importPackages(packages);
         });
-    }
-
-    /** Allows one arrow that points up, from a top-level class to another, for a reason. */
-    public ClassRules except(String from, String to, String reason) {
-        exceptions.put(from + " -> " + to, reason);
-        return this;
     }
 
     /** The top-level classes, each with those that it uses. */
@@ -88,23 +78,15 @@ public final class ClassRules {
                 .toList();
     }
 
-    /** The arrows that point up and are no exception, the exceptions that no arrow needs, and packages without a place. */
-    public List<String> risingArrows() {
-        List<String> broken = new ArrayList<>();
-        Set<String> unneeded = new TreeSet<>(exceptions.keySet());
-        arrows.forEach((from, targets) -> {
-            if (place(from) < 0) {
-                broken.add(from + " is in a package without a place in the list");
-            }
-            for (String to : targets) {
-                String arrow = from + " -> " + to;
-                if (place(to) < place(from) && !unneeded.remove(arrow)) {
-                    broken.add(arrow + " points up");
-                }
-            }
-        });
-        unneeded.forEach(arrow -> broken.add(arrow + " is not there: remove the exception"));
-        return broken;
+    /** The circles of packages: each package is a slice, and no slice may reach itself by way of others. */
+    public List<String> circles() {
+        return SlicesRuleDefinition.slices()
+                .matching("io.ratelimited.(**)")
+                .should()
+                .beFreeOfCycles()
+                .evaluate(classes)
+                .getFailureReport()
+                .getDetails();
     }
 
     /** The packages that have too many files. */
@@ -119,10 +101,6 @@ public final class ClassRules {
                 .filter(entry -> entry.getValue() > most)
                 .map(Object::toString)
                 .toList();
-    }
-
-    private int place(String type) {
-        return packages.indexOf(packageOf(type));
     }
 
     private static String packageOf(String type) {

@@ -10,6 +10,7 @@ import io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBre
 import io.github.resilience4j.springboot.retry.autoconfigure.RetryAutoConfiguration;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import jakarta.validation.ConstraintViolationException;
 import jakarta.validation.constraints.NotBlank;
 import java.util.concurrent.CompletableFuture;

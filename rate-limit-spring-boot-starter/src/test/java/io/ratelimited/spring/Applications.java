@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.test.util.TestPropertyValues;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring;
 
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.concurrent.CompletableFuture;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;

@@ -2,6 +2,9 @@ package io.ratelimited.spring;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.io.File;
 import java.io.IOException;
 import java.io.UncheckedIOException;

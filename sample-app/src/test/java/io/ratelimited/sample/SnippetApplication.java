@@ -1,6 +1,6 @@
 package io.ratelimited.sample;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;

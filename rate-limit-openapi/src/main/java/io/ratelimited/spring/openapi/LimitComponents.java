@@ -1,6 +1,6 @@
 package io.ratelimited.spring.openapi;
 
-import io.ratelimited.spring.RateLimitProperties;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.Refusal;
 import io.swagger.v3.oas.models.Components;

@@ -2,9 +2,9 @@ package io.ratelimited.spring.actuate;
 
 import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.spring.DecisionObserver;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitObservationConvention;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.actuate;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
-import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.web.RouteLimits;
 import java.util.List;

@@ -2,11 +2,10 @@ package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.RateLimitProperties;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declaration;
-import io.ratelimited.spring.call.CallRoot;
 import io.ratelimited.spring.client.OutgoingRequest;
+import io.ratelimited.spring.expression.CallRoot;
 import io.ratelimited.spring.limit.ResolvedLimit;
 import java.lang.reflect.Method;
 import java.util.List;
@@ -119,7 +118,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                 RateLimitProperties properties =
                         Binder.get(environment).bindOrCreate("rate-limit", RateLimitProperties.class);
                 LimitProperties use = ResolvedLimit.ofUse(
-                                properties,
+                                properties.limitSettings(),
                                 limit.name(environment::resolvePlaceholders),
                                 limit.place(),
                                 limit.properties(environment::resolvePlaceholders))

@@ -1,4 +1,4 @@
-/** Internal. Conditions and ahead-of-time hints of the auto-configurations. Each auto-configuration is in the package it wires. */
+/** Internal. Auto-configuration of annotated methods, the properties, their ranges, and the hints for ahead-of-time processing. */
 @NullMarked
 package io.ratelimited.spring.autoconfigure;
 

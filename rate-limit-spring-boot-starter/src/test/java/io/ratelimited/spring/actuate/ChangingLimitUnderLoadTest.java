@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

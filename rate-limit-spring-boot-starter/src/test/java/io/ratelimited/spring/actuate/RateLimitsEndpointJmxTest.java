@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.Fork;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.redis.RedisRateLimitAutoConfiguration;
 import java.io.File;
 import java.io.IOException;

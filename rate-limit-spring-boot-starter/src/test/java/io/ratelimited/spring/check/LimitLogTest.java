@@ -2,8 +2,8 @@ package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.autoconfigure.AutoConfigurations;

@@ -3,8 +3,8 @@ package io.ratelimited.spring.check;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
-import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.LazyInitializationBeanFactoryPostProcessor;

@@ -12,6 +12,7 @@ import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;

@@ -3,6 +3,7 @@ package io.ratelimited.spring.client;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.net.URI;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

@@ -7,6 +7,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;

@@ -16,6 +16,7 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.actuate.RateLimitMetricsAutoConfiguration;
 import io.ratelimited.spring.actuate.RateLimitsEndpoint;
 import io.ratelimited.spring.actuate.RateLimitsEndpointAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

@@ -10,6 +10,7 @@ import io.micrometer.observation.ObservationRegistry;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;

@@ -2,9 +2,10 @@ package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
-import io.ratelimited.spring.RateLimitProperties;
-import io.ratelimited.spring.RateLimitProperties.Route;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.autoconfigure.ReplacedLists;
+import io.ratelimited.spring.web.RouteProperties;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
@@ -47,7 +48,7 @@ class ReplacedListsTest {
         base.withPropertyValues("rate-limit.routes[0].path=/prod", "rate-limit.routes[0].limits[0]=any")
                 .run(context -> assertThat(
                                 context.getBean(RateLimitProperties.class).routes())
-                        .isEqualTo(List.of(new Route("/prod", null, null, List.of("any"), null, null))));
+                        .isEqualTo(List.of(new RouteProperties("/prod", null, null, List.of("any"), null, null))));
     }
 
     @Test
@@ -62,8 +63,12 @@ class ReplacedListsTest {
                                         "RATE_LIMIT_HTTP_TRUSTED_PROXIES", "1"))))
                 .run(context -> {
                     RateLimitProperties properties = context.getBean(RateLimitProperties.class);
-                    assertThat(properties.routes()).extracting(Route::path).containsExactly("/prod");
-                    assertThat(properties.routes()).extracting(Route::methods).containsOnlyNulls();
+                    assertThat(properties.routes())
+                            .extracting(RouteProperties::path)
+                            .containsExactly("/prod");
+                    assertThat(properties.routes())
+                            .extracting(RouteProperties::methods)
+                            .containsOnlyNulls();
                     assertThat(properties.http().trustedProxies()).containsExactly("1");
                 });
     }
@@ -121,6 +126,6 @@ class ReplacedListsTest {
                         "rate-limit",
                         Bindable.of(RateLimitProperties.class),
                         new ReplacedLists(new NoUnboundElementsBindHandler(BindHandler.DEFAULT)));
-        assertThat(properties.routes()).extracting(Route::methods).containsOnlyNulls();
+        assertThat(properties.routes()).extracting(RouteProperties::methods).containsOnlyNulls();
     }
 }

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.redis.RedisProcess;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;

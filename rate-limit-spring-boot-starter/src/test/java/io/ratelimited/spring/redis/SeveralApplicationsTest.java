@@ -3,8 +3,8 @@ package io.ratelimited.spring.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.redis.RedisProcess;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
 import java.time.Duration;
 import java.util.ArrayList;

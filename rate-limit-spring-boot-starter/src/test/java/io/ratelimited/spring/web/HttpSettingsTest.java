@@ -10,10 +10,11 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.RunningServer.Kind;
-import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
-import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.List;
@@ -346,7 +347,7 @@ class HttpSettingsTest {
     private static ApplicationContextRunner runner() {
         return new ApplicationContextRunner()
                 .withConfiguration(AutoConfigurations.of(
-                        io.ratelimited.spring.RateLimitAutoConfiguration.class,
+                        io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.class,
                         ServletRateLimitAutoConfiguration.class,
                         ReactiveRateLimitAutoConfiguration.class));
     }

@@ -8,7 +8,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.RateLimitProperties.Headers;
+import io.ratelimited.spring.fields.Headers;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.time.Instant;

@@ -3,9 +3,9 @@ package io.ratelimited.spring.web;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.sun.management.ThreadMXBean;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
-import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
 import jakarta.servlet.FilterChain;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;

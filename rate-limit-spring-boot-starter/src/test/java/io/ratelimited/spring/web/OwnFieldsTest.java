@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.Contexts;
-import io.ratelimited.spring.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
 import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.RateLimitFieldReader;

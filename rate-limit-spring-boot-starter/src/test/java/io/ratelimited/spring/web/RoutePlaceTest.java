@@ -2,7 +2,7 @@ package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.spring.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;

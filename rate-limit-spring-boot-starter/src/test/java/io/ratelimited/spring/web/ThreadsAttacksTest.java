@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.testing.ManualTicker;
-import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import java.net.Socket;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;

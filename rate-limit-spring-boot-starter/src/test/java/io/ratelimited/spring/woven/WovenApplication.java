@@ -1,9 +1,9 @@
 package io.ratelimited.spring.woven;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.util.concurrent.CompletableFuture;

@@ -1,11 +1,11 @@
 package io.ratelimited.spring.test;
 
-import io.ratelimited.spring.DisabledRateLimitAutoConfiguration;
-import io.ratelimited.spring.RateLimitAutoConfiguration;
-import io.ratelimited.spring.client.ClientRateLimitAutoConfiguration;
-import io.ratelimited.spring.web.graphql.GraphQlRateLimitAutoConfiguration;
-import io.ratelimited.spring.web.reactive.ReactiveRateLimitAutoConfiguration;
-import io.ratelimited.spring.web.servlet.ServletRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.DisabledRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.client.ClientRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.graphql.GraphQlRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.reactive.ReactiveRateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;

@@ -3,7 +3,9 @@ package io.ratelimited.spring.web.reactive;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Ticker;
-import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.LimitFields;
 import java.security.Principal;
 import org.junit.jupiter.api.Test;
 import org.springframework.mock.http.server.reactive.MockServerHttpRequest;
@@ -15,8 +17,8 @@ import reactor.core.publisher.Mono;
 /** What a request is prepared for, when several limits are resolved at once. */
 final class ReactiveRequestsTest {
 
-    private final ReactiveRequests requests =
-            new ReactiveRequests(Contexts.properties().http(), Ticker.system(), null);
+    private final ReactiveRequests requests = new ReactiveRequests(
+            ClientAddress.of(64, null), null, new LimitFields.Style(Headers.STANDARD, Ticker.system(), null));
 
     @Test
     void limitThatReadsThePrincipalIsNotForgottenByOneThatIsPreparedMeanwhile() {

@@ -1,0 +1,78 @@
+package io.ratelimited.spring.autoconfigure;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration.InMemoryLimiterFactory;
+import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.limit.NamedBackends;
+import io.ratelimited.spring.limit.RequestThreads;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.apache.commons.logging.LogFactory;
+import org.springframework.beans.factory.InitializingBean;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.core.env.Environment;
+
+/**
+ * Applies when {@code rate-limit.enabled} is false: no method is limited, and the {@link RateLimits} bean, which
+ * code depends on, lets every call go.
+ */
+@AutoConfiguration
+@Conditional(OnEnabledCondition.Not.class)
+@EnableConfigurationProperties(RateLimitProperties.class)
+public final class DisabledRateLimitAutoConfiguration {
+
+    @Bean("io.ratelimited.rateLimits")
+    @ConditionalOnMissingBean
+    RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
+        LogText.lines(DisabledRateLimitAutoConfiguration.class)
+                .warn("Nothing is rate limited: rate-limit.enabled is false.");
+        return new NamedLimits(
+                false,
+                new LimitRegistry(
+                        properties.limitSettings(),
+                        backends(environment, properties),
+                        null,
+                        RequestThreads.UNBOUNDED,
+                        new ChangeReports(events, null),
+                        Ticker.system()),
+                new LimitEnforcer(
+                        List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
+                null);
+    }
+
+    @Bean("io.ratelimited.inheritedLimits")
+    @Lazy(false)
+    InitializingBean inheritedLimits(ApplicationContext context) {
+        return () -> HierarchyMember.requireSameLimits(context);
+    }
+
+    /** Limits can be looked at and changed, in memory whatever their backend: none of them decides about a call. */
+    private static List<LimiterFactory> backends(Environment environment, RateLimitProperties properties) {
+        Set<String> names = new HashSet<>(NamedBackends.of(environment));
+        names.add("memory");
+        return names.stream()
+                .<LimiterFactory>map(name -> new InMemoryLimiterFactory(
+                        name,
+                        LimitProperty.ofSomeBackends(),
+                        Ticker.system(),
+                        properties.memory().maximumKeys()))
+                .toList();
+    }
+}

@@ -1,0 +1,246 @@
+package io.ratelimited.spring.autoconfigure;
+
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.threads.CallbackThreads;
+import io.ratelimited.spring.DecisionObserver;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.aop.LimitedMethods;
+import io.ratelimited.spring.aop.OutermostValidation;
+import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.autoconfigure.ContextRequests;
+import io.ratelimited.spring.autoconfigure.EndOfWaits;
+import io.ratelimited.spring.autoconfigure.HierarchyMember;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.call.ContextPropagatingExecutor;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.NamedLimits;
+import io.ratelimited.spring.check.BeanInspector;
+import io.ratelimited.spring.check.LimitLog;
+import io.ratelimited.spring.check.StartupCheck;
+import io.ratelimited.spring.check.WovenCheck;
+import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.UncountedRoutes;
+import java.util.Set;
+import java.util.concurrent.Executor;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Qualifier;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.context.properties.ConfigurationPropertiesBindHandlerAdvisor;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.boot.context.properties.bind.Binder;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationEventPublisher;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Primary;
+import org.springframework.context.annotation.Role;
+import org.springframework.core.env.Environment;
+import org.springframework.util.function.SingletonSupplier;
+
+/** Wires limits, their aspect, and limits in memory. */
+@AutoConfiguration(
+        beforeName = "io.github.resilience4j.springboot.circuitbreaker.autoconfigure.CircuitBreakerAutoConfiguration")
+@Conditional(OnEnabledCondition.class)
+@EnableConfigurationProperties(RateLimitProperties.class)
+public final class RateLimitAutoConfiguration {
+
+    /** What the contexts of a hierarchy share: the first that starts makes it. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnMissingBean(LimitRegistry.class)
+    static class Shared {
+
+        @Bean("io.ratelimited.rateLimitTicker")
+        @ConditionalOnMissingBean
+        Ticker rateLimitTicker() {
+            return Ticker.system();
+        }
+
+        @Bean("io.ratelimited.inMemoryLimiterFactory")
+        LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
+            return new InMemoryLimiterFactory(
+                    "memory", Set.of(), ticker, properties.memory().maximumKeys());
+        }
+
+        @Bean("io.ratelimited.limitRegistry")
+        LimitRegistry limitRegistry(
+                RateLimitProperties properties,
+                ObjectProvider<LimiterFactory> backends,
+                ContextRequests requests,
+                ObjectProvider<RequestThreads> threads,
+                ChangeReports reports,
+                Ticker ticker) {
+            PropertyRanges.check(properties);
+            return new LimitRegistry(
+                    properties.limitSettings(),
+                    backends.orderedStream().toList(),
+                    requests,
+                    threads.getIfAvailable(() -> RequestThreads.UNBOUNDED),
+                    reports,
+                    ticker);
+        }
+
+        @Bean("io.ratelimited.rateLimitChangeReports")
+        ChangeReports rateLimitChangeReports(ApplicationEventPublisher events, ContextRequests requests) {
+            return new ChangeReports(events, requests);
+        }
+
+        /** Found before the requests of a single context. */
+        @Bean("io.ratelimited.contextRequests")
+        @Primary
+        ContextRequests contextRequests() {
+            return new ContextRequests();
+        }
+
+        @Bean("io.ratelimited.endOfWaits")
+        EndOfWaits endOfWaits(ApplicationContext context, LimitRegistry registry) {
+            return new EndOfWaits(context, registry);
+        }
+
+        @Bean("io.ratelimited.limitLog")
+        LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
+            return new LimitLog(
+                    registry,
+                    properties.memory().maximumKeys(),
+                    Runtime.getRuntime().maxMemory());
+        }
+
+        @Bean("io.ratelimited.rateLimitConfigurationRefresh")
+        ConfigurationRefresh rateLimitConfigurationRefresh(LimitRegistry registry, Environment environment) {
+            return new ConfigurationRefresh(registry, environment);
+        }
+    }
+
+    @Bean("io.ratelimited.hierarchyMember")
+    @Lazy(false)
+    HierarchyMember hierarchyMember(ApplicationContext context, LimitRegistry registry, ContextRequests requests) {
+        return new HierarchyMember(context, registry, requests);
+    }
+
+    @Bean("io.ratelimited.limitEnforcer")
+    LimitEnforcer limitEnforcer(
+            ObjectProvider<DecisionObserver> observers,
+            Ticker ticker,
+            @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
+        return new LimitEnforcer(
+                observers.orderedStream().toList(),
+                ticker,
+                new ContextPropagatingExecutor(
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))));
+    }
+
+    @Bean("io.ratelimited.rateLimits")
+    @ConditionalOnMissingBean(search = SearchStrategy.CURRENT)
+    RateLimits rateLimits(LimitRegistry registry, LimitEnforcer enforcer, ContextRequests requests) {
+        return new NamedLimits(true, registry, enforcer, requests);
+    }
+
+    @Bean("io.ratelimited.limitedMethods")
+    LimitedMethods limitedMethods(
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            ConfigurableListableBeanFactory beanFactory,
+            ContextRequests requests) {
+        return new LimitedMethods(registry, enforcer, beanFactory, requests);
+    }
+
+    @Bean("io.ratelimited.rateLimitStartupCheck")
+    @Lazy(false)
+    StartupCheck rateLimitStartupCheck(
+            ConfigurableListableBeanFactory beanFactory,
+            LimitedMethods methods,
+            LimitRegistry registry,
+            ObjectProvider<BeanInspector> inspector,
+            ObjectProvider<RouteLimits> routes) {
+        return new StartupCheck(
+                beanFactory,
+                methods,
+                registry,
+                inspector.getIfAvailable(),
+                () -> routes.getObject().ofEveryRequest());
+    }
+
+    @Bean("io.ratelimited.routeLimits")
+    RouteLimits routeLimits(
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            RateLimitProperties properties,
+            ConfigurableListableBeanFactory beanFactory) {
+        return RouteLimits.of(properties.routes(), registry, enforcer, beanFactory);
+    }
+
+    @Bean("io.ratelimited.rateLimitUncountedRoutes")
+    @Lazy(false)
+    @ConditionalOnWebApplication
+    UncountedRoutes rateLimitUncountedRoutes(RateLimitProperties properties, ContextRequests requests) {
+        return new UncountedRoutes(properties.routes(), requests::isEmpty);
+    }
+
+    @Bean("io.ratelimited.rateLimitReplacedLists")
+    static ConfigurationPropertiesBindHandlerAdvisor rateLimitReplacedLists() {
+        return ReplacedLists::new;
+    }
+
+    // What proxies are made from depends on no other bean, so that none is made before its time.
+
+    @Bean("io.ratelimited.rateLimitMadeBeans")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
+    static BeanInspector rateLimitMadeBeans() {
+        return new BeanInspector();
+    }
+
+    @Bean("io.ratelimited.rateLimitOutermostValidation")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static OutermostValidation rateLimitOutermostValidation(Environment environment) {
+        return new OutermostValidation(aspectOrder(environment) == RateLimitProperties.Aspect.DEFAULT_ORDER);
+    }
+
+    @Bean("io.ratelimited.rateLimitAdvisor")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    static RateLimitAdvisor rateLimitAdvisor(ObjectProvider<LimitedMethods> methods, Environment environment) {
+        boolean woven =
+                environment.getProperty("rate-limit.aspect.mode", "proxy").equalsIgnoreCase("woven");
+        RateLimitAspect aspect = new RateLimitAspect(SingletonSupplier.of(methods::getObject));
+        return new RateLimitAdvisor(aspect, aspectOrder(environment), woven);
+    }
+
+    @Bean("io.ratelimited.rateLimitWovenMode")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "woven")
+    static WovenCheck rateLimitWovenMode(ObjectProvider<LimitedMethods> methods) {
+        return new WovenCheck(SingletonSupplier.of(methods::getObject));
+    }
+
+    private static int aspectOrder(Environment environment) {
+        return Binder.get(environment)
+                .bind("rate-limit.aspect.order", Integer.class)
+                .orElse(RateLimitProperties.Aspect.DEFAULT_ORDER);
+    }
+
+    /** Limits in memory, under the name of a backend. */
+    record InMemoryLimiterFactory(String backend, Set<String> properties, Ticker ticker, long maximumKeys)
+            implements LimiterFactory {
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+package io.ratelimited.spring.autoconfigure.client;
+
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.client.AnswerFields;
+import io.ratelimited.spring.client.BlockingClientInterceptor;
+import io.ratelimited.spring.client.ClientProperties;
+import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.client.ReactiveClientFilter;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.util.Map;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.restclient.RestClientCustomizer;
+import org.springframework.boot.restclient.RestTemplateCustomizer;
+import org.springframework.boot.webclient.WebClientCustomizer;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+import org.springframework.util.ClassUtils;
+import org.springframework.web.client.RestClient;
+import org.springframework.web.reactive.function.client.WebClient;
+import reactor.core.publisher.Mono;
+
+/**
+ * Wires the limits of calls to others: every {@code RestClient}, {@code RestTemplate} and {@code WebClient} that is built by
+ * Spring Boot's builders, HTTP interface clients of service groups included.
+ */
+@AutoConfiguration(after = RateLimitAutoConfiguration.class)
+@Conditional({OnEnabledCondition.class, OnClientsCondition.class})
+@ConditionalOnBean({LimitRegistry.class, LimitEnforcer.class})
+public final class ClientRateLimitAutoConfiguration {
+
+    private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
+    private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
+
+    @Bean("io.ratelimited.rateLimitedClients")
+    @Lazy(false)
+    @ConditionalOnMissingBean
+    LimitedClients rateLimitedClients(
+            RateLimitProperties properties,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            ObjectProvider<RateLimitFieldReader> readers) {
+        Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
+        ClassLoader loader = getClass().getClassLoader();
+        if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
+            throw new InvalidRateLimitException(
+                    "Property rate-limit.clients has " + clients.keySet()
+                            + ", but nothing on the class path builds clients that can be limited",
+                    "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
+        }
+        return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read));
+    }
+
+    /**
+     * Blocking clients. The last customizer, so that its interceptor stands innermost. Without any client of the properties there
+     * is no interceptor: with one, Spring keeps request bodies in memory.
+     */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({RestClientCustomizer.class, RestClient.class})
+    static class BlockingConfiguration {
+
+        @Bean("io.ratelimited.rateLimitClientInterceptor")
+        BlockingClientInterceptor rateLimitClientInterceptor(LimitedClients clients) {
+            return new BlockingClientInterceptor(clients);
+        }
+
+        @Bean("io.ratelimited.rateLimitRestClientCustomizer")
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        RestClientCustomizer rateLimitRestClientCustomizer(BlockingClientInterceptor interceptor) {
+            return builder -> builder.requestInterceptor(interceptor);
+        }
+
+        @Bean("io.ratelimited.rateLimitRestTemplateCustomizer")
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        RestTemplateCustomizer rateLimitRestTemplateCustomizer(BlockingClientInterceptor interceptor) {
+            return template -> template.getInterceptors().add(interceptor);
+        }
+    }
+
+    /** Clients without threads. The last customizer, so that its filter stands innermost. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({WebClientCustomizer.class, WebClient.class, Mono.class})
+    static class ReactiveConfiguration {
+
+        @Bean("io.ratelimited.rateLimitClientFilter")
+        ReactiveClientFilter rateLimitClientFilter(LimitedClients clients) {
+            return new ReactiveClientFilter(clients);
+        }
+
+        @Bean("io.ratelimited.rateLimitWebClientCustomizer")
+        @Order(Ordered.LOWEST_PRECEDENCE)
+        WebClientCustomizer rateLimitWebClientCustomizer(ReactiveClientFilter filter) {
+            return builder -> builder.filter(filter);
+        }
+    }
+}

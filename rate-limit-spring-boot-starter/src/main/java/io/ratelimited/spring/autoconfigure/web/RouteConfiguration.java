@@ -1,0 +1,33 @@
+package io.ratelimited.spring.autoconfigure.web;
+
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RoutePatterns;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.boot.actuate.autoconfigure.web.server.ManagementPortType;
+import org.springframework.boot.actuate.endpoint.web.PathMappedEndpoints;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.Environment;
+
+/** Wires the patterns of routes, for the auto-configurations of both stacks. */
+@Configuration(proxyBeanMethods = false)
+public class RouteConfiguration {
+
+    @Bean("io.ratelimited.rateLimitRoutePatterns")
+    RoutePatterns rateLimitRoutePatterns(RouteLimits limits, ObjectProvider<ActuatorPaths> actuator) {
+        return new RoutePatterns(
+                limits,
+                () -> actuator.stream().flatMap(paths -> paths.get().stream()).toList());
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({PathMappedEndpoints.class, ManagementPortType.class})
+    static class Actuator {
+
+        @Bean("io.ratelimited.rateLimitActuatorPaths")
+        ActuatorPaths rateLimitActuatorPaths(ObjectProvider<PathMappedEndpoints> endpoints, Environment environment) {
+            return new ActuatorPaths(endpoints, environment);
+        }
+    }
+}

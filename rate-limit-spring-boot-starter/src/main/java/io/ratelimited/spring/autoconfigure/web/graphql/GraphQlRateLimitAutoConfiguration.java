@@ -1,0 +1,30 @@
+package io.ratelimited.spring.autoconfigure.web.graphql;
+
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.graphql.GraphQlRefusals;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.context.annotation.Bean;
+import org.springframework.graphql.execution.DataFetcherExceptionResolver;
+import org.springframework.http.ProblemDetail;
+import reactor.core.publisher.Mono;
+
+/**
+ * Wires the errors of refused fields and subscriptions. Behind Spring Boot's, whose resolver asks the exception handlers of
+ * controllers and advice: of resolvers without an order the one that was defined first is asked first.
+ */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        afterName = "org.springframework.boot.graphql.autoconfigure.GraphQlAutoConfiguration")
+@ConditionalOnClass({DataFetcherExceptionResolver.class, Mono.class, ProblemDetail.class})
+@ConditionalOnBean(LimitEnforcer.class)
+public final class GraphQlRateLimitAutoConfiguration {
+
+    @Bean("io.ratelimited.rateLimitGraphQlRefusals")
+    GraphQlRefusals rateLimitGraphQlRefusals(LimitEnforcer enforcer) {
+        return new GraphQlRefusals(new InvalidPermitsLog(enforcer.ticker()));
+    }
+}

@@ -1,0 +1,174 @@
+package io.ratelimited.spring.autoconfigure.web.reactive;
+
+import io.micrometer.context.ContextRegistry;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.RefusalHandlers;
+import io.ratelimited.spring.web.RouteCheck;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.TrustedProxies;
+import io.ratelimited.spring.web.reactive.BlockingExecution;
+import io.ratelimited.spring.web.reactive.ControllerHandlersAdvisor;
+import io.ratelimited.spring.web.reactive.LimitedHandlers;
+import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
+import io.ratelimited.spring.web.reactive.ReactiveClients;
+import io.ratelimited.spring.web.reactive.ReactiveCors;
+import io.ratelimited.spring.web.reactive.ReactiveHandlers;
+import io.ratelimited.spring.web.reactive.ReactiveRefusals;
+import io.ratelimited.spring.web.reactive.ReactiveRequests;
+import io.ratelimited.spring.web.reactive.RefusalAdvice;
+import org.springframework.beans.factory.InitializingBean;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.BeanDefinition;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.webflux.error.DefaultErrorAttributes;
+import org.springframework.boot.webflux.error.ErrorAttributes;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.context.annotation.Role;
+import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
+import org.springframework.web.cors.reactive.CorsConfigurationSource;
+import org.springframework.web.reactive.DispatcherHandler;
+import org.springframework.web.reactive.config.WebFluxConfigurer;
+
+/** Wires keys, headers, refusals and routes of WebFlux applications. */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webflux.autoconfigure.error.ErrorWebFluxAutoConfiguration")
+@ConditionalOnClass(DispatcherHandler.class)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.REACTIVE)
+@ConditionalOnBean(RouteLimits.class)
+@Import(RouteConfiguration.class)
+public final class ReactiveRateLimitAutoConfiguration {
+
+    @Bean("io.ratelimited.rateLimitReactiveRequests")
+    ReactiveRequests rateLimitReactiveRequests(
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+        return new ReactiveRequests(
+                ClientAddress.of(
+                        properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),
+                TrustedProxies.of(properties.http().trustedProxies()),
+                new LimitFields.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
+    }
+
+    @Bean("io.ratelimited.rateLimitRawRequests")
+    HttpHandlerDecoratorFactory rateLimitRawRequests(ReactiveRequests requests) {
+        return requests.proxies() == null ? handler -> handler : ReactiveClients::keepingRaw;
+    }
+
+    @Bean("io.ratelimited.rateLimitRefusalHandlers")
+    RefusalHandlers rateLimitRefusalHandlers(ApplicationContext context) {
+        return new RefusalHandlers(context);
+    }
+
+    @Bean("io.ratelimited.rateLimitReactiveRefusals")
+    ReactiveRefusals rateLimitReactiveRefusals(
+            RateLimitProperties properties,
+            ReactiveRequests requests,
+            LimitRegistry limits,
+            RefusalHandlers handlers,
+            LimitEnforcer enforcer,
+            ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals(
+                properties.http().status(),
+                requests,
+                limits,
+                handlers,
+                new InvalidPermitsLog(enforcer.ticker()),
+                dispatcher::getObject);
+    }
+
+    @Bean("io.ratelimited.rateLimitRefusalAdvice")
+    RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
+        return new RefusalAdvice(handlers);
+    }
+
+    @Bean("io.ratelimited.rateLimitControllerHandlersAdvisor")
+    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
+    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
+    static ControllerHandlersAdvisor rateLimitControllerHandlersAdvisor() {
+        return new ControllerHandlersAdvisor();
+    }
+
+    @Bean("io.ratelimited.rateLimitRefusedMapping")
+    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(
+            ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
+        return new ReactiveRefusals.RefusedMapping(new ReactiveCors(cors::orderedStream, dispatcher::getObject));
+    }
+
+    @Bean("io.ratelimited.rateLimitedHandlers")
+    LimitedHandlers rateLimitedHandlers(
+            ReactiveRequests requests, ReactiveRefusals refusals, ApplicationContext context, LimitEnforcer enforcer) {
+        return new LimitedHandlers(requests, refusals, context, enforcer.ticker());
+    }
+
+    @Bean("io.ratelimited.rateLimitBlockingExecution")
+    BlockingExecution rateLimitBlockingExecution(ObjectProvider<WebFluxConfigurer> configurers) {
+        return new BlockingExecution(configurers);
+    }
+
+    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+    }
+
+    @Bean("io.ratelimited.rateLimitRouteCheck")
+    @Lazy(false)
+    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
+        return new RouteCheck(context, limits, () -> ReactiveHandlers.of(context));
+    }
+
+    @Bean("io.ratelimited.rateLimitWebFilter")
+    RateLimitWebFilter rateLimitWebFilter(
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals);
+    }
+
+    @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
+    RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
+            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean("io.ratelimited.errorAttributes")
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(ContextRegistry.class)
+    static final class ContextPropagation {
+
+        @Bean("io.ratelimited.rateLimitContextPropagation")
+        InitializingBean rateLimitContextPropagation() {
+            return () -> ContextRegistry.getInstance().registerThreadLocalAccessor(new ReactiveRequests.Accessor());
+        }
+    }
+}

@@ -1,0 +1,23 @@
+package io.ratelimited.spring.autoconfigure.web.reactive;
+
+import io.ratelimited.spring.web.Refusal;
+import java.util.Map;
+import org.springframework.boot.web.error.ErrorAttributeOptions;
+import org.springframework.boot.webflux.error.DefaultErrorAttributes;
+import org.springframework.http.HttpStatus;
+import org.springframework.web.reactive.function.server.ServerRequest;
+
+/** What Spring Boot tells error pages; of a refusal also why, as {@code message}, and {@code retryAfter} in seconds. */
+final class RefusalErrorAttributes extends DefaultErrorAttributes {
+
+    @Override
+    public Map<String, Object> getErrorAttributes(ServerRequest request, ErrorAttributeOptions options) {
+        Map<String, Object> attributes = super.getErrorAttributes(request, options);
+        Throwable error = getError(request);
+        Refusal refusal = error == null ? null : Refusal.in(error, HttpStatus.TOO_MANY_REQUESTS.value());
+        if (refusal != null) {
+            attributes.putAll(refusal.attributes());
+        }
+        return attributes;
+    }
+}

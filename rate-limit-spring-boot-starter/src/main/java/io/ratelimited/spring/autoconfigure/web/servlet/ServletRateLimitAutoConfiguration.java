@@ -1,0 +1,182 @@
+package io.ratelimited.spring.autoconfigure.web.servlet;
+
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.autoconfigure.web.ForwardedHeadersCheck;
+import io.ratelimited.spring.autoconfigure.web.RouteConfiguration;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.fields.RateLimitFieldWriter;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.web.ClientAddress;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.RefusalHandlers;
+import io.ratelimited.spring.web.RouteCheck;
+import io.ratelimited.spring.web.RouteLimits;
+import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.TrustedProxies;
+import io.ratelimited.spring.web.servlet.RateLimitFilter;
+import io.ratelimited.spring.web.servlet.RefusalFilter;
+import io.ratelimited.spring.web.servlet.RefusalPage;
+import io.ratelimited.spring.web.servlet.ServletCors;
+import io.ratelimited.spring.web.servlet.ServletHandlers;
+import io.ratelimited.spring.web.servlet.ServletRefusals;
+import io.ratelimited.spring.web.servlet.ServletRequests;
+import jakarta.servlet.DispatcherType;
+import java.util.OptionalInt;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.annotation.Value;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
+import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.thread.Threading;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
+import org.springframework.boot.webmvc.error.ErrorAttributes;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.context.annotation.Import;
+import org.springframework.context.annotation.Lazy;
+import org.springframework.core.Ordered;
+import org.springframework.core.env.Environment;
+import org.springframework.web.cors.CorsConfigurationSource;
+import org.springframework.web.servlet.DispatcherServlet;
+import org.springframework.web.servlet.HandlerExceptionResolver;
+
+/** Wires keys, headers, refusals and routes of servlet applications. */
+@AutoConfiguration(
+        after = RateLimitAutoConfiguration.class,
+        beforeName = "org.springframework.boot.webmvc.autoconfigure.error.ErrorMvcAutoConfiguration")
+@ConditionalOnClass(DispatcherServlet.class)
+@ConditionalOnWebApplication(type = ConditionalOnWebApplication.Type.SERVLET)
+@ConditionalOnBean(RouteLimits.class)
+@Import(RouteConfiguration.class)
+public final class ServletRateLimitAutoConfiguration {
+
+    /** Of Tomcat and of Jetty, where nothing is set; an application sets those of its own server only. */
+    private static final int DEFAULT_THREADS = 200;
+
+    @Bean("io.ratelimited.rateLimitServletRequests")
+    ServletRequests rateLimitServletRequests(
+            RateLimitProperties properties, Ticker ticker, ObjectProvider<RateLimitFieldWriter> writers) {
+        return new ServletRequests(
+                ClientAddress.of(
+                        properties.http().ipv6PrefixLength(), properties.http().translationPrefixes()),
+                TrustedProxies.of(properties.http().trustedProxies()),
+                new LimitFields.Style(properties.http().headers(), ticker, writers.getIfAvailable()));
+    }
+
+    @Bean("io.ratelimited.rateLimitRequestThreads")
+    RequestThreads rateLimitRequestThreads(Environment environment) {
+        if (Threading.VIRTUAL.isActive(environment)) {
+            return RequestThreads.UNBOUNDED;
+        }
+        OptionalInt stated = Stream.of("server.tomcat.threads.max", "server.jetty.threads.max")
+                .mapToInt(name -> environment.getProperty(name, Integer.class, 0))
+                .filter(number -> number > 0)
+                .min();
+        return new RequestThreads(stated.orElse(DEFAULT_THREADS));
+    }
+
+    @Bean("io.ratelimited.rateLimitServletRefusals")
+    ServletRefusals rateLimitServletRefusals(
+            RateLimitProperties properties,
+            ServletRequests requests,
+            LimitRegistry limits,
+            LimitEnforcer enforcer,
+            ApplicationContext context,
+            ObjectProvider<CorsConfigurationSource> cors,
+            ObjectProvider<HandlerExceptionResolver> resolvers) {
+        return new ServletRefusals(
+                properties.http().status(),
+                requests,
+                limits,
+                new RefusalHandlers(context),
+                new ServletCors(cors::orderedStream, requests.style()),
+                new InvalidPermitsLog(enforcer.ticker()),
+                resolvers::orderedStream);
+    }
+
+    @Bean("io.ratelimited.rateLimitFirstResolver")
+    ServletRefusals.Resolver rateLimitFirstResolver(ServletRefusals refusals) {
+        return new ServletRefusals.Resolver(refusals, ServletRefusals.ORDER);
+    }
+
+    @Bean("io.ratelimited.rateLimitLastResolver")
+    ServletRefusals.Resolver rateLimitLastResolver(ServletRefusals refusals) {
+        return new ServletRefusals.Resolver(refusals, Ordered.LOWEST_PRECEDENCE);
+    }
+
+    @Bean("io.ratelimited.rateLimitRefusalFilter")
+    FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
+            ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
+        RefusalPage page = new RefusalPage(() -> dispatcherOf(dispatcher.getIfUnique()));
+        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals, page));
+        filter.setOrder(RefusalFilter.ORDER);
+        filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        return filter;
+    }
+
+    private static RefusalPage.@Nullable Dispatcher dispatcherOf(
+            @Nullable ServletRegistrationBean<DispatcherServlet> registered) {
+        if (registered == null || registered.getServlet() == null) {
+            return null;
+        }
+        return new RefusalPage.Dispatcher(registered.getServletName(), registered.getServlet());
+    }
+
+    @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
+    @Lazy(false)
+    ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
+        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+    }
+
+    @Bean("io.ratelimited.rateLimitRouteCheck")
+    @Lazy(false)
+    RouteCheck rateLimitRouteCheck(ApplicationContext context, RouteLimits limits) {
+        return new RouteCheck(context, limits, () -> ServletHandlers.of(context));
+    }
+
+    @Bean("io.ratelimited.rateLimitFilter")
+    RateLimitFilter rateLimitFilter(
+            RouteLimits limits,
+            RoutePatterns routes,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
+        return new RateLimitFilter(false, order, routes, limits, requests, refusals);
+    }
+
+    @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
+    RateLimitFilter rateLimitBeforeSecurityFilter(
+            RouteLimits limits,
+            RoutePatterns routes,
+            ServletRequests requests,
+            ServletRefusals refusals,
+            @Value("${spring.security.filter.order:-100}") int security) {
+        int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
+        return new RateLimitFilter(true, order, routes, limits, requests, refusals);
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(DefaultErrorAttributes.class)
+    static class ErrorPages {
+
+        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        @Bean("io.ratelimited.errorAttributes")
+        @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
+        RefusalErrorAttributes errorAttributes() {
+            return new RefusalErrorAttributes();
+        }
+    }
+}

@@ -1,0 +1,83 @@
+package io.ratelimited.spring.diagnostics;
+
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.limit.PropertyText;
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.context.properties.bind.BindException;
+import org.springframework.boot.context.properties.source.ConfigurationProperty;
+import org.springframework.boot.context.properties.source.ConfigurationPropertyName;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySource;
+import org.springframework.boot.context.properties.source.ConfigurationPropertySources;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.core.NestedExceptionUtils;
+import org.springframework.core.Ordered;
+import org.springframework.core.annotation.Order;
+import org.springframework.core.convert.ConverterNotFoundException;
+import org.springframework.core.env.ConfigurableEnvironment;
+import org.springframework.core.env.Environment;
+
+/**
+ * Explains properties under {@code rate-limit} whose value is none of those that they can have, among which Spring Boot would
+ * list {@code default}, which only the annotation has; and text where properties belong.
+ */
+@Order(Ordered.HIGHEST_PRECEDENCE)
+final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindException> {
+
+    private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
+
+    private final Environment environment;
+
+    InvalidValueFailureAnalyzer(Environment environment) {
+        this.environment = environment;
+    }
+
+    @Override
+    protected @Nullable FailureAnalysis analyze(Throwable rootFailure, BindException cause) {
+        ConfigurationPropertyName name = cause.getName();
+        Class<?> type = cause.getTarget().getType().resolve(Object.class);
+        ConfigurationProperty property = cause.getProperty();
+        if (!PREFIX.isAncestorOf(name)) {
+            return null;
+        }
+        if (type.isEnum() && property != null) {
+            return new FailureAnalysis(
+                    "Property " + name + " must be one of " + PropertyText.values(type) + ": " + written(property),
+                    "Correct it, or remove it to have the default.",
+                    cause);
+        }
+        Throwable refused = NestedExceptionUtils.getMostSpecificCause(cause);
+        if (refused instanceof ConverterNotFoundException) {
+            ConfigurationProperty text = property == null ? find(name) : property;
+            return new FailureAnalysis(
+                    "Property " + name + " has properties of its own and no text"
+                            + (text == null ? "" : ": " + written(text)),
+                    "Write what is meant below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search.",
+                    cause);
+        }
+        return type == LimitProperties.class && refused instanceof IllegalArgumentException
+                ? new FailureAnalysis(
+                        "Property " + name + "." + refused.getMessage(),
+                        "Correct it, or remove it to have the default.",
+                        cause)
+                : null;
+    }
+
+    /** What Spring Boot does not tell of a value that it finds in the place of properties. */
+    private @Nullable ConfigurationProperty find(ConfigurationPropertyName name) {
+        if (environment instanceof ConfigurableEnvironment configurable) {
+            for (ConfigurationPropertySource source :
+                    ConfigurationPropertySources.from(configurable.getPropertySources())) {
+                ConfigurationProperty found = source.getConfigurationProperty(name);
+                if (found != null) {
+                    return found;
+                }
+            }
+        }
+        return null;
+    }
+
+    private static String written(ConfigurationProperty property) {
+        return property.getValue() + (property.getOrigin() == null ? "" : " (" + property.getOrigin() + ")");
+    }
+}

@@ -1,0 +1,113 @@
+package io.ratelimited.spring.client;
+
+import java.io.FilterInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import org.springframework.core.Ordered;
+import org.springframework.http.HttpHeaders;
+import org.springframework.http.HttpRequest;
+import org.springframework.http.HttpStatusCode;
+import org.springframework.http.client.ClientHttpRequestExecution;
+import org.springframework.http.client.ClientHttpRequestInterceptor;
+import org.springframework.http.client.ClientHttpResponse;
+
+/**
+ * Limits the calls of {@code RestClient} and {@code RestTemplate}. Stands innermost, next to the network: each attempt of an
+ * interceptor that retries counts, and what others add to the request is there. Thread-safe.
+ */
+public final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, Ordered {
+
+    private final LimitedClients clients;
+
+    public BlockingClientInterceptor(LimitedClients clients) {
+        this.clients = clients;
+        clients.all().forEach(client -> client.usedBy(true));
+    }
+
+    @Override
+    public int getOrder() {
+        return LOWEST_PRECEDENCE;
+    }
+
+    @Override
+    public ClientHttpResponse intercept(HttpRequest request, byte[] body, ClientHttpRequestExecution execution)
+            throws IOException {
+        LimitedClient client = clients.of(request.getURI());
+        if (client == null) {
+            return execution.execute(request, body);
+        }
+        ClientCall call = client.enter(
+                new OutgoingRequest(request.getMethod().name(), request.getURI(), request.getHeaders()::get));
+        boolean answered = false;
+        try {
+            ClientHttpResponse response = execution.execute(request, body);
+            call.answered(response.getStatusCode().value(), response.getHeaders()::get);
+            answered = true;
+            return new EndingResponse(response, call);
+        } finally {
+            if (!answered) {
+                call.end();
+            }
+        }
+    }
+
+    /** Ends the call when it is closed or read to its end, since an answer may be streamed. */
+    private record EndingResponse(ClientHttpResponse response, ClientCall call) implements ClientHttpResponse {
+
+        @Override
+        public HttpStatusCode getStatusCode() throws IOException {
+            return response.getStatusCode();
+        }
+
+        @Override
+        public String getStatusText() throws IOException {
+            return response.getStatusText();
+        }
+
+        @Override
+        public HttpHeaders getHeaders() {
+            return response.getHeaders();
+        }
+
+        @Override
+        public InputStream getBody() throws IOException {
+            return new FilterInputStream(response.getBody()) {
+
+                @Override
+                public int read() throws IOException {
+                    return endedBy(in.read());
+                }
+
+                @Override
+                public int read(byte[] bytes, int offset, int length) throws IOException {
+                    return endedBy(in.read(bytes, offset, length));
+                }
+
+                private int endedBy(int read) {
+                    if (read < 0) {
+                        call.end();
+                    }
+                    return read;
+                }
+
+                @Override
+                public void close() throws IOException {
+                    try {
+                        super.close();
+                    } finally {
+                        call.end();
+                    }
+                }
+            };
+        }
+
+        @Override
+        public void close() {
+            try {
+                response.close();
+            } finally {
+                call.end();
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+package io.ratelimited.spring.client;
+
+import io.ratelimited.core.Policy;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.client.ClientProperties.Obey;
+import io.ratelimited.spring.client.LimitedClient.Terms;
+import io.ratelimited.spring.fields.RateLimitFieldReader;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
+import java.net.URI;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/** The clients of {@code rate-limit.clients}, by the hosts that they call. Immutable. */
+public final class LimitedClients {
+
+    private static final LogText.Lines LOG = LogText.lines(LimitedClients.class);
+
+    private static final Duration LONGEST = Duration.ofDays(366);
+    private static final Pattern HOST =
+            Pattern.compile("(\\*\\.)?[\\p{Alnum}._-]+(:\\d{1,5})?|\\[[0-9a-f:.]+](:\\d{1,5})?");
+
+    private final Map<String, LimitedClient> byName = new TreeMap<>();
+    private final Map<String, LimitedClient> byHost = new HashMap<>();
+
+    /** @throws InvalidRateLimitException when a client is invalid, or two call one host */
+    public LimitedClients(
+            Map<String, ClientProperties> clients,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            RateLimitFieldReader reader) {
+        clients.forEach((name, properties) -> {
+            Terms terms = terms(name, properties, registry);
+            LimitedClient client =
+                    new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()), reader);
+            byName.put(name, client);
+            for (String host : orEmpty(properties.hosts())) {
+                LimitedClient other = byHost.putIfAbsent(plain(host), client);
+                if (other != null) {
+                    throw invalid(
+                            name,
+                            "hosts",
+                            "has " + host + ", which client '" + other.name() + "' has, too",
+                            "Let one client have the host; key divides the state of a client.");
+                }
+            }
+        });
+    }
+
+    private static Terms terms(String name, ClientProperties client, LimitRegistry registry) {
+        List<String> hosts = orEmpty(client.hosts());
+        if (hosts.isEmpty()) {
+            throw invalid(
+                    name, "hosts", "is missing", "Name the hosts that the client calls, as in api.partner.example.");
+        }
+        for (String host : hosts) {
+            if (!HOST.matcher(host.toLowerCase(Locale.ROOT)).matches()) {
+                throw invalid(
+                        name,
+                        "hosts",
+                        "has \"" + host + "\", which is no host",
+                        "Write api.partner.example, api.partner.example:8443 or *.partner.example.");
+            }
+        }
+        Set<Obey> obeys = EnumSet.noneOf(Obey.class);
+        obeys.addAll(client.obey());
+        List<String> limits = orEmpty(client.limits());
+        if (limits.isEmpty() && obeys.isEmpty()) {
+            throw invalid(
+                    name,
+                    "obey",
+                    "is empty, and there are no limits",
+                    "Name limits, or obey answers, or remove the client.");
+        }
+        Policy policy = client.policy();
+        if (policy == Policy.DEFAULT) {
+            throw invalid(name, "policy", "is default", "Use wait, reject or shadow.");
+        }
+        requireTime(name, "max-wait", client.maxWait());
+        requireTime(name, "max-pause", client.maxPause());
+        return new Terms(
+                List.copyOf(hosts),
+                limits.stream().map(limit -> limit(name, limit, registry)).toList(),
+                obeys,
+                client.maxPause().toNanos(),
+                policy,
+                policy == Policy.WAIT ? client.maxWait().toNanos() : 0,
+                client.key() == null || client.key().isBlank()
+                        ? null
+                        : new ClientKey(property(name, "key"), client.key()));
+    }
+
+    private static ConfiguredLimit limit(String client, String limit, LimitRegistry registry) {
+        try {
+            ConfiguredLimit found = registry.get(limit);
+            warnOfUnread(client, found);
+            return found;
+        } catch (IllegalArgumentException ex) {
+            throw invalid(
+                    client,
+                    "limits",
+                    "has " + limit + ", but " + ex.getMessage(),
+                    "Define rate-limit.limits." + limit + ", or correct the name.");
+        }
+    }
+
+    /** What is evaluated for the call of a method has nothing to read where there is no method. */
+    private static void warnOfUnread(String client, ConfiguredLimit limit) {
+        LimitProperties set = limit.properties();
+        Map<String, String> expressions = new TreeMap<>();
+        putIfSet(expressions, "charge", set.charge());
+        putIfSet(expressions, "permits", set.permits());
+        putIfSet(expressions, "tier", set.tier());
+        putIfSet(expressions, "when", set.when());
+        expressions.remove("permits", "1");
+        if (!expressions.isEmpty()) {
+            LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
+                    + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client a limit"
+                    + " of its own.");
+        }
+    }
+
+    private static void putIfSet(Map<String, String> expressions, String property, @Nullable String set) {
+        if (set != null && !set.isBlank()) {
+            expressions.put(property, set);
+        }
+    }
+
+    private static void requireTime(String client, String property, Duration time) {
+        if (time.isNegative() || time.isZero() || time.compareTo(LONGEST) > 0) {
+            throw InvalidRateLimitException.ofProperty(property(client, property), "must be from 1ns to 366d", time);
+        }
+    }
+
+    private static List<String> orEmpty(@Nullable List<String> list) {
+        return list == null ? List.of() : list;
+    }
+
+    private static String property(String client, String property) {
+        return "rate-limit.clients." + client + "." + property;
+    }
+
+    private static InvalidRateLimitException invalid(String client, String property, String problem, String remedy) {
+        return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy);
+    }
+
+    /** In lower case, and without the dot that may end a name. */
+    private static String plain(String host) {
+        String named = host.toLowerCase(Locale.ROOT).replace(".:", ":");
+        return named.endsWith(".") ? named.substring(0, named.length() - 1) : named;
+    }
+
+    /** All clients, by name. */
+    public Collection<LimitedClient> all() {
+        return Collections.unmodifiableCollection(byName.values());
+    }
+
+    /** The client that calls a host: by host and port, by host, or by the longest domain above it; null if there is none. */
+    @Nullable
+    LimitedClient of(URI uri) {
+        String written = byHost.isEmpty() ? null : OutgoingRequest.host(uri);
+        if (written == null) {
+            return null;
+        }
+        String host = plain(written);
+        String port = ":" + OutgoingRequest.port(uri);
+        LimitedClient found = byHost.get(host + port);
+        if (found == null) {
+            found = byHost.get(host);
+        }
+        for (int dot = host.indexOf('.'); found == null && dot >= 0; dot = host.indexOf('.', dot + 1)) {
+            found = byHost.get("*" + host.substring(dot) + port);
+            if (found == null) {
+                found = byHost.get("*" + host.substring(dot));
+            }
+        }
+        return found;
+    }
+}

@@ -1,0 +1,47 @@
+package io.ratelimited.spring.client;
+
+import org.springframework.web.reactive.function.client.ClientRequest;
+import org.springframework.web.reactive.function.client.ClientResponse;
+import org.springframework.web.reactive.function.client.ExchangeFilterFunction;
+import org.springframework.web.reactive.function.client.ExchangeFunction;
+import reactor.core.publisher.Mono;
+
+/**
+ * Limits the calls of {@code WebClient}. Stands innermost, next to the network: each subscription of a filter that retries
+ * counts. Thread-safe.
+ */
+public final class ReactiveClientFilter implements ExchangeFilterFunction {
+
+    private final LimitedClients clients;
+
+    public ReactiveClientFilter(LimitedClients clients) {
+        this.clients = clients;
+        clients.all().forEach(client -> client.usedBy(false));
+    }
+
+    @Override
+    public Mono<ClientResponse> filter(ClientRequest request, ExchangeFunction next) {
+        LimitedClient client = clients.of(request.url());
+        if (client == null) {
+            return next.exchange(request);
+        }
+        return Mono.fromFuture(() -> client.enterAsync(
+                        new OutgoingRequest(request.method().name(), request.url(), request.headers()::get)))
+                .doOnDiscard(ClientCall.class, ClientCall::giveBack)
+                .flatMap(call -> exchange(call, request, next));
+    }
+
+    private static Mono<ClientResponse> exchange(ClientCall call, ClientRequest request, ExchangeFunction next) {
+        return Mono.defer(() -> next.exchange(request))
+                .map(response -> {
+                    call.answered(response.statusCode().value(), response.headers()::header);
+                    // An answer may be streamed: the call ends with its body.
+                    return response.mutate()
+                            .body(body -> body.doOnTerminate(call::end).doOnCancel(call::end))
+                            .build();
+                })
+                .switchIfEmpty(Mono.fromRunnable(call::end))
+                .doOnError(failure -> call.end())
+                .doOnCancel(call::end);
+    }
+}

@@ -1,0 +1,142 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.web.RouteLimits.Route;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Supplier;
+import java.util.regex.Pattern;
+import org.springframework.http.server.PathContainer;
+import org.springframework.util.function.SingletonSupplier;
+import org.springframework.web.util.pattern.PathPattern;
+import org.springframework.web.util.pattern.PathPatternParser;
+import org.springframework.web.util.pattern.PatternParseException;
+
+/**
+ * Which routes a request belongs to: by the patterns that handler mappings use, so that no spelling of a path escapes.
+ * Applications choose whether upper case, doubled and trailing slashes matter; to routes they never do. A request that
+ * reaches no handler is counted at worst.
+ */
+public final class RoutePatterns {
+
+    /** A variable with a regular expression, which may have braces itself. */
+    private static final Pattern CONSTRAINT = Pattern.compile("\\{(\\w+):(?:[^{}]|\\{[^{}]*})*}");
+
+    private static final PathPatternParser ANY_CASE = new PathPatternParser();
+
+    static {
+        ANY_CASE.setCaseSensitive(false);
+    }
+
+    private final List<PathRoute> routes;
+    private final Supplier<List<PathPattern>> actuator;
+
+    /**
+     * Parses the paths of routes.
+     *
+     * @param actuator patterns of paths that only a route which names them counts; asked at the first request
+     * @throws RuntimeException that stops the application, when a path is not a pattern
+     */
+    public RoutePatterns(RouteLimits limits, Supplier<List<String>> actuator) {
+        this.routes = limits.routes().stream().map(RoutePatterns::parse).toList();
+        this.actuator = SingletonSupplier.of(() -> actuator.get().stream()
+                .map(PathPatternParser.defaultInstance::parse)
+                .toList());
+    }
+
+    private static PathRoute parse(Route route) {
+        PathPattern path = parse(ANY_CASE, route, "path", unslashed(slashed(route.path())));
+        List<PathPattern> excluded = new ArrayList<>();
+        for (int i = 0; i < route.exclude().size(); i++) {
+            excluded.add(parse(
+                    PathPatternParser.defaultInstance,
+                    route,
+                    "exclude[" + i + "]",
+                    slashed(route.exclude().get(i))));
+        }
+        return new PathRoute(path, excluded, route);
+    }
+
+    private static PathPattern parse(PathPatternParser parser, Route route, String property, String path) {
+        try {
+            return parser.parse(path);
+        } catch (PatternParseException ex) {
+            throw route.invalidPath(property, path, ex.toDetailedString(), ex);
+        }
+    }
+
+    /** Readings of a request have no slash at the end either. */
+    private static String unslashed(String path) {
+        return path.length() > 1 && path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
+    }
+
+    public static String slashed(String path) {
+        return path.startsWith("/") ? path : "/" + path;
+    }
+
+    public boolean isEmpty() {
+        return routes.isEmpty();
+    }
+
+    /**
+     * The routes of a request, in the order of the properties.
+     *
+     * @param beforeSecurity which ones: those before or those after Spring Security
+     */
+    public List<Route> matching(String method, RequestPaths path, boolean beforeSecurity) {
+        List<Route> matching = new ArrayList<>();
+        for (PathRoute candidate : routes) {
+            if (candidate.route.isBeforeSecurity() == beforeSecurity
+                    && candidate.route.hasMethod(method)
+                    && path.mayMatch(candidate.pattern)
+                    && !isExcluded(candidate, path)) {
+                matching.add(candidate.route);
+            }
+        }
+        return matching;
+    }
+
+    private boolean isExcluded(PathRoute route, RequestPaths path) {
+        for (PathPattern excluded : route.excluded) {
+            if (path.mustMatch(excluded)) {
+                return true;
+            }
+        }
+        for (PathPattern endpoint : actuator.get()) {
+            if (path.mustMatch(endpoint)) {
+                return !route.names(actuator.get());
+            }
+        }
+        return false;
+    }
+
+    /**
+     * The limits of the routes that requests of an operation belong to.
+     *
+     * @param template a path as documents have it, with variables such as {@code {id}} that are not constrained
+     */
+    public List<NamedLimit> limits(String method, String template) {
+        PathContainer path = PathContainer.parsePath(template);
+        return routes.stream()
+                .filter(candidate -> candidate.route.hasMethod(method)
+                        && ANY_CASE.parse(CONSTRAINT
+                                        .matcher(unslashed(slashed(candidate.route.path())))
+                                        .replaceAll("{$1}"))
+                                .matches(path)
+                        && !isExcluded(candidate, RequestPaths.of(path)))
+                .map(PathRoute::route)
+                .flatMap(Route::limits)
+                .toList();
+    }
+
+    private record PathRoute(PathPattern pattern, List<PathPattern> excluded, Route route) {
+
+        /** Whether the path begins with that of an endpoint or of all endpoints. */
+        private boolean names(List<PathPattern> endpoints) {
+            String path = pattern.getPatternString();
+            return endpoints.stream()
+                    .map(endpoint -> endpoint.getPatternString().replace("/**", ""))
+                    .anyMatch(endpoint -> path.equals(endpoint) || path.startsWith(endpoint + "/"));
+        }
+    }
+}

@@ -1,0 +1,68 @@
+package io.ratelimited.spring.web.graphql;
+
+import graphql.ErrorClassification;
+import graphql.GraphQLError;
+import graphql.GraphqlErrorBuilder;
+import graphql.schema.DataFetchingEnvironment;
+import io.ratelimited.core.Decision;
+import io.ratelimited.spring.web.InvalidPermitsLog;
+import io.ratelimited.spring.web.Refusal;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import org.springframework.graphql.execution.DataFetcherExceptionResolver;
+import org.springframework.graphql.execution.ErrorType;
+import org.springframework.graphql.execution.SubscriptionExceptionResolver;
+import org.springframework.http.HttpStatus;
+import reactor.core.publisher.Mono;
+
+/**
+ * Makes an error of a refused field or subscription: Spring for GraphQL would log each as a failure of the server, and tell
+ * the client nothing. One request may have any number of refused fields. Behind the resolvers of the application.
+ */
+public final class GraphQlRefusals implements DataFetcherExceptionResolver, SubscriptionExceptionResolver {
+
+    private static final ErrorClassification RATE_LIMITED = ErrorClassification.errorClassification("RATE_LIMITED");
+
+    private final InvalidPermitsLog log;
+
+    public GraphQlRefusals(InvalidPermitsLog log) {
+        this.log = log;
+    }
+
+    @Override
+    public Mono<List<GraphQLError>> resolveException(Throwable failure, DataFetchingEnvironment field) {
+        return resolve(failure, () -> GraphqlErrorBuilder.newError(field));
+    }
+
+    @Override
+    public Mono<List<GraphQLError>> resolveException(Throwable failure) {
+        return resolve(failure, GraphqlErrorBuilder::newError);
+    }
+
+    /** Empty if it is no refusal: then the next resolver is asked. */
+    private Mono<List<GraphQLError>> resolve(Throwable failure, Supplier<GraphqlErrorBuilder<?>> error) {
+        Refusal refusal = Refusal.in(failure, HttpStatus.TOO_MANY_REQUESTS.value());
+        if (refusal == null) {
+            return Mono.empty();
+        }
+        log.log(refusal);
+        Decision decision = refusal.decision();
+        return Mono.just(List.of(error.get()
+                .message("%s", refusal.detail())
+                .errorType(decision == null ? ErrorType.BAD_REQUEST : RATE_LIMITED)
+                .extensions(decision == null ? Map.of() : extensions(refusal, decision))
+                .build()));
+    }
+
+    private static Map<String, Object> extensions(Refusal refusal, Decision decision) {
+        Map<String, Object> extensions = new LinkedHashMap<>();
+        extensions.put("limit", decision.limit());
+        Long seconds = refusal.retryAfter();
+        if (seconds != null) {
+            extensions.put("retryAfter", seconds);
+        }
+        return extensions;
+    }
+}

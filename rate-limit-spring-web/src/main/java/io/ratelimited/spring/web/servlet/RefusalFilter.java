@@ -1,0 +1,69 @@
+package io.ratelimited.spring.web.servlet;
+
+import io.ratelimited.spring.web.Refusal;
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletRequest;
+import jakarta.servlet.http.HttpServletResponse;
+import java.io.IOException;
+
+/**
+ * Answers refusals that filters throw, those of Spring Security among them, and whatever else is not answered by the
+ * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each. Also sees the end of
+ * a request that ends with an asynchronous dispatch, whichever filter lets it pass, and the dispatch to an error page, where
+ * the request may be read again.
+ */
+public final class RefusalFilter implements Filter {
+
+    /** Behind the filters that wrap every request (forwarded headers, observation, session), before all others. */
+    public static final int ORDER = Integer.MIN_VALUE + 100;
+
+    private final ServletRefusals refusals;
+    private final RefusalPage page;
+
+    public RefusalFilter(ServletRefusals refusals, RefusalPage page) {
+        this.refusals = refusals;
+        this.page = page;
+    }
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (request.getDispatcherType() == DispatcherType.ERROR) {
+            ServletCurrentRequest.resume(request);
+        }
+        try {
+            if (!page.show(request, response)) {
+                chain.doFilter(request, response);
+            }
+        } catch (Throwable failure) {
+            if (!tryAnswer(request, response, failure)) {
+                throw failure;
+            }
+        } finally {
+            // Jetty completes no asynchronous request whose later dispatch fails after its response has begun.
+            if (request.getDispatcherType() != DispatcherType.REQUEST && !request.isAsyncStarted()) {
+                ServletCurrentRequest.end(request);
+            }
+        }
+    }
+
+    /** A response that is pending, here or on another thread, is left alone. */
+    private boolean tryAnswer(ServletRequest request, ServletResponse response, Throwable failure) throws IOException {
+        Refusal refusal = refusals.in(failure);
+        if (refusal == null
+                || response.isCommitted()
+                || request.isAsyncStarted()
+                || !(request instanceof HttpServletRequest httpRequest)
+                || !(response instanceof HttpServletResponse httpResponse)) {
+            return false;
+        }
+        httpResponse.resetBuffer();
+        refusals.answer(httpRequest, httpResponse, refusal.exception());
+        return true;
+    }
+}

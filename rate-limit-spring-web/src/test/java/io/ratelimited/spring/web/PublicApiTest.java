@@ -1,0 +1,18 @@
+package io.ratelimited.spring.web;
+
+import io.ratelimited.core.PublicApi;
+import org.junit.jupiter.api.Test;
+
+/** This module promises nothing to applications: all of it is internal. */
+class PublicApiTest {
+
+    @Test
+    void itIsTheReviewedOne() throws Exception {
+        PublicApi.requireReviewed();
+    }
+
+    @Test
+    void theSamePackagesAreInternalForEveryTool() throws Exception {
+        PublicApi.requireSameInternalPackages();
+    }
+}

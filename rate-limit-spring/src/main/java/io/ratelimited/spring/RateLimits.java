@@ -1,0 +1,159 @@
+package io.ratelimited.spring;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The limits of the application, by name: for code without annotations, and for changing limits at run time. A bean of
+ * the starter. Thread-safe. A {@code null} key is the one budget of a limit without keys.
+ *
+ * <p>Every method throws {@link IllegalArgumentException} for a name that no annotation and no property has, for an object that
+ * is no key ({@link io.ratelimited.core.CanonicalKey}), and for less than 1 permit. With {@code rate-limit.enabled: false} every
+ * call goes, whatever its name, and {@link #get}, {@link #all} and {@link #update} know the limits of the properties only.
+ */
+public interface RateLimits {
+
+    /**
+     * Takes a permit if the call may go at once, whatever the policy of the limit. Does not report to a web request: the
+     * caller decides what a refusal means.
+     */
+    boolean tryAcquire(String name, @Nullable Object key);
+
+    /**
+     * Takes permits if the call may go at once, whatever the policy of the limit.
+     *
+     * @param permits 0 or more; 0 asks for nothing, and goes
+     */
+    boolean tryAcquire(String name, @Nullable Object key, long permits);
+
+    /**
+     * Calls the supplier under the limit, as an annotated method is called: refuses, waits or counts by its policy,
+     * and reports to the web request of this thread, if there is one, whose response has the fields of the limit.
+     *
+     * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
+     */
+    <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call);
+
+    /**
+     * Calls the supplier under the limit without blocking the caller; the call counts as in flight until its stage
+     * completes.
+     *
+     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} when the call is refused; cancelling it
+     *     while it waits gives the permits back
+     */
+    <T extends @Nullable Object> CompletableFuture<T> executeAsync(
+            String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call);
+
+    /**
+     * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed: {@link
+     * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits
+     * or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
+     *
+     * @param permits 0 or more; 0 takes nothing, and can be settled for what the call has cost
+     * @return to be closed when the call has ended
+     * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
+     */
+    ReservedPermits reserve(String name, @Nullable Object key, long permits);
+
+    /**
+     * {@link #reserve} without blocking the caller.
+     *
+     * @return fails with {@link io.ratelimited.core.RateLimitExceededException} when the call is refused; cancelling it
+     *     gives the permits back
+     */
+    CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
+
+    /** What {@link #tryAcquire} would decide now. Changes nothing. */
+    Decision peek(String name, @Nullable Object key);
+
+    /**
+     * What a caller has left of each limit whose calls have a key, for a page that shows callers their quotas. Each is what
+     * {@link #peek} returns: takes nothing, and remembers no key. The limit itself is asked, not its tiers, unless the
+     * caller has a {@link #assign budget of its own}.
+     *
+     * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
+     * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
+     * full. A limit on Redis takes a command, one after the other; like {@link #peek} this waits for the answer, and {@link
+     * Decision#source} says who has decided when there is none.
+     *
+     * @param key {@code null} for calls without a key: then limits are left out that refuse them or do not apply to them
+     * @return by name of the limit; empty with {@code rate-limit.enabled: false}
+     */
+    List<Decision> quota(@Nullable Object key);
+
+    /**
+     * {@link #quota(Object)} of a caller in a tier.
+     *
+     * @param tier asked wherever a limit has a tier of this name; a limit without it is asked itself
+     */
+    List<Decision> quota(@Nullable Object key, @Nullable String tier);
+
+    /** Forgets what the key has used. */
+    void reset(String name, @Nullable Object key);
+
+    /**
+     * Changes a limit while it is in use, as {@link RateLimiter#update} says. As in {@code
+     * update("search", limit -> limit.rate("200/s").burst(400))}. A limit on Redis is changed on all instances and for
+     * good, another one on this instance until it ends: {@link NamedLimit#scope}. Redis that does not answer fails the change.
+     *
+     * <p>A change is reported by a {@link RateLimitChangedEvent} and a line in the log.
+     *
+     * @return the new limit
+     * @throws IllegalArgumentException when the new limit is not a valid one; nothing has changed
+     * @throws InvalidRateLimitException when the limit cannot be changed so at run time: calls in flight that would be
+     *     counted over time, or calls whose fixed permits could never be had; nothing has changed
+     */
+    Limit update(String name, UnaryOperator<Limit.Builder> change);
+
+    /**
+     * Changes a limit while it is in use, its policy and its tiers included, as {@link RateLimiter#update} says.
+     *
+     * @param changes what to change; null is left as it is
+     * @return the new limit
+     * @throws InvalidRateLimitException when the new limit is not a valid one, or something is to change that is fixed
+     *     at start-up; nothing has changed
+     */
+    Limit update(String name, LimitProperties changes);
+
+    /**
+     * Takes back every change that {@link #update} or the endpoint has made: the configuration is in force again.
+     *
+     * @return the limit as it is configured
+     */
+    Limit revert(String name);
+
+    /**
+     * Gives a caller a budget of its own instead of that of the limit or of its tier, which begins full: as in {@code
+     * assign("search", "alice", LimitProperties.of(Map.of("tier", "gold")), Duration.ofDays(1))}. It replaces the one that the
+     * caller has. On Redis it is the caller's on all instances, in memory on this one, as {@link NamedLimit#scope} says.
+     *
+     * @param budget the name of a {@code tier} of the limit; or a {@code rate}, with or without a {@code burst}
+     * @param lasting when it ends; null for never
+     * @throws InvalidRateLimitException when the limit cannot have such a budget, or 10,000 callers of it have one; nothing
+     *     has changed
+     */
+    void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting);
+
+    /** Ends the budget that {@link #assign} has given a caller: the limit, or its tier, applies again. */
+    void revoke(String name, Object key);
+
+    /** All limits, by name. */
+    Collection<NamedLimit> all();
+
+    /**
+     * The limit of a name.
+     *
+     * @throws IllegalArgumentException when there is none
+     */
+    NamedLimit get(String name);
+}

@@ -1,0 +1,328 @@
+package io.ratelimited.spring.aop;
+
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.call.CallExpression;
+import io.ratelimited.spring.call.Fallbacks;
+import io.ratelimited.spring.call.LimitEnforcer;
+import io.ratelimited.spring.call.LimitUse;
+import io.ratelimited.spring.expression.CallExpression;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitProperty;
+import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.ResolvedLimit;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import org.aopalliance.intercept.MethodInvocation;
+import org.jspecify.annotations.Nullable;
+import org.springframework.aop.SpringProxy;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.core.DefaultParameterNameDiscoverer;
+import org.springframework.core.MethodClassKey;
+import org.springframework.core.ParameterNameDiscoverer;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.StringValueResolver;
+
+/**
+ * Finds the limits on methods, once per method and class of the target. Before the first of them, all limits that
+ * annotations of beans define are made, so that a method may name a limit that another one defines. Thread-safe.
+ */
+public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
+
+    private final LimitRegistry registry;
+    private final LimitEnforcer enforcer;
+    private final ConfigurableListableBeanFactory beanFactory;
+    private final StringValueResolver placeholders;
+    private final CurrentRequest.@Nullable Source requests;
+    private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
+    private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
+    /** Places of the limits that have a default name, by that name. */
+    private final Map<String, String> nameless = new ConcurrentHashMap<>();
+    /** What {@link #declareAll} has found on the methods that are not resolved yet. */
+    private final Map<MethodClassKey, List<Declared>> unresolved = new ConcurrentHashMap<>();
+
+    private boolean declared;
+
+    public LimitedMethods(
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            ConfigurableListableBeanFactory beanFactory,
+            CurrentRequest.@Nullable Source requests) {
+        this.registry = registry;
+        this.enforcer = enforcer;
+        this.beanFactory = beanFactory;
+        this.placeholders = beanFactory::resolveEmbeddedValue;
+        this.requests = requests;
+    }
+
+    /**
+     * The limits on a method.
+     *
+     * @param method as called, perhaps of an interface
+     * @param targetClass class of the called object
+     * @return null when there are none
+     * @throws InvalidRateLimitException when one is invalid
+     */
+    @Nullable
+    public LimitedMethod find(Method method, Class<?> targetClass) {
+        Map<Method, Optional<LimitedMethod>> methods = cache.get(targetClass);
+        if (methods == null) {
+            methods = cache.computeIfAbsent(targetClass, type -> new ConcurrentHashMap<>());
+        }
+        Optional<LimitedMethod> found = methods.get(method);
+        if (found == null) {
+            found = Optional.ofNullable(resolve(method, targetClass));
+            methods.put(method, found);
+        }
+        return found.orElse(null);
+    }
+
+    /** {@link #find} for a call: of a method whose limits are invalid every call fails. */
+    @Override
+    public RateLimitAspect.@Nullable LimitedCall limitsOf(Method method, Class<?> targetClass) {
+        try {
+            return find(method, targetClass);
+        } catch (InvalidRateLimitException ex) {
+            return new InvalidCall(method, ex);
+        }
+    }
+
+    /**
+     * A method whose limits are invalid. A call returns a failed publisher, if the method returns one: Spring asks for those of
+     * reactive scheduled methods before the start is checked, and drops the cause of an exception.
+     */
+    private record InvalidCall(Method method, InvalidRateLimitException failure)
+            implements RateLimitAspect.LimitedCall {
+
+        @Override
+        public Object invoke(MethodInvocation call) {
+            Object failed = CallKinds.failed(method.getReturnType(), failure);
+            if (failed == null) {
+                throw failure;
+            }
+            return failed;
+        }
+    }
+
+    /** Makes the limits that annotations of beans define, the first time it is called. */
+    public synchronized void declareAll() {
+        if (declared) {
+            return;
+        }
+        declared = true;
+        for (Class<?> type : new LinkedHashSet<>(BeanTypes.of(beanFactory).values())) {
+            for (Method method : BeanTypes.methods(type)) {
+                List<Declared> limits = declared(method, type);
+                limits.forEach(Declared::define);
+                unresolved.put(new MethodClassKey(method, type), limits);
+            }
+        }
+    }
+
+    private List<Declared> declared(Method method, Class<?> targetClass) {
+        return Declaration.of(method, targetClass).stream().map(Declared::new).toList();
+    }
+
+    private ConfiguredLimit register(Declaration declaration, String place, LimitProperties properties) {
+        String name = declaration.name(placeholders);
+        if (declaration.isNameless(placeholders)) {
+            String other = nameless.putIfAbsent(name, place);
+            if (other != null && !other.equals(place)) {
+                throw new InvalidRateLimitException(
+                        name,
+                        place,
+                        "its default name is also that of " + other,
+                        "Give one of the two a name, as in @RateLimited(name = \"…\").");
+            }
+        }
+        return registry.register(name, place, properties);
+    }
+
+    private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
+        List<Declared> known = unresolved.remove(new MethodClassKey(method, targetClass));
+        List<Declared> declarations = known == null ? declared(method, targetClass) : known;
+        if (declarations.isEmpty()) {
+            return null;
+        }
+        declareAll();
+        Method specific = Declaration.specific(method, ClassUtils.getUserClass(targetClass));
+        List<LimitUse> limits = new ArrayList<>();
+        Set<String> charged = new HashSet<>();
+        String fallbackName = null;
+        Method fallback = null;
+        for (Declared declared : declarations) {
+            ConfiguredLimit limit = declared.limit();
+            ResolvedLimit resolved = registry.ofUse(limit.name(), declared.place, declared.properties);
+            LimitProperties use = resolved.properties();
+            Expressions expressions = new Expressions(limit, declared, resolved, specific);
+            if (!charged.add(limit.name() + "\n" + use.key())) {
+                throw expressions.invalid(
+                        "key",
+                        "the method has the limit twice, with the same key",
+                        "Remove one of the two, or give it another name or key.");
+            }
+            limits.add(expressions.limitUse(use));
+            if (use.fallback() != null) {
+                if (fallbackName != null && !fallbackName.equals(use.fallback())) {
+                    throw expressions.invalid(
+                            "fallback",
+                            "the method has two fallbacks: " + fallbackName + " and " + use.fallback(),
+                            "Name one fallback; it is called whichever limit refuses.");
+                }
+                fallbackName = use.fallback();
+                fallback = Fallbacks.find(
+                        specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
+            }
+        }
+        LimitedMethod.Kind kind = CallKinds.of(specific, targetClass);
+        limits.forEach(limit -> registry.prepare(limit::reads));
+        limits.forEach(limit -> limit.limit().usedBy(kind == LimitedMethod.Kind.BLOCKING));
+        if (requests != null && kind == LimitedMethod.Kind.BLOCKING) {
+            requests.prepareBlocking(
+                    specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
+        }
+        boolean proxy = Proxy.isProxyClass(targetClass) || SpringProxy.class.isAssignableFrom(targetClass);
+        boolean behindProxies = !proxy
+                && ClassUtils.getAllInterfacesForClassAsSet(targetClass).stream()
+                        .anyMatch(LimitedTypes::contains);
+        return new LimitedMethod(
+                specific, limits, fallback, enforcer, proxy ? new ProxiedCalls(kind) : kind, requests, behindProxies);
+    }
+
+    /** An annotation on a method, what it sets, and its limit. */
+    private final class Declared {
+
+        private final Declaration declaration;
+        private final String place;
+        private final LimitProperties properties;
+        private @Nullable ConfiguredLimit limit;
+
+        Declared(Declaration declaration) {
+            this.declaration = declaration;
+            this.place = declaration.place();
+            this.properties = declaration.properties(placeholders);
+        }
+
+        /** Makes the limit if the annotation defines it, not only uses it. */
+        void define() {
+            if (LimitProperty.isDefinition(properties)) {
+                limit();
+            }
+        }
+
+        ConfiguredLimit limit() {
+            ConfiguredLimit made = limit == null ? register(declaration, place, properties) : limit;
+            limit = made;
+            return made;
+        }
+    }
+
+    /** Makes and checks the expressions of one limit on one method. */
+    private final class Expressions {
+
+        private final ConfiguredLimit limit;
+        private final @Nullable Method annotated;
+        private final Declared declared;
+        private final ResolvedLimit use;
+        private final Method method;
+        private final boolean once;
+
+        Expressions(ConfiguredLimit limit, Declared declared, ResolvedLimit use, Method method) {
+            Declaration declaration = declared.declaration;
+            this.limit = limit;
+            this.annotated = declaration.annotatedMethod();
+            this.declared = declared;
+            this.use = use;
+            this.method = method;
+            // Calls in flight are counted one after the other: the first of a request has ended before the next begins.
+            this.once = declaration.isOncePerRequest() && !limit.countsInFlight();
+        }
+
+        /** Positions of the arguments by the names that expressions may use. */
+        private Map<String, Integer> parameters() {
+            Map<String, Integer> parameters = new HashMap<>();
+            for (int i = 0; i < method.getParameterCount(); i++) {
+                parameters.put("a" + i, i);
+                parameters.put("p" + i, i);
+            }
+            addNames(parameters, method);
+            // Last, because the expression was written for its names: the method may give them to other parameters.
+            if (annotated != null && annotated.getParameterCount() == method.getParameterCount()) {
+                addNames(parameters, annotated);
+            }
+            return parameters;
+        }
+
+        private void addNames(Map<String, Integer> parameters, Method named) {
+            @Nullable String[] found = names.getParameterNames(named);
+            for (int i = 0; found != null && i < found.length; i++) {
+                String parameter = found[i];
+                if (parameter != null) {
+                    parameters.put(parameter, i);
+                }
+            }
+        }
+
+        LimitUse limitUse(LimitProperties use) {
+            limit.warnOfTiersWithout(use.tier(), place("tier"));
+            CallExpression key = expression("key", use.key());
+            if (key != null && key.plainParameter() >= 0) {
+                Class<?> type = method.getParameterTypes()[key.plainParameter()];
+                if (LimitUse.isNeverKey(type)) {
+                    throw invalid(
+                            "key",
+                            key + " is no key, but an object of " + type,
+                            "Use what identifies it, such as its id, or its toString() if that does.");
+                }
+            }
+            if (use.charge() != null && limit.countsInFlight()) {
+                throw invalid(
+                        "charge",
+                        "charge has no meaning for CONCURRENCY, which counts calls in flight: \"" + use.charge() + "\"",
+                        "Remove it, or use an algorithm that counts over time.");
+            }
+            return LimitUse.of(
+                    limit, key, use, place("permits"), this::expression, once ? limit.name() + "\n" + use.key() : null);
+        }
+
+        private @Nullable CallExpression expression(String attribute, @Nullable String text) {
+            if (text == null) {
+                return null;
+            }
+            try {
+                return attribute.equals("charge")
+                        ? CallExpression.ofResult(attribute, limit.name(), text, method, parameters(), beanFactory)
+                        : new CallExpression(attribute, limit.name(), text, method, parameters(), beanFactory);
+            } catch (IllegalArgumentException ex) {
+                throw new InvalidRateLimitException(
+                        limit.name(),
+                        place(attribute),
+                        attribute + " " + ex.getMessage(),
+                        "Correct the expression.",
+                        ex);
+            }
+        }
+
+        /** The annotation or property that sets an attribute, and the method if that is a property. */
+        String place(String attribute) {
+            String place = use.place(attribute);
+            return place.equals(declared.place) ? place : place + ", used by " + declared.place;
+        }
+
+        InvalidRateLimitException invalid(String attribute, String problem, String remedy) {
+            return new InvalidRateLimitException(limit.name(), place(attribute), problem, remedy);
+        }
+    }
+}

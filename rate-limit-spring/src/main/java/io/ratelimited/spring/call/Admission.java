@@ -1,0 +1,213 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.AllOf;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.expression.CallResult;
+import io.ratelimited.spring.limit.LogText;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicIntegerFieldUpdater;
+import java.util.function.BiConsumer;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What an admitted call holds of its limits until it ends. Made by {@link LimitEnforcer}. Thread-safe: immutable, but for
+ * the claim to settle the call.
+ */
+public final class Admission {
+
+    /** Of a call that no limit applies to, or that was admitted without a reservation. */
+    static final Admission HOLDS_NOTHING =
+            new Admission(LimitRequest.NONE, null, List.of(), null, new DecisionReports(List.of(), Ticker.system()));
+
+    private static final LogText.Lines LOG = LogText.lines(Admission.class);
+    private static final AtomicIntegerFieldUpdater<Admission> SETTLEMENT =
+            AtomicIntegerFieldUpdater.newUpdater(Admission.class, "settlement");
+
+    private final LimitRequest[] enforced;
+    private final @Nullable Reservation reservation;
+    private final List<Held> shadows;
+    private final @Nullable CurrentRequest current;
+    private final DecisionReports reports;
+    /** 1 when the call has been charged or cancelled. */
+    private volatile int settlement;
+
+    /** A request, and what it reserved. */
+    record Held(LimitRequest request, Reservation reservation) {}
+
+    /**
+     * Makes the admission of a call.
+     *
+     * @param enforced requests to limits that could have refused the call
+     * @param reservation what these have reserved together; null if there are none
+     * @param shadows what limits have reserved that refuse nobody
+     */
+    Admission(
+            LimitRequest[] enforced,
+            @Nullable Reservation reservation,
+            List<Held> shadows,
+            @Nullable CurrentRequest current,
+            DecisionReports reports) {
+        this.enforced = enforced;
+        this.reservation = reservation;
+        this.shadows = shadows;
+        this.current = current;
+        this.reports = reports;
+    }
+
+    /** The call has ended: calls in flight no longer count. What it has cost is not known. */
+    public void end() {
+        if (reservation != null) {
+            reservation.release();
+        }
+        shadows.forEach(shadow -> shadow.reservation.release());
+    }
+
+    /** The call has ended: charges what it has cost, and calls in flight no longer count. */
+    public void end(CallResult result) {
+        charge(result);
+        end();
+    }
+
+    /**
+     * The call has ended: charges what it has cost. Calls in flight count until the response has ended that is made of
+     * the result, if there is one.
+     */
+    public void endWithResponse(CallResult result) {
+        charge(result);
+        Object value = result.value();
+        if (value == null || !tryEndWithLater(value)) {
+            end();
+        }
+    }
+
+    private void charge(CallResult came) {
+        if (charges() && claimSettlement()) {
+            Throwable error = came.error();
+            boolean aborted = error != null && current != null && current.isAborted(error);
+            CallResult result = aborted ? came.asCancelled() : came;
+            forEach((request, member) -> {
+                Charge charge = request.charge();
+                if (charge != null) {
+                    settle(request, member, call -> charge.permits(result));
+                }
+            });
+        }
+    }
+
+    /** The call has returned: it ends now, or with the stage or the response that its result is for. */
+    public void endWith(@Nullable Object result, @Nullable Throwable error) {
+        if (!followsResult()) {
+            end();
+        } else if (result == null || !tryEndWithLater(result)) {
+            end(CallResult.of(result, error));
+        }
+    }
+
+    /**
+     * Lets the stage or the response that a result is for end the call.
+     *
+     * @return false if there is none, or if it cannot be awaited, which does not fail the call
+     */
+    private boolean tryEndWithLater(Object result) {
+        try {
+            if (result instanceof CompletionStage<?> stage) {
+                stage.whenComplete(
+                        (value, failure) -> endWith(value, failure == null ? null : CallResult.unwrap(failure)));
+                return true;
+            }
+            return current != null && current.endsWith(result, (value, failure) -> end(CallResult.of(value, failure)));
+        } catch (RuntimeException | Error ex) {
+            LOG.warn("the end of a call cannot be awaited; it ends now", ex);
+            return false;
+        }
+    }
+
+    /** Whether something depends on when the call ends, or how. */
+    boolean followsResult() {
+        for (LimitRequest request : enforced) {
+            if (request.charge() != null || request.limit().countsInFlight()) {
+                return true;
+            }
+        }
+        for (Held shadow : shadows) {
+            if (shadow.request.charge() != null || shadow.request.limit().countsInFlight()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether what the call has cost is charged by expressions. */
+    private boolean charges() {
+        for (LimitRequest request : enforced) {
+            if (request.charge() != null) {
+                return true;
+            }
+        }
+        return shadows.stream().anyMatch(shadow -> shadow.request.charge() != null);
+    }
+
+    /**
+     * Charges each limit with what the call has cost, for code without annotations.
+     *
+     * @throws UnsupportedOperationException when a limit counts calls in flight
+     */
+    public void settle(long permits) {
+        forEach((request, member) -> requireCountsOverTime(request));
+        if (claimSettlement()) {
+            forEach((request, member) -> settle(request, member, call -> permits));
+        }
+    }
+
+    private static void requireCountsOverTime(LimitRequest request) {
+        if (request.limit().countsInFlight()) {
+            throw new UnsupportedOperationException(
+                    "rate limit '" + request.limit().name()
+                            + "' counts calls in flight and has nothing to charge; close the reservation when the call has ended");
+        }
+    }
+
+    /** A failure is reported and does not fail the call, which has been made. */
+    private void settle(LimitRequest request, Reservation member, ToLongFunction<LimitRequest> cost) {
+        if (member.isRefused()) {
+            return;
+        }
+        long permits;
+        try {
+            permits = cost.applyAsLong(request);
+            member.settle(permits);
+        } catch (Throwable ex) {
+            reports.reportFailedCharge(request, ex);
+            return;
+        }
+        reports.reportCharge(request, permits, current, member::decision);
+    }
+
+    private void forEach(BiConsumer<LimitRequest, Reservation> action) {
+        for (int i = 0; reservation != null && i < enforced.length; i++) {
+            action.accept(enforced[i], AllOf.member(reservation, i));
+        }
+        shadows.forEach(shadow -> action.accept(shadow.request, shadow.reservation));
+    }
+
+    /** The call is not made: gives its permits back, unless it has been charged. */
+    public void cancel() {
+        if (!claimSettlement()) {
+            end();
+            return;
+        }
+        if (reservation != null) {
+            reservation.cancel();
+        }
+        shadows.forEach(shadow -> shadow.reservation.cancel());
+    }
+
+    /** Claims the settlement of the call; false if it has been charged or cancelled. */
+    private boolean claimSettlement() {
+        return settlement == 0 && SETTLEMENT.compareAndSet(this, 0, 1);
+    }
+}

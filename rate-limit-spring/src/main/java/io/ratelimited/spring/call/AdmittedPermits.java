@@ -1,0 +1,42 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.Permits;
+import io.ratelimited.spring.ReservedPermits;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/** Permits of an {@link Admission}. Whichever of its ends comes first counts. Thread-safe. */
+final class AdmittedPermits implements ReservedPermits {
+
+    /** Null when it is over, or when nothing is limited. */
+    private final AtomicReference<@Nullable Admission> admission;
+
+    AdmittedPermits(@Nullable Admission admission) {
+        this.admission = new AtomicReference<>(admission);
+    }
+
+    @Override
+    public void cancel() {
+        Admission reserved = admission.getAndSet(null);
+        if (reserved != null) {
+            reserved.cancel();
+        }
+    }
+
+    @Override
+    public void settle(long permits) {
+        Permits.requireCharge(permits);
+        Admission reserved = admission.get();
+        if (reserved != null) {
+            reserved.settle(permits);
+        }
+    }
+
+    @Override
+    public void close() {
+        Admission reserved = admission.getAndSet(null);
+        if (reserved != null) {
+            reserved.end();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.expression.CallExpression;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LogText;
+import java.lang.reflect.Modifier;
+import java.security.Principal;
+import java.util.function.BiFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.util.ObjectUtils;
+
+/**
+ * One limit as a method or a route uses it: evaluates the key, the permits, the condition and the tier of a call.
+ * Immutable.
+ */
+public final class LimitUse {
+
+    private final ConfiguredLimit limit;
+    private final @Nullable CallExpression key;
+    private final @Nullable CallExpression permits;
+    private final long fixedPermits;
+    private final @Nullable CallExpression when;
+    private final @Nullable CallExpression tier;
+    private final @Nullable CallExpression charge;
+    private final @Nullable String once;
+
+    private LimitUse(
+            ConfiguredLimit limit,
+            @Nullable CallExpression key,
+            @Nullable CallExpression permits,
+            long fixedPermits,
+            @Nullable CallExpression when,
+            @Nullable CallExpression tier,
+            @Nullable CallExpression charge,
+            @Nullable String once) {
+        this.limit = limit;
+        this.key = key;
+        this.permits = permits;
+        this.fixedPermits = fixedPermits;
+        this.when = when;
+        this.tier = tier;
+        this.charge = charge;
+        this.once = once;
+    }
+
+    /**
+     * Makes the use that properties describe.
+     *
+     * @param key the expression of its key, if it has one
+     * @param place where the properties stand
+     * @param expressions makes the expression of an attribute from its text; null from none
+     * @param once names this use of the limit if it charges a web request only once; null if it charges every call
+     */
+    public static LimitUse of(
+            ConfiguredLimit limit,
+            @Nullable CallExpression key,
+            LimitProperties properties,
+            String place,
+            BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
+            @Nullable String once) {
+        String permits = properties.permits();
+        boolean fixed = permits == null || ConfiguredLimit.isFixed(permits);
+        if (key != null) {
+            limit.usedWithKeys();
+        }
+        return new LimitUse(
+                limit,
+                key,
+                fixed ? null : expressions.apply("permits", permits),
+                permits != null && fixed ? limit.fixedPermits(permits, place) : 1,
+                expressions.apply("when", properties.when()),
+                expressions.apply("tier", properties.tier()),
+                expressions.apply("charge", properties.charge()),
+                once);
+    }
+
+    public ConfiguredLimit limit() {
+        return limit;
+    }
+
+    /** The key, if callers can invent as many as they like; null if it is another. */
+    public @Nullable String inventedKey() {
+        return invented(key);
+    }
+
+    /** The tier, if callers can choose it; null if it is another. */
+    public @Nullable String inventedTier() {
+        return invented(tier);
+    }
+
+    /** The condition, if callers can choose it; null if it is another. */
+    public @Nullable String inventedCondition() {
+        return invented(when);
+    }
+
+    private static @Nullable String invented(@Nullable CallExpression expression) {
+        return expression != null && expression.canBeInvented() ? expression.toString() : null;
+    }
+
+    /** Whether the limit bounds a caller who invents keys for other limits. */
+    public boolean boundsEveryCaller() {
+        boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
+        return !skips
+                && inventedKey() == null
+                && inventedTier() == null
+                && when == null
+                && limit.policy() != Policy.SHADOW;
+    }
+
+    /** Whether an expression of the limit may read a word of requests. */
+    public boolean reads(String word) {
+        return Stream.of(key, permits, when, tier, charge)
+                .anyMatch(expression -> expression != null && expression.reads(word));
+    }
+
+    /** Whether every call makes the same request. */
+    public boolean isSameForAll() {
+        return key == null && permits == null && when == null && tier == null && charge == null && once == null;
+    }
+
+    /** The request of every call, if it is the same for all. */
+    public LimitRequest sameRequest() {
+        return LimitRequest.of(limit, null, fixedPermits);
+    }
+
+    /** Whether what a call has cost is known only when it has ended. */
+    public boolean charges() {
+        return charge != null;
+    }
+
+    /**
+     * Evaluates the expressions of the limit for a call.
+     *
+     * @return null when the limit does not apply to the call
+     * @throws IllegalStateException when an expression fails or yields what it may not
+     */
+    @Nullable
+    public LimitRequest request(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest current) {
+        if (once != null && current != null && current.isCharged(once)) {
+            return null;
+        }
+        if (when != null && !condition(when, when.value(target, args, current))) {
+            return null;
+        }
+        ConfiguredLimit.Enforcement enforcement = limit.enforcement();
+        RateLimiter limiter = tier == null ? limit.limiter() : limiterOf(tier.value(target, args, current));
+        long weight = permits == null ? fixedPermits : weight(permits, permits.value(target, args, current));
+        Charge cost = charge == null ? null : new Charge(charge, target, args, current, weight);
+        if (key == null) {
+            return new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
+        }
+        Object id = identity(key, key.value(target, args, current));
+        if (id != null) {
+            RateLimiter own = limit.limiterOf(id, limiter);
+            return new LimitRequest(limit, enforcement, own, id, weight, false, once, cost);
+        }
+        return switch (enforcement.missingKey()) {
+            case SHARED -> new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
+            case SKIP -> null;
+            case DENY -> new LimitRequest(limit, enforcement, limiter, null, weight, true, once, cost);
+        };
+    }
+
+    private static boolean condition(CallExpression expression, @Nullable Object value) {
+        if (value instanceof Boolean applies) {
+            return applies;
+        }
+        throw unusable(expression, "a boolean", LogText.of(value));
+    }
+
+    private long weight(CallExpression expression, @Nullable Object value) {
+        long weight = Charge.roundedUp(value, Long.MAX_VALUE);
+        if (weight >= 0) {
+            return weight;
+        }
+        String problem = problem(expression, "a number from 0 to 2^63 - 1", LogText.of(value));
+        // The caller chooses which number it is; that it is a number is up to the application.
+        throw value == null || value instanceof Number
+                ? new InvalidPermitsException(limit.name(), problem)
+                : new IllegalStateException(problem);
+    }
+
+    private RateLimiter limiterOf(@Nullable Object value) {
+        Object tierName = ObjectUtils.unwrapOptional(value);
+        return tierName == null || tierName.toString().isBlank()
+                ? limit.limiter()
+                : limit.limiterOfTier(tierName.toString());
+    }
+
+    /** The key as a value that cannot change; null for a missing key. */
+    private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
+        Object id = ObjectUtils.unwrapOptional(value);
+        if (id instanceof Principal principal) {
+            id = principal.getName();
+        }
+        if (id instanceof CharSequence text) {
+            String string = text.toString();
+            return string.isBlank() ? null : string;
+        }
+        if (id == null) {
+            return null;
+        }
+        try {
+            return CanonicalKey.frozen(id);
+        } catch (IllegalArgumentException ex) {
+            throw new IllegalStateException(expression + ": " + ex.getMessage() + "; the call was not made", ex);
+        }
+    }
+
+    /** Whether no instance of a parameter's type can be a key. */
+    public static boolean isNeverKey(Class<?> type) {
+        return Modifier.isFinal(type.getModifiers()) && !CanonicalKey.isKey(type);
+    }
+
+    private static IllegalStateException unusable(CallExpression expression, String wanted, String value) {
+        return new IllegalStateException(problem(expression, wanted, value));
+    }
+
+    private static String problem(CallExpression expression, String wanted, String value) {
+        return expression + " must be " + wanted + ", not " + value + "; the call was not made";
+    }
+}

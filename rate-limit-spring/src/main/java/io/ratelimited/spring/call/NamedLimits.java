@@ -1,0 +1,181 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.MissingKey;
+import io.ratelimited.spring.NamedLimit;
+import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LimitRegistry;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/** The limits of the application, by name: looks each up in the registry, and calls under it. Thread-safe. */
+public final class NamedLimits implements RateLimits {
+
+    private final boolean enabled;
+    private final LimitRegistry registry;
+    private final LimitEnforcer enforcer;
+    private final CurrentRequest.@Nullable Source requests;
+
+    /** @param enabled false if every call goes; as it was at the start, like the aspect */
+    public NamedLimits(
+            boolean enabled, LimitRegistry registry, LimitEnforcer enforcer, CurrentRequest.@Nullable Source requests) {
+        this.enabled = enabled;
+        this.registry = registry;
+        this.enforcer = enforcer;
+        this.requests = requests;
+    }
+
+    @Override
+    public boolean tryAcquire(String name, @Nullable Object key) {
+        return tryAcquire(name, key, 1);
+    }
+
+    @Override
+    public boolean tryAcquire(String name, @Nullable Object key, long permits) {
+        return !enabled || enforcer.tryAcquire(registry.get(name), key, permits);
+    }
+
+    @Override
+    public <T extends @Nullable Object> T execute(String name, @Nullable Object key, Supplier<T> call) {
+        if (!enabled) {
+            return call.get();
+        }
+        Admission admission = enforcer.enter(limitRequests(name, key, 1), currentRequest());
+        try {
+            return call.get();
+        } finally {
+            admission.end();
+        }
+    }
+
+    @Override
+    public <T extends @Nullable Object> CompletableFuture<T> executeAsync(
+            String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call) {
+        if (!enabled) {
+            return AsyncCalls.call(enforcer, LimitRequest.NONE, null, call::get);
+        }
+        return AsyncCalls.call(enforcer, limitRequests(name, key, 1), currentRequest(), call::get);
+    }
+
+    @Override
+    public ReservedPermits reserve(String name, @Nullable Object key, long permits) {
+        return enabled
+                ? new AdmittedPermits(enforcer.reserve(limitRequests(name, key, permits), currentRequest()))
+                : new AdmittedPermits(null);
+    }
+
+    @Override
+    public CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits) {
+        return enabled
+                ? enforcer.reserveAsync(limitRequests(name, key, permits), currentRequest(), AdmittedPermits::new)
+                : CompletableFuture.completedFuture(new AdmittedPermits(null));
+    }
+
+    private LimitRequest[] limitRequests(String name, @Nullable Object key, long permits) {
+        return new LimitRequest[] {LimitRequest.of(registry.get(name), key, permits)};
+    }
+
+    private @Nullable CurrentRequest currentRequest() {
+        return requests == null ? null : requests.current();
+    }
+
+    @Override
+    public Decision peek(String name, @Nullable Object key) {
+        if (!enabled) {
+            return unlimited(name).peek(key, 1, 0);
+        }
+        ConfiguredLimit limit = registry.get(name);
+        return limit.limiterOf(key, limit.limiter()).peek(key, 1, 0);
+    }
+
+    @Override
+    public List<Decision> quota(@Nullable Object key) {
+        return quota(key, null);
+    }
+
+    @Override
+    public List<Decision> quota(@Nullable Object key, @Nullable String tier) {
+        if (!enabled) {
+            return List.of();
+        }
+        return registry.all().stream()
+                .filter(limit -> limit.isKeyed() && limit.policy() != Policy.SHADOW)
+                .filter(limit -> key != null || limit.enforcement().missingKey() == MissingKey.SHARED)
+                .map(limit -> limit.limiterOf(
+                                key,
+                                tier == null ? limit.limiter() : limit.tiers().getOrDefault(tier, limit.limiter()))
+                        .peek(key, 1, 0))
+                .toList();
+    }
+
+    private static RateLimiter unlimited(String name) {
+        return new InMemoryRateLimiter(
+                Limit.of(name, Algorithm.TOKEN_BUCKET).rate("unlimited").build(), Ticker.system(), 1);
+    }
+
+    @Override
+    public void reset(String name, @Nullable Object key) {
+        if (!enabled) {
+            return;
+        }
+        ConfiguredLimit limit = registry.get(name);
+        limit.limiter().reset(key);
+        limit.limiterOf(key, limit.limiter()).reset(key);
+        limit.tiers().values().forEach(tier -> tier.reset(key));
+    }
+
+    @Override
+    public Limit update(String name, UnaryOperator<Limit.Builder> change) {
+        return registry.update(name, change);
+    }
+
+    @Override
+    public Limit update(String name, LimitProperties changes) {
+        return registry.update(name, changes);
+    }
+
+    @Override
+    public Limit revert(String name) {
+        return registry.revert(name);
+    }
+
+    @Override
+    public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
+        registry.assign(name, key, budget, lasting);
+    }
+
+    @Override
+    public void revoke(String name, Object key) {
+        registry.revoke(name, key);
+    }
+
+    @Override
+    public Collection<NamedLimit> all() {
+        if (!enabled) {
+            registry.registerConfigured();
+        }
+        return Collections.unmodifiableCollection(registry.all());
+    }
+
+    @Override
+    public NamedLimit get(String name) {
+        return registry.get(name);
+    }
+}

@@ -1,0 +1,289 @@
+package io.ratelimited.spring.expression;
+
+import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.limit.LogText;
+import java.lang.reflect.Method;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.context.expression.BeanFactoryResolver;
+import org.springframework.core.NativeDetector;
+import org.springframework.core.NestedExceptionUtils;
+import org.springframework.expression.ParseException;
+import org.springframework.expression.spel.SpelCompilerMode;
+import org.springframework.expression.spel.SpelNode;
+import org.springframework.expression.spel.SpelParserConfiguration;
+import org.springframework.expression.spel.ast.BeanReference;
+import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.SpelNodeImpl;
+import org.springframework.expression.spel.ast.VariableReference;
+import org.springframework.expression.spel.standard.SpelExpression;
+import org.springframework.expression.spel.standard.SpelExpressionParser;
+import org.springframework.expression.spel.support.StandardEvaluationContext;
+import org.springframework.expression.spel.support.StandardTypeLocator;
+import org.springframework.util.ReflectionUtils;
+
+/**
+ * A SpEL expression of a limit on a method: parsed once, compiled where it can be, its words checked. {@code #param} and
+ * paths of properties of it are read without an evaluation context, and what names no parameter shares one. Thread-safe.
+ */
+public final class CallExpression {
+
+    private static final LogText.Lines LOG = LogText.lines(CallExpression.class);
+    /** Native images cannot load compiled expressions. */
+    private static final SpelCompilerMode COMPILER =
+            NativeDetector.inNativeImage() ? SpelCompilerMode.OFF : SpelCompilerMode.MIXED;
+
+    private static final Pattern PATH = Pattern.compile("#(\\w+)(?:\\.(\\w+(?:\\.\\w+)*))?");
+    private static final int NONE = -1;
+
+    /** For expressions that are a parameter and evaluate nothing: an application may have a thousand of them. */
+    private static final StandardEvaluationContext UNUSED = new StandardEvaluationContext();
+
+    /** Expressions belong to a method: a request is a call without parameters. */
+    private static final Method REQUEST =
+            Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
+
+    private final String attribute;
+    private final String limit;
+    private final String text;
+    private final Method method;
+    private final ConfigurableBeanFactory beans;
+    /** Positions of the arguments by the names they have in the expression. */
+    private final Map<String, Integer> parameters;
+    /** The parameter that the expression starts from, or {@link #NONE}. */
+    private final int parameter;
+    /** The path that is read from the parameter; null for the parameter itself. Without a parameter, the whole expression. */
+    private final @Nullable SpelExpression expression;
+    /** What the expression reads of a call; null if it is a parameter. */
+    private final @Nullable ExpressionWords words;
+    /** The name of the bean that the expression starts from, as in {@code @keys.owner(#id)}; null if there is none. */
+    private final @Nullable String bean;
+    /** That bean, once a call has needed it, if it is a singleton. */
+    private volatile @Nullable Object singleton;
+    /** Knows types, accessors and beans; nothing of a call. */
+    private final StandardEvaluationContext shared;
+
+    /**
+     * @param attribute which one, for messages
+     * @param limit the name of the limit, for messages
+     * @param parameters positions of the arguments by name
+     * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
+     */
+    public CallExpression(
+            String attribute,
+            String limit,
+            String text,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
+        this.attribute = attribute;
+        this.limit = limit;
+        this.text = text.strip();
+        this.method = method;
+        this.beans = beans;
+        var path = PATH.matcher(this.text);
+        boolean plain = path.matches() && !ExpressionWords.SELF.contains(path.group(1));
+        this.parameter = plain ? parameters.getOrDefault(path.group(1), NONE) : NONE;
+        String rest = plain ? path.group(2) : null;
+        if (parameter != NONE && rest == null) { // needs nothing of SpEL
+            this.parameters = Map.of();
+            this.words = null;
+            this.bean = null;
+            this.expression = null;
+            this.shared = UNUSED;
+            return;
+        }
+        this.parameters = Map.copyOf(parameters);
+        SpelExpression whole = parse(this.text, beans);
+        Set<String> names = method.equals(REQUEST) ? ExpressionWords.OF_REQUEST : ExpressionWords.OF_CALL;
+        this.words = new ExpressionWords(this.text, whole.getAST(), names, method, parameters, beans);
+        ExpressionWords.undeclaredProperty(whole.getAST(), method, parameters).ifPresent(this::refuseOrWarn);
+        if (parameter != NONE) {
+            this.bean = null;
+            this.expression = parse(Objects.requireNonNull(rest), beans);
+        } else if (whole.getAST() instanceof CompoundExpression start
+                && start.getChild(0) instanceof BeanReference reference) {
+            this.bean = ExpressionWords.name(reference);
+            this.expression = fromVariable(start, this.text, beans);
+        } else {
+            this.bean = null;
+            this.expression = whole;
+        }
+        this.shared = new StandardEvaluationContext();
+        shared.setTypeLocator(new StandardTypeLocator(beans.getBeanClassLoader()));
+        shared.setBeanResolver(new BeanFactoryResolver(beans));
+    }
+
+    /** A subclass may have the property. What has none, or is in the place of an object of Kotlin, never does. */
+    private void refuseOrWarn(ExpressionWords.Undeclared missing) {
+        if (missing.isFinal()) {
+            throw new IllegalArgumentException("reads " + missing + ", in \"" + text + "\""
+                    + (ExpressionWords.mayHaveValueClasses(method)
+                            ? "; Kotlin passes the value of a value class in its place, so that the parameter alone reads it"
+                            : missing.hint()));
+        }
+        LOG.warn("The " + this + " reads " + missing
+                + ". Calls whose argument does not have it either fail: correct the expression.");
+    }
+
+    /**
+     * SpEL compiles a variable, but not a reference to a bean: a path that starts from a bean starts from a variable. A
+     * reference elsewhere in an expression stays, which costs a call about 400 ns.
+     */
+    private static SpelExpression fromVariable(CompoundExpression path, String text, ConfigurableBeanFactory beans) {
+        SpelNodeImpl[] nodes = new SpelNodeImpl[path.getChildCount()];
+        SpelNode reference = path.getChild(0);
+        nodes[0] = new VariableReference(CallContext.BEAN, reference.getStartPosition(), reference.getEndPosition());
+        for (int i = 1; i < nodes.length; i++) {
+            nodes[i] = (SpelNodeImpl) path.getChild(i);
+        }
+        return new SpelExpression(
+                text,
+                new CompoundExpression(path.getStartPosition(), path.getEndPosition(), nodes),
+                configuration(beans));
+    }
+
+    /**
+     * An expression that is evaluated when a call has ended: beside the parameters it sees {@code #result}, {@code
+     * #error}, {@code #count} and {@code #cancelled}, which hide parameters of the same name.
+     */
+    public static CallExpression ofResult(
+            String attribute,
+            String limit,
+            String text,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
+        Map<String, Integer> variables = new HashMap<>(parameters);
+        variables.putAll(CallResult.VARIABLES);
+        return new CallExpression(attribute, limit, text, method, variables, beans);
+    }
+
+    /** An expression of a limit on requests. */
+    public static CallExpression ofRequest(String attribute, String limit, String text, ConfigurableBeanFactory beans) {
+        return new CallExpression(attribute, limit, text, REQUEST, Map.of(), beans);
+    }
+
+    /** Classes are those that beans see, on whatever thread a call comes: its own class loader may see neither. */
+    private static SpelParserConfiguration configuration(ConfigurableBeanFactory beans) {
+        return new SpelParserConfiguration(COMPILER, beans.getBeanClassLoader());
+    }
+
+    private static SpelExpression parse(String text, ConfigurableBeanFactory beans) {
+        try {
+            return new SpelExpressionParser(configuration(beans)).parseRaw(text);
+        } catch (ParseException | IllegalStateException | IllegalArgumentException ex) {
+            String why = ex instanceof ParseException parsing ? parsing.getSimpleMessage() : ex.getMessage();
+            throw new IllegalArgumentException("is not a SpEL expression: \"" + text + "\" (" + why + ")", ex);
+        }
+    }
+
+    /** Whether the expression may read a word of its root: it names the word, or hands on the root. */
+    public boolean reads(String word) {
+        return text.contains(word) || text.contains("#root") || text.contains("#this");
+    }
+
+    /** Whether callers choose the value: what they wrote or a session is read, and no bean looks it up. */
+    public boolean canBeInvented() {
+        return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
+    }
+
+    /** Whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */
+    public boolean readsCancelled() {
+        return words != null && words.readsCancelled();
+    }
+
+    /** The parameter that is the whole expression, or -1. */
+    public int plainParameter() {
+        return expression == null ? parameter : NONE;
+    }
+
+    /**
+     * The value for a call.
+     *
+     * @throws IllegalStateException when the expression fails; the call must not go
+     */
+    @Nullable
+    public Object value(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request) {
+        try {
+            return value(target, args, null, request);
+        } catch (RuntimeException ex) {
+            throw failure(ex, "; the call was not made");
+        }
+    }
+
+    /**
+     * The value for a call that has ended, of an expression {@link #ofResult of its result}.
+     *
+     * @throws IllegalStateException when the expression fails
+     */
+    @Nullable
+    public Object valueAtEnd(
+            @Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest request, CallResult result) {
+        try {
+            return value(target, args, result, request);
+        } catch (RuntimeException ex) {
+            throw failure(ex, "");
+        }
+    }
+
+    private @Nullable Object value(
+            @Nullable Object target,
+            @Nullable Object[] args,
+            @Nullable CallResult result,
+            @Nullable CurrentRequest request) {
+        if (expression == null) {
+            return CallResult.variable(parameter, args, result);
+        }
+        if (parameter != NONE) {
+            return expression.getValue(shared, CallResult.variable(parameter, args, result));
+        }
+        ExpressionWords read = Objects.requireNonNull(words);
+        CallRoot root = read.readsRoot() ? new CallRoot(method, target, args, request) : null;
+        return expression.getValue(
+                read.readsVariables() || bean != null
+                        ? new CallContext(shared, parameters, args, result, bean == null ? null : bean(bean))
+                        : shared,
+                root);
+    }
+
+    private Object bean(String name) {
+        Object known = singleton;
+        if (known != null) {
+            return known;
+        }
+        Object found = beans.getBean(name);
+        if (beans.isSingleton(name)) {
+            singleton = found;
+        }
+        return found;
+    }
+
+    /** The request as a charge needs it when the call has ended; null if it needs none. */
+    @Nullable
+    public CurrentRequest captured(@Nullable CurrentRequest request) {
+        return words != null && words.readsRoot() && request != null
+                ? new CapturedRequest(request, this, words.headers())
+                : null;
+    }
+
+    private IllegalStateException failure(RuntimeException cause, String consequence) {
+        String why =
+                String.valueOf(NestedExceptionUtils.getMostSpecificCause(cause).getMessage());
+        String escaped = LogText.escaped(why);
+        // A cause is logged as it is: one that has what a caller sent could forge lines of the log.
+        return new IllegalStateException(
+                this + " failed: " + escaped + consequence, escaped.equals(why) ? cause : null);
+    }
+
+    /** The attribute, its limit, and the text. */
+    @Override
+    public String toString() {
+        return attribute + " of rate limit '" + limit + "' \"" + text + "\"";
+    }
+}

@@ -1,0 +1,376 @@
+package io.ratelimited.spring.expression;
+
+import io.ratelimited.spring.limit.SimilarName;
+import java.beans.PropertyDescriptor;
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.lang.reflect.Modifier;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.Predicate;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import org.springframework.beans.BeanUtils;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
+import org.springframework.core.KotlinDetector;
+import org.springframework.core.MethodParameter;
+import org.springframework.core.ResolvableType;
+import org.springframework.core.annotation.AnnotatedMethod;
+import org.springframework.core.annotation.MergedAnnotations;
+import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
+import org.springframework.expression.spel.SpelNode;
+import org.springframework.expression.spel.ast.BeanReference;
+import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.FunctionReference;
+import org.springframework.expression.spel.ast.Indexer;
+import org.springframework.expression.spel.ast.InlineMap;
+import org.springframework.expression.spel.ast.MethodReference;
+import org.springframework.expression.spel.ast.Projection;
+import org.springframework.expression.spel.ast.PropertyOrFieldReference;
+import org.springframework.expression.spel.ast.Selection;
+import org.springframework.expression.spel.ast.StringLiteral;
+import org.springframework.expression.spel.ast.VariableReference;
+import org.springframework.util.ClassUtils;
+import org.springframework.util.StringUtils;
+
+/**
+ * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
+ * Immutable.
+ */
+final class ExpressionWords {
+
+    /** The variables that are the root or a part of it, not a parameter. */
+    static final Set<String> SELF = Set.of("root", "this");
+    /** The names that a call of a method has beside its parameters. */
+    static final Set<String> OF_CALL = Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
+    /** The names that a request has which is no call of a method. */
+    static final Set<String> OF_REQUEST = Set.of("clientIp", "principal", "session");
+
+    /** The methods of the root that return what a caller may say without proof. */
+    private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
+
+    private static final String WEB = "org.springframework.web.";
+    /** Annotations of parameters that a handler method binds to what its caller wrote. */
+    private static final List<String> BOUND = Stream.of("RequestHeader", "RequestParam", "CookieValue")
+            .map((WEB + "bind.annotation.")::concat)
+            .toList();
+    /** Types of which every part is what a caller wrote, or a session that nobody has verified. */
+    private static final Set<String> WRITTEN = Set.of(
+            "jakarta.servlet.http.HttpSession", WEB + "server.WebSession", "org.springframework.http.HttpHeaders");
+    /** Types that have such parts, beside others. */
+    private static final Set<String> REQUESTS = Set.of(
+            "jakarta.servlet.ServletRequest",
+            WEB + "context.request.WebRequest",
+            WEB + "server.ServerWebExchange",
+            WEB + "servlet.function.ServerRequest",
+            WEB + "reactive.function.server.ServerRequest",
+            "org.springframework.http.HttpMessage",
+            "org.springframework.http.HttpEntity");
+
+    private static final Pattern PART = Pattern.compile(
+            "(get|requested|first)*(header|param|query|cookie|session|form|multipart|part|body)",
+            Pattern.CASE_INSENSITIVE);
+
+    private final String text;
+    private final Set<String> names;
+    private final Set<String> parameters;
+    private final ConfigurableBeanFactory beans;
+    private final Predicate<VariableReference> written;
+    private final Predicate<VariableReference> requests;
+    private final Set<String> headers = new HashSet<>();
+    private boolean readsVariables;
+    private boolean readsRoot;
+    private boolean readsUnverified;
+    private boolean readsCancelled;
+
+    /** @throws IllegalArgumentException when the expression has a word that can never mean anything */
+    ExpressionWords(
+            String text,
+            SpelNode parsed,
+            Set<String> names,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
+        this.text = text;
+        this.names = names;
+        this.parameters = parameters.keySet();
+        this.beans = beans;
+        this.written = variable -> isWritten(method, parameters.getOrDefault(name(variable), -1));
+        this.requests = variable -> isOf(REQUESTS, method, parameters.getOrDefault(name(variable), -1));
+        check(parsed, true);
+        noteUnverified(parsed, true);
+    }
+
+    boolean readsVariables() {
+        return readsVariables;
+    }
+
+    boolean readsRoot() {
+        return readsRoot;
+    }
+
+    /** Whether the value has in it what a caller may say without proof: a header or a session that no bean has looked up. */
+    boolean readsUnverified() {
+        return readsUnverified;
+    }
+
+    /** Whether the expression has thought of calls that are ended from outside. */
+    boolean readsCancelled() {
+        return readsCancelled;
+    }
+
+    Set<String> headers() {
+        return headers;
+    }
+
+    /** @param onRoot whether a bare word is read from the root, not from what stands before it */
+    private void check(SpelNode node, boolean onRoot) {
+        boolean elsewhere = node instanceof InlineMap
+                || node instanceof Indexer
+                || node instanceof Projection
+                || node instanceof Selection;
+        readsRoot |= onRoot && elsewhere;
+        if (node instanceof VariableReference reference) {
+            String variable = name(reference);
+            if (SELF.contains(variable)) {
+                readsRoot = true;
+            } else {
+                requireParameter(variable);
+                readsVariables = true;
+                readsCancelled |= variable.equals("cancelled");
+            }
+        } else if (node instanceof FunctionReference) {
+            throw new IllegalArgumentException(
+                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
+        } else if (node instanceof BeanReference bean && !beans.containsBean(name(bean))) {
+            throw new IllegalArgumentException(
+                    "names the unknown bean " + bean.toStringAST().replace("'", "") + " in \"" + text + "\"");
+        } else if (onRoot && node instanceof PropertyOrFieldReference word) {
+            requireWord(word.getName(), names.contains(word.getName()));
+            readsRoot = true;
+        } else if (onRoot && node instanceof MethodReference call) {
+            requireWord(
+                    call.getName() + "()",
+                    Stream.of(CallRoot.class.getMethods())
+                            .anyMatch(method -> method.getName().equals(call.getName())));
+            readsRoot = true;
+            if (call.getName().equals("header")
+                    && call.getChildCount() == 1
+                    && call.getChild(0) instanceof StringLiteral name) {
+                headers.add(String.valueOf(name.getLiteralValue().getValue()));
+            }
+        }
+        boolean compound = node instanceof CompoundExpression;
+        for (int i = 0; i < node.getChildCount(); i++) {
+            SpelNode child = node.getChild(i);
+            boolean afterDot = compound && i > 0;
+            if (afterDot && child instanceof MethodReference) {
+                for (int j = 0; j < child.getChildCount(); j++) {
+                    check(child.getChild(j), onRoot);
+                }
+            } else {
+                check(child, onRoot && !elsewhere && !afterDot);
+            }
+        }
+    }
+
+    /** What is handed to a method of a bean is left to the bean. */
+    private void noteUnverified(SpelNode node, boolean onRoot) {
+        boolean compound = node instanceof CompoundExpression;
+        if (compound && node.getChild(0) instanceof BeanReference) {
+            return;
+        }
+        boolean session =
+                node instanceof PropertyOrFieldReference word && word.getName().equals("session");
+        boolean method = node instanceof MethodReference call && UNVERIFIED.contains(call.getName());
+        boolean argument = node instanceof VariableReference variable && written.test(variable);
+        boolean part = compound
+                && node.getChild(0) instanceof VariableReference request
+                && requests.test(request)
+                && readsPart(node);
+        readsUnverified |= (onRoot && (session || method)) || argument || part;
+        boolean fromRoot =
+                compound && node.getChild(0) instanceof VariableReference variable && SELF.contains(name(variable));
+        for (int i = 0; i < node.getChildCount(); i++) {
+            boolean word = !compound || i == 0 || (i == 1 && fromRoot);
+            noteUnverified(node.getChild(i), word || node instanceof MethodReference);
+        }
+    }
+
+    private static boolean readsPart(SpelNode path) {
+        for (int i = 1; i < path.getChildCount(); i++) {
+            String word = path.getChild(i) instanceof PropertyOrFieldReference property
+                    ? property.getName()
+                    : path.getChild(i) instanceof MethodReference call ? call.getName() : "";
+            if (PART.matcher(word).lookingAt()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Whether a parameter is what a caller may say without proof. Handlers bind simple types without an annotation, too. */
+    static boolean isWritten(Method method, int position) {
+        if (position < 0) {
+            return false;
+        }
+        MethodParameter parameter = new AnnotatedMethod(method).getMethodParameters()[position];
+        MergedAnnotations annotations = MergedAnnotations.from(parameter.getParameterAnnotations());
+        boolean bound = parameter.getParameterAnnotations().length > 0
+                ? BOUND.stream().anyMatch(annotations::isPresent)
+                : BeanUtils.isSimpleProperty(parameter.getParameterType())
+                        && MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY)
+                                .isPresent(WEB + "bind.annotation.RequestMapping");
+        return bound || isOf(WRITTEN, method, position);
+    }
+
+    private static boolean isOf(Set<String> types, Method method, int position) {
+        return position >= 0 && isOf(types, method.getParameterTypes()[position]);
+    }
+
+    private static boolean isOf(Set<String> types, @Nullable Class<?> type) {
+        return type != null
+                && (types.contains(type.getName())
+                        || isOf(types, type.getSuperclass())
+                        || Stream.of(type.getInterfaces()).anyMatch(parent -> isOf(types, parent)));
+    }
+
+    private static String name(VariableReference variable) {
+        return variable.toStringAST().substring(1);
+    }
+
+    /** The name of a bean, with {@code &} for the factory that makes it. */
+    static String name(BeanReference reference) {
+        String written = reference.toStringAST().replace("'", "");
+        return written.startsWith("@") ? written.substring(1) : written;
+    }
+
+    private void requireParameter(String variable) {
+        if (!parameters.contains(variable)) {
+            boolean nameless = parameters.contains("a0")
+                    && parameters.stream()
+                            .allMatch(name -> name.matches("[ap]\\d+") || CallResult.VARIABLES.containsKey(name));
+            throw new IllegalArgumentException("names the unknown parameter #" + variable + " in \"" + text
+                    + "\"; there are " + shownParameters()
+                    + (nameless ? " (compile with -parameters to use names)" : ""));
+        }
+    }
+
+    private void requireWord(String word, boolean known) {
+        if (!known) {
+            throw new IllegalArgumentException("has the unknown word " + word + " in \"" + text
+                    + "\"; there are header('…'), " + String.join(", ", new TreeSet<>(names))
+                    + " and the parameters " + shownParameters());
+        }
+    }
+
+    private List<String> shownParameters() {
+        return parameters.stream()
+                .filter(name -> !name.matches("p\\d+"))
+                .map("#"::concat)
+                .sorted()
+                .toList();
+    }
+
+    /**
+     * A property that a declared type does not have as SpEL reads it.
+     *
+     * @param isFinal whether no subclass can have it either
+     */
+    record Undeclared(String property, Class<?> owner, boolean isFinal) {
+
+        @Override
+        public String toString() {
+            return property + " of " + owner.getName() + ", which does not declare it";
+        }
+
+        /** What may be meant, for a message. */
+        String hint() {
+            Stream<String> getters =
+                    Stream.of(BeanUtils.getPropertyDescriptors(owner)).map(PropertyDescriptor::getName);
+            Stream<String> accessors = Stream.of(owner.getMethods())
+                    .filter(method -> method.getParameterCount() == 0)
+                    .map(Method::getName);
+            return SimilarName.hint(
+                    property, Stream.concat(getters, accessors).distinct().toList());
+        }
+    }
+
+    /** Whether parameters of a function of Kotlin may stand for objects of value classes: its name has a hash then. */
+    static boolean mayHaveValueClasses(Method method) {
+        return method.getName().indexOf('-') > 0 && KotlinDetector.isKotlinType(method.getDeclaringClass());
+    }
+
+    /**
+     * Finds a property that an expression reads from a parameter or from the result, and that its declared type does not have:
+     * a typing error, mostly, which would otherwise show at the first call.
+     *
+     * @return the first such property
+     */
+    static Optional<Undeclared> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
+        if (node instanceof CompoundExpression && node.getChild(0) instanceof VariableReference variable) {
+            String name = name(variable);
+            Integer position = parameters.get(name);
+            ResolvableType type = position == null
+                    ? ResolvableType.NONE
+                    : position >= 0
+                            ? ResolvableType.forMethodParameter(method, position)
+                            : name.equals("result") ? ResolvableType.forMethodReturnType(method) : ResolvableType.NONE;
+            Optional<Undeclared> missing =
+                    undeclaredOnPath(node, type).filter(found -> (position != null && position >= 0) || found.isFinal);
+            if (missing.isPresent()) {
+                return missing;
+            }
+        }
+        for (int i = 0; i < node.getChildCount(); i++) {
+            Optional<Undeclared> missing = undeclaredProperty(node.getChild(i), method, parameters);
+            if (missing.isPresent()) {
+                return missing;
+            }
+        }
+        return Optional.empty();
+    }
+
+    /** SpEL reads static properties of the class that a {@code Class} stands for, and {@code ?.} the value of an Optional. */
+    private static Optional<Undeclared> undeclaredOnPath(SpelNode path, ResolvableType start) {
+        ResolvableType type = start;
+        for (int i = 1; i < path.getChildCount() && path.getChild(i) instanceof PropertyOrFieldReference read; i++) {
+            Class<?> owner = type.resolve(Object.class);
+            if (owner == Object.class
+                    || owner == Class.class
+                    || owner == Optional.class
+                    || owner == void.class
+                    || (owner.isArray() && read.getName().equals("length"))) {
+                return Optional.empty();
+            }
+            ResolvableType next = property(owner, type, read.getName());
+            if (next == null) {
+                return Optional.of(new Undeclared(read.getName(), owner, Modifier.isFinal(owner.getModifiers())));
+            }
+            type = next;
+        }
+        return Optional.empty();
+    }
+
+    /** As SpEL finds it: a public getter, a public method of this name, or a public field. */
+    private static @Nullable ResolvableType property(Class<?> owner, ResolvableType type, String name) {
+        String suffix = StringUtils.capitalize(name);
+        for (String accessor : List.of("get" + suffix, "get" + name, "is" + suffix, name)) {
+            Method getter = ClassUtils.getMethodIfAvailable(owner, accessor, new Class<?>[0]);
+            if (getter != null) {
+                return ResolvableType.forType(getter.getGenericReturnType(), type);
+            }
+        }
+        for (Field field : owner.getFields()) {
+            if (field.getName().equals(name)) {
+                return ResolvableType.forType(field.getGenericType(), type);
+            }
+        }
+        return null;
+    }
+}

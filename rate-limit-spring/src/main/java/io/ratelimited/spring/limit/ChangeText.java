@@ -1,0 +1,108 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.spring.LimitProperties;
+import java.net.URLDecoder;
+import java.net.URLEncoder;
+import java.nio.charset.StandardCharsets;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.StringJoiner;
+import java.util.TreeMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Changed properties as the text that instances share: {@code rate=200%2Fs&burst=400}, with {@code tiers/gold/rate=} for a
+ * tier, and a name alone for a property that has its default again. Values are written as in properties.
+ */
+final class ChangeText {
+
+    private static final String TIERS = LimitProperty.TIERS.label() + "/";
+
+    private ChangeText() {}
+
+    /** @param configured the properties below the change: only what differs from their tiers is written */
+    static String of(Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> configured) {
+        StringJoiner text = new StringJoiner("&");
+        changes.forEach((property, value) -> {
+            if (property != LimitProperty.TIERS) {
+                text.add(of(property, value));
+            }
+        });
+        Map<String, LimitProperties> below = LimitProperty.tiers(configured);
+        LimitProperty.tiers(changes).forEach((tier, changed) -> {
+            Map<LimitProperty, @Nullable Object> values = LimitProperty.values(changed);
+            LimitProperties before = below.get(tier);
+            if (before != null) {
+                values.entrySet().removeAll(LimitProperty.values(before).entrySet());
+            }
+            values.forEach((property, value) -> text.add(TIERS + encode(tier) + "/" + of(property, value)));
+        });
+        return text.toString();
+    }
+
+    private static String of(LimitProperty property, @Nullable Object value) {
+        return value == null
+                ? property.label()
+                : property.label() + "=" + encode(PropertyText.of(value).toString());
+    }
+
+    /**
+     * The changed properties.
+     *
+     * @param configured the properties below the change
+     * @throws IllegalArgumentException when this version of the application has no such property, value or tier
+     */
+    static Map<LimitProperty, @Nullable Object> read(String text, Map<LimitProperty, ?> configured) {
+        Map<LimitProperty, @Nullable Object> changes = new EnumMap<>(LimitProperty.class);
+        Map<String, Map<LimitProperty, @Nullable Object>> tiers = new TreeMap<>();
+        for (String part : text.split("&", -1)) {
+            String[] nameAndValue = part.split("=", 2);
+            String[] path = nameAndValue[0].split("/", -1);
+            LimitProperty property = LimitProperty.of(path[path.length - 1]);
+            if (property == null) {
+                throw new IllegalArgumentException("a limit has no property " + path[path.length - 1]);
+            }
+            Object value =
+                    nameAndValue.length == 1 ? null : PropertyText.read(decode(nameAndValue[1]), property.type());
+            if (path.length == 1) {
+                changes.put(property, value);
+            } else {
+                tiers.computeIfAbsent(decode(path[1]), tier -> new EnumMap<>(LimitProperty.class))
+                        .put(property, value);
+            }
+        }
+        if (!tiers.isEmpty()) {
+            changes.put(LimitProperty.TIERS, changed(LimitProperty.tiers(configured), tiers));
+        }
+        return changes;
+    }
+
+    /**
+     * Tiers with some of their properties changed.
+     *
+     * @throws IllegalArgumentException when there is no tier of a name
+     */
+    static Map<String, LimitProperties> changed(
+            Map<String, LimitProperties> tiers, Map<String, Map<LimitProperty, @Nullable Object>> changes) {
+        Map<String, LimitProperties> changed = new TreeMap<>(tiers);
+        changes.forEach((tier, values) -> {
+            LimitProperties stated = tiers.get(tier);
+            if (stated == null) {
+                throw new IllegalArgumentException(
+                        "there is no tier '" + tier + "'; there are " + new TreeMap<>(tiers).keySet());
+            }
+            Map<LimitProperty, @Nullable Object> all = LimitProperty.values(stated);
+            all.putAll(values);
+            changed.put(tier, LimitProperty.properties(all));
+        });
+        return changed;
+    }
+
+    private static String encode(String text) {
+        return URLEncoder.encode(text, StandardCharsets.UTF_8);
+    }
+
+    private static String decode(String text) {
+        return URLDecoder.decode(text, StandardCharsets.UTF_8);
+    }
+}

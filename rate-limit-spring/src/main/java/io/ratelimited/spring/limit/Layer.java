@@ -1,0 +1,110 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.spring.LimitProperties;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What one place sets of a limit.
+ *
+ * @param strength what becomes of values that have no meaning
+ * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for what
+ *     the application sets for all limits, whose mistakes are reported at the place of the limit
+ * @param remedy what to do about an invalid value
+ * @param values those that are set; null for a property that has its default again, whatever weaker layers set
+ */
+record Layer(Strength strength, String place, String remedy, Map<LimitProperty, @Nullable Object> values) {
+
+    /** The position of the annotation in the layers of the configuration. */
+    static final int ANNOTATION = 1;
+
+    /** What becomes of a value that has no meaning for the algorithm or the policy of the limit. */
+    enum Strength {
+        /** An operator has stated it for this limit: an error, unless a stronger layer has chosen another algorithm. */
+        STATED,
+        /** As {@link #STATED}, but the policy was another when it was stated. */
+        KEPT,
+        /** Code has stated it for its own algorithm: an error for that, left out for another. */
+        DECLARED,
+        /** It is meant for many limits: left out. */
+        DEFAULT
+    }
+
+    /**
+     * The layers of the configuration, the strongest first: the properties of the limit, the annotation, the defaults, and
+     * what the application sets for all limits.
+     *
+     * @param maxWaiting the default of {@code max-waiting}; null for that of the core
+     * @param annotation the layer of {@link #ofAnnotation}
+     */
+    static List<Layer> ofConfiguration(
+            LimitSettings properties, @Nullable Integer maxWaiting, String name, Layer annotation) {
+        Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
+        all.put(LimitProperty.BACKEND, properties.backend());
+        all.put(LimitProperty.ON_FAILURE, properties.onFailure());
+        all.put(LimitProperty.MAX_WAITING, maxWaiting);
+        all.values().removeIf(Objects::isNull);
+        String remedy = annotation.remedy;
+        return List.of(
+                new Layer(Strength.STATED, PropertyText.limit(name), remedy, values(properties.limit(name))),
+                annotation,
+                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, values(properties.defaults())),
+                new Layer(Strength.DEFAULT, "", remedy, Map.copyOf(all)));
+    }
+
+    /** What properties set, in as little memory as an application of many limits wants. */
+    private static Map<LimitProperty, @Nullable Object> values(LimitProperties stated) {
+        return Map.copyOf(LimitProperty.values(stated));
+    }
+
+    /**
+     * What an annotation states.
+     *
+     * @param place where it stands
+     */
+    static Layer ofAnnotation(String name, String place, LimitProperties declared) {
+        String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ".";
+        return new Layer(Strength.DECLARED, place, remedy, values(declared));
+    }
+
+    /** The place of a property. */
+    String place(LimitProperty property) {
+        return isPath() ? place + "." + property.kebab() : place;
+    }
+
+    /** The place of a tier. */
+    String tierPlace(String tier) {
+        return isPath() ? place + ".tiers" + PropertyText.element(tier) : place + ", tier '" + tier + "'";
+    }
+
+    private boolean isPath() {
+        return place.startsWith("rate-limit.");
+    }
+
+    /**
+     * Whether what has no meaning for the algorithm of the limit is left out.
+     *
+     * @param fromHere this layer and the weaker ones
+     */
+    boolean leavesOut(Algorithm algorithm, List<Layer> fromHere) {
+        return switch (strength) {
+            case STATED, KEPT -> algorithm != algorithm(fromHere);
+            case DECLARED -> algorithm != algorithm(List.of(this));
+            case DEFAULT -> true;
+        };
+    }
+
+    /** The algorithm that the strongest layer with one sets. */
+    static Algorithm algorithm(List<Layer> layers) {
+        for (Layer layer : layers) {
+            if (layer.values.get(LimitProperty.ALGORITHM) instanceof Algorithm algorithm) {
+                return algorithm;
+            }
+        }
+        return Algorithm.TOKEN_BUCKET;
+    }
+}

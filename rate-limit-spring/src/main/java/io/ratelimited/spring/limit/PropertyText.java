@@ -1,0 +1,106 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Policy;
+import java.time.DateTimeException;
+import java.time.Duration;
+import java.time.ZoneId;
+import java.util.List;
+import java.util.Locale;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+import org.springframework.format.datetime.standard.DurationFormatterUtils;
+import org.springframework.util.NumberUtils;
+
+/** Values and names as they are written in properties. */
+public final class PropertyText {
+
+    private static final Pattern PLAIN_NAME = Pattern.compile("[a-z0-9-]+");
+    private static final String[] UNITS = {"d", "h", "m", "s", "ms", "us"};
+    private static final long[] SIZES = {
+        86_400_000_000_000L, 3_600_000_000_000L, 60_000_000_000L, 1_000_000_000L, 1_000_000L, 1_000L
+    };
+
+    /** Longer durations may not fit into nanoseconds. */
+    private static final long MAX_DAYS = 100_000;
+
+    private PropertyText() {}
+
+    /** A value as JSON and logs show it: text for what is text in a property, and a number for a number. */
+    public static Object of(Object value) {
+        if (value instanceof Enum<?> constant) {
+            return of(constant);
+        }
+        if (value instanceof Duration duration) {
+            return of(duration);
+        }
+        return value instanceof ZoneId zone ? zone.getId() : value;
+    }
+
+    /**
+     * Reads a value that {@link #of(Object)} shows.
+     *
+     * @throws IllegalArgumentException when the text is no value of the type
+     */
+    static Object read(String text, Class<?> type) {
+        if (type.isEnum()) {
+            return Stream.of(type.getEnumConstants())
+                    .filter(constant -> of((Enum<?>) constant).equals(text))
+                    .findFirst()
+                    .orElseThrow(() -> new IllegalArgumentException("'" + text + "' is none of " + values(type)));
+        }
+        if (type == Duration.class) {
+            return DurationFormatterUtils.detectAndParse(text);
+        }
+        if (type == ZoneId.class) {
+            try {
+                return ZoneId.of(text);
+            } catch (DateTimeException ex) {
+                throw new IllegalArgumentException("'" + text + "' is no time zone", ex);
+            }
+        }
+        return type == String.class ? text : NumberUtils.parseNumber(text, type.asSubclass(Number.class));
+    }
+
+    /** As in {@code token-bucket}. */
+    public static String of(Enum<?> constant) {
+        return constant.name().toLowerCase(Locale.ROOT).replace('_', '-');
+    }
+
+    /** As in {@code 500ms}. */
+    private static String of(Duration duration) {
+        if (Math.abs(duration.toDays()) > MAX_DAYS) {
+            return duration.toString();
+        }
+        long nanos = duration.toNanos();
+        for (int i = 0; i < SIZES.length && nanos != 0; i++) {
+            if (nanos % SIZES[i] == 0) {
+                return nanos / SIZES[i] + UNITS[i];
+            }
+        }
+        return nanos == 0 ? "0s" : nanos + "ns";
+    }
+
+    /** Seconds, rounded up to the microsecond. */
+    public static double seconds(Duration duration) {
+        return Math.ceil(duration.toNanos() / 1e3) / 1e6;
+    }
+
+    /** The values that a property of an enum can have. */
+    public static List<String> values(Class<?> type) {
+        return Stream.of(type.getEnumConstants())
+                .filter(constant -> constant != Algorithm.DEFAULT && constant != Policy.DEFAULT)
+                .map(constant -> of((Enum<?>) constant))
+                .toList();
+    }
+
+    /** The property of a limit: its name stands in brackets unless it is plain. */
+    public static String limit(String name) {
+        return "rate-limit.limits" + element(name);
+    }
+
+    /** A name in the path of a property. */
+    static String element(String name) {
+        return PLAIN_NAME.matcher(name).matches() ? "." + name : "[" + name + "]";
+    }
+}

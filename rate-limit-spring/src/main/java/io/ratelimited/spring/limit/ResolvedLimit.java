@@ -1,0 +1,340 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.InvalidLimitException;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.Rate;
+import io.ratelimited.core.calendar.CalendarPeriod;
+import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import java.time.Duration;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** The properties of a limit as several layers set them, each with the layer that it comes from. Immutable. */
+public final class ResolvedLimit {
+
+    private static final Duration MAX_MAX_WAIT = Duration.ofDays(365);
+
+    private final String name;
+    private final String place;
+    private final List<Layer> layers;
+    private final Algorithm algorithm;
+    private final Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
+
+    private ResolvedLimit(String name, String place, List<Layer> layers) {
+        this.name = name;
+        this.place = place;
+        this.layers = layers;
+        this.algorithm = Layer.algorithm(layers);
+        for (LimitProperty property : LimitProperty.values()) {
+            Layer origin = origin(property);
+            Object value = origin == null ? null : origin.values().get(property);
+            if (value != null) {
+                values.put(property, value);
+            }
+        }
+    }
+
+    /** The strongest layer that sets a property and means this limit; null if none does. */
+    private @Nullable Layer origin(LimitProperty property) {
+        for (int i = 0; i < layers.size(); i++) {
+            Layer layer = layers.get(i);
+            if (layer.values().containsKey(property)
+                    && !isLeftOut(property, i)
+                    && !isPolicyOfOthers(property, layer)
+                    && !isOfOtherWindows(property, layer, layers.subList(i, layers.size()))) {
+                return layer;
+            }
+        }
+        return null;
+    }
+
+    private Layer originOrStrongest(LimitProperty property) {
+        Layer origin = origin(property);
+        return origin == null ? layers.get(0) : origin;
+    }
+
+    /** Whether the value of a layer has no meaning for the algorithm that the layers choose. */
+    private boolean isLeftOut(LimitProperty property, int layer) {
+        return !property.hasMeaningFor(algorithm)
+                && layers.get(layer).leavesOut(algorithm, layers.subList(layer, layers.size()));
+    }
+
+    /** A queue waits, whatever the policy of most limits is. */
+    private boolean isPolicyOfOthers(LimitProperty property, Layer layer) {
+        return property == LimitProperty.POLICY && algorithm.queues() && layer.strength() == Layer.Strength.DEFAULT;
+    }
+
+    /** The first day of a year says nothing about the months or days that a stronger layer has chosen with its rate. */
+    private boolean isOfOtherWindows(LimitProperty property, Layer layer, List<Layer> fromThere) {
+        if (property != LimitProperty.STARTS_ON) {
+            return false;
+        }
+        CalendarPeriod chosen = period(rate(layers));
+        Object own = rate(fromThere);
+        return layer.strength() == Layer.Strength.DEFAULT ? chosen == null : own != null && period(own) != chosen;
+    }
+
+    /** The rate that the strongest layer with one sets. */
+    private static @Nullable Object rate(List<Layer> layers) {
+        return layers.stream()
+                .flatMap(layer -> Stream.ofNullable(layer.values().get(LimitProperty.RATE)))
+                .findFirst()
+                .orElse(null);
+    }
+
+    /** Null for a period of fixed length, and where no valid rate is set. */
+    private static @Nullable CalendarPeriod period(@Nullable Object rate) {
+        try {
+            return rate == null ? null : Rate.parse(rate.toString()).calendar();
+        } catch (InvalidLimitException ex) {
+            return null;
+        }
+    }
+
+    /**
+     * Takes each property from the strongest layer that sets it. Nothing is checked before {@link #limit}.
+     *
+     * @param place of the limit, for messages
+     * @param layers the strongest first
+     */
+    static ResolvedLimit resolve(String name, String place, List<Layer> layers) {
+        return new ResolvedLimit(name, place, layers);
+    }
+
+    /**
+     * The properties of one use of a limit.
+     *
+     * @param place where the annotation stands
+     * @param declared what it states
+     */
+    public static ResolvedLimit ofUse(LimitSettings properties, String name, String place, LimitProperties declared) {
+        return resolve(
+                name, place, Layer.ofConfiguration(properties, null, name, Layer.ofAnnotation(name, place, declared)));
+    }
+
+    public LimitProperties properties() {
+        return LimitProperty.properties(values);
+    }
+
+    /**
+     * The place that sets a property, for messages; that of the limit if none does.
+     *
+     * @param label its name as in the annotation
+     */
+    public String place(String label) {
+        LimitProperty property = LimitProperty.of(label);
+        return property == null ? place : place(property);
+    }
+
+    String place(LimitProperty property) {
+        Layer origin = origin(property);
+        return origin == null || origin.place().isEmpty() ? place : origin.place(property);
+    }
+
+    String name() {
+        return name;
+    }
+
+    String place() {
+        return place;
+    }
+
+    Algorithm algorithm() {
+        return algorithm;
+    }
+
+    boolean ignoresAnnotation() {
+        for (int i = 0; i < layers.size(); i++) {
+            Layer layer = layers.get(i);
+            if (layer.strength() == Layer.Strength.DECLARED) {
+                for (LimitProperty property : layer.values().keySet()) {
+                    if (isLeftOut(property, i)) {
+                        return true;
+                    }
+                }
+            }
+        }
+        return false;
+    }
+
+    Map<LimitProperty, Object> values() {
+        return values;
+    }
+
+    private <T> @Nullable T get(LimitProperty property, Class<T> type) {
+        return type.cast(values.get(property));
+    }
+
+    Policy policy() {
+        Policy policy = get(LimitProperty.POLICY, Policy.class);
+        return policy == null ? algorithm.defaultPolicy() : policy;
+    }
+
+    @Nullable
+    Duration maxWait() {
+        return get(LimitProperty.MAX_WAIT, Duration.class);
+    }
+
+    /**
+     * The limit with the properties that its backend reads.
+     *
+     * @throws InvalidRateLimitException when one is invalid, or is set by the place that chooses the backend and not read
+     *     by it
+     */
+    ResolvedLimit on(LimiterFactory backend) {
+        checkOvershoot(); // also where the backend does not read it
+        ResolvedLimit suited = resolve(name, place, layers);
+        Layer chosenBy = origin(LimitProperty.BACKEND);
+        values.forEach((property, value) -> {
+            if (!property.isOfSomeBackends() || backend.properties().contains(property.label())) {
+                return;
+            }
+            Layer origin = origin(property);
+            if (origin != null && origin.strength() == Layer.Strength.STATED && origin.equals(chosenBy)) {
+                throw invalid(
+                        property,
+                        "has no meaning for backend " + backend.backend() + ": " + PropertyText.of(value),
+                        "Remove it, or set backend to redis or another one that reads it.");
+            }
+            suited.values.remove(property);
+        });
+        return suited;
+    }
+
+    /**
+     * The limit that the properties describe.
+     *
+     * @throws InvalidRateLimitException when they are invalid
+     */
+    Limit limit() {
+        checkMaxWait();
+        checkOvershoot();
+        if (values.containsKey(LimitProperty.CHARGE) && algorithm.countsCallsInFlight()) {
+            throw invalid(
+                    LimitProperty.CHARGE,
+                    "has no meaning for CONCURRENCY, which counts calls in flight: \""
+                            + values.get(LimitProperty.CHARGE) + "\"",
+                    "Remove it, or use an algorithm that counts over time.");
+        }
+        try {
+            Limit.Builder builder = Limit.of(name, algorithm);
+            values.forEach((property, value) -> property.set(builder, value));
+            return builder.build();
+        } catch (InvalidLimitException ex) {
+            LimitProperty property = LimitProperty.of(ex.attribute());
+            Layer origin = property == null ? layers.get(0) : originOrStrongest(property);
+            throw new InvalidRateLimitException(
+                    name, place(ex.attribute()), String.valueOf(ex.getMessage()), origin.remedy(), ex);
+        }
+    }
+
+    private void checkMaxWait() {
+        Duration maxWait = maxWait();
+        Layer origin = origin(LimitProperty.MAX_WAIT);
+        if (maxWait == null || origin == null) {
+            return;
+        }
+        if (maxWait.isNegative() || maxWait.compareTo(MAX_MAX_WAIT) > 0) {
+            throw invalid(LimitProperty.MAX_WAIT, "must be from 0s to 365d: " + maxWait, "Correct the duration.");
+        }
+        boolean stated = origin.strength() == Layer.Strength.STATED || origin.strength() == Layer.Strength.DECLARED;
+        // A stronger layer may end the waiting without a word about its length.
+        List<Layer> fromThere = layers.subList(layers.indexOf(origin), layers.size());
+        if (stated && policy() != Policy.WAIT && resolve(name, place, fromThere).policy() != Policy.WAIT) {
+            throw invalid(
+                    LimitProperty.MAX_WAIT,
+                    "has no meaning for policy " + policy() + ": " + maxWait,
+                    "Set the policy to WAIT, or remove maxWait.");
+        }
+    }
+
+    private void checkOvershoot() {
+        String overshoot = get(LimitProperty.MAX_OVERSHOOT, String.class);
+        if (overshoot == null) {
+            return;
+        }
+        if (!overshoot.strip().matches("(100|\\d{1,2}([.]\\d+)?)\\s*%")) {
+            throw invalid(
+                    LimitProperty.MAX_OVERSHOOT,
+                    "must be from 0% to 100%: \"" + overshoot + "\"",
+                    "Write it as in 5%.");
+        }
+        if (!LimitProperty.MAX_OVERSHOOT.hasMeaningFor(algorithm)) {
+            throw invalid(
+                    LimitProperty.MAX_OVERSHOOT,
+                    "has no meaning for " + algorithm + ", which is always exact: " + overshoot,
+                    "Remove it, or use one of "
+                            + Algorithm.all().stream()
+                                    .filter(LimitProperty.MAX_OVERSHOOT::hasMeaningFor)
+                                    .map(Algorithm::name)
+                                    .collect(Collectors.joining(", "))
+                            + ".");
+        }
+    }
+
+    private InvalidRateLimitException invalid(LimitProperty property, String problem, String remedy) {
+        return new InvalidRateLimitException(name, place(property), property.label() + " " + problem, remedy);
+    }
+
+    /**
+     * The tiers: each has what it sets, and what it inherits from the limit.
+     *
+     * @throws InvalidRateLimitException when one sets a property of the limit as a whole
+     */
+    Map<String, ResolvedLimit> tiers() {
+        Map<String, ResolvedLimit> tiers = new TreeMap<>();
+        LimitProperty.tiers(values).forEach((tier, stated) -> tiers.put(tier, tier(tier, stated)));
+        return tiers;
+    }
+
+    private ResolvedLimit tier(String tier, LimitProperties stated) {
+        Layer origin = originOrStrongest(LimitProperty.TIERS);
+        return part(place + ", tier '" + tier + "'", origin.tierPlace(tier), origin.remedy(), stated);
+    }
+
+    /**
+     * The limit of some callers, who have what is stated for them, and inherit the rest.
+     *
+     * @param partPlace of the callers, for messages
+     * @param statedAt where it is stated
+     * @param remedy what to do about an invalid value
+     */
+    ResolvedLimit part(String partPlace, String statedAt, String remedy, LimitProperties stated) {
+        Map<LimitProperty, @Nullable Object> own = LimitProperty.values(stated);
+        own.forEach((property, value) -> {
+            if (!property.isOfTiers()) {
+                throw new InvalidRateLimitException(
+                        name,
+                        partPlace,
+                        "a tier cannot set " + property.kebab() + ": " + value,
+                        "Set it for the limit as a whole, under " + PropertyText.limit(name) + ".");
+            }
+        });
+        if ("unlimited".equalsIgnoreCase(String.valueOf(stated.rate()).strip())) {
+            // Whatever the algorithm of the limit is, such a tier is one of a rate.
+            own.putIfAbsent(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET);
+        }
+        Map<LimitProperty, @Nullable Object> inherited = new EnumMap<>(LimitProperty.class);
+        inherited.putAll(values);
+        // With a rate of its own it has a burst of its own.
+        inherited
+                .keySet()
+                .removeIf(property ->
+                        !property.isInherited() || (property == LimitProperty.BURST && stated.rate() != null));
+        return resolve(
+                name,
+                partPlace,
+                List.of(
+                        new Layer(Layer.Strength.STATED, statedAt, remedy, own),
+                        new Layer(Layer.Strength.KEPT, partPlace, remedy, inherited)));
+    }
+}
