@@ -2,7 +2,7 @@ package io.ratelimited.benchmarks;
 
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.lang.management.ManagementFactory;
 import java.security.Principal;
 import java.util.ArrayList;

@@ -3,7 +3,7 @@ package io.ratelimited.benchmarks;
 import com.google.common.util.concurrent.RateLimiter;
 import io.github.bucket4j.Bucket;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import java.time.Duration;

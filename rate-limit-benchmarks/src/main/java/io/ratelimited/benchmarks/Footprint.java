@@ -5,7 +5,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import com.google.common.util.concurrent.RateLimiter;
 import io.github.resilience4j.ratelimiter.RateLimiterRegistry;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import java.time.Duration;

@@ -3,7 +3,7 @@ package io.ratelimited.benchmarks;
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Ticker;
 import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;

@@ -3,6 +3,7 @@ package io.ratelimited.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
 
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.core.calendar.NaiveCalendar;
 import io.ratelimited.core.testing.ManualTicker;

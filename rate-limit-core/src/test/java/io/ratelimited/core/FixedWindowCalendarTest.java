@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;

@@ -2,6 +2,7 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.time.Duration;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;

@@ -112,7 +112,7 @@ class MissingPartsTest {
 
             @Override
             public RateLimiter create(io.ratelimited.core.Limit limit, String tier, LimitProperties properties) {
-                return new io.ratelimited.core.InMemoryRateLimiter(limit);
+                return new io.ratelimited.core.memory.InMemoryRateLimiter(limit);
             }
         };
         Contexts.runner()

@@ -1,7 +1,7 @@
 package io.ratelimited.core.memory;
 
+import io.ratelimited.core.several.MemoryLimiter;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;

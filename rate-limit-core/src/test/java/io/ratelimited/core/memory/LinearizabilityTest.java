@@ -1,7 +1,6 @@
 package io.ratelimited.core.memory;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.memory.Cell.Grant;

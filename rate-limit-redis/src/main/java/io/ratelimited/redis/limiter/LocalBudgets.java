@@ -1,7 +1,7 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Algorithm.Family;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import java.util.function.Supplier;

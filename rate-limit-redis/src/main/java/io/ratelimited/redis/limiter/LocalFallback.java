@@ -3,7 +3,7 @@ package io.ratelimited.redis.limiter;
 import io.ratelimited.core.Algorithm.Family;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;

@@ -1,8 +1,8 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.Claim;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.JointRateLimiter;
+import io.ratelimited.core.several.JointRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter;

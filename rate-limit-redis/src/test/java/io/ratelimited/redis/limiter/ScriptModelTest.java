@@ -8,7 +8,7 @@ import io.lettuce.core.api.sync.RedisCommands;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.RateLimiter;

@@ -1,6 +1,6 @@
 package io.ratelimited.redis.simulation;
 
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.redis.RedisBackendOptions;

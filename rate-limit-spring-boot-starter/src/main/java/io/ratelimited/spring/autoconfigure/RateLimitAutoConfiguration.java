@@ -1,6 +1,6 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
@@ -13,10 +13,6 @@ import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.LimitedMethods;
 import io.ratelimited.spring.aop.OutermostValidation;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
-import io.ratelimited.spring.autoconfigure.ContextRequests;
-import io.ratelimited.spring.autoconfigure.EndOfWaits;
-import io.ratelimited.spring.autoconfigure.HierarchyMember;
-import io.ratelimited.spring.autoconfigure.OnEnabledCondition;
 import io.ratelimited.spring.call.ContextPropagatingExecutor;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.NamedLimits;

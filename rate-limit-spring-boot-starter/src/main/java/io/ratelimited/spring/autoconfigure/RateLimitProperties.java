@@ -1,6 +1,6 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.fields.Headers;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.fields.Headers;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.core.AllOf;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.AllOf;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;

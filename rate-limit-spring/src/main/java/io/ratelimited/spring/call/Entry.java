@@ -1,7 +1,7 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.AllOf;
-import io.ratelimited.core.Claim;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.Claim;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;

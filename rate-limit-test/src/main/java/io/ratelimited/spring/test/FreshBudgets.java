@@ -1,6 +1,6 @@
 package io.ratelimited.spring.test;
 
-import io.ratelimited.core.InMemoryRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.testing.ManualTicker;

@@ -1,5 +1,7 @@
-package io.ratelimited.core;
+package io.ratelimited.core.several;
 
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import org.jspecify.annotations.Nullable;
 
 /** One of several limits that must agree on a call. Its values do not change while {@link AllOf} decides. */

@@ -1,5 +1,7 @@
-package io.ratelimited.core;
+package io.ratelimited.core.several;
 
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 

@@ -1,4 +1,8 @@
-package io.ratelimited.core;
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.RateLimiterContract;
 
 class InMemoryRateLimiterContractTest extends RateLimiterContract {
 

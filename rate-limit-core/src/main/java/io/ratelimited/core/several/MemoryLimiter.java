@@ -1,4 +1,4 @@
-package io.ratelimited.core.memory;
+package io.ratelimited.core.several;
 
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;

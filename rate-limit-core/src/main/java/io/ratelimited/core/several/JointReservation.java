@@ -1,5 +1,8 @@
-package io.ratelimited.core;
+package io.ratelimited.core.several;
 
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Permits;
+import io.ratelimited.core.Reservation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;

@@ -1,6 +1,11 @@
-package io.ratelimited.core;
+package io.ratelimited.core.several;
 
-import io.ratelimited.core.JointReservation.LaterPlace;
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.JointReservation.LaterPlace;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -52,7 +57,7 @@ public final class AllOf {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
-            return InMemoryRateLimiter.reserveAll(claims);
+            return MemoryClaims.reserve(claims);
         }
         try {
             return new Joint(claims, null).reserve().join();
@@ -81,7 +86,7 @@ public final class AllOf {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
-                    ? CompletableFuture.completedFuture(InMemoryRateLimiter.reserveAll(claims))
+                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims))
                     : WaitingRoom.orGivenBack(new Joint(claims, callbacks).reserve(), Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
@@ -132,8 +137,8 @@ public final class AllOf {
     }
 
     /**
-     * The permits of a claim and of those before it on the same budget, or 0 if it asks for nothing: what a limiter is asked for, since one that has each of
-     * them may never have them all.
+     * The permits of a claim and of those before it on the same budget, or 0 if it asks for nothing: what a limiter is asked for,
+     * since one that has each of them may never have them all.
      *
      * @param number of the claim, counted from 0
      */
@@ -178,12 +183,12 @@ public final class AllOf {
                 || (one != null && other != null && CanonicalKey.text(one).equals(CanonicalKey.text(other)));
     }
 
-    private static boolean isPlace(Claim claim) {
+    static boolean isPlace(Claim claim) {
         return claim.limiter().limit().algorithm().countsCallsInFlight();
     }
 
     private static boolean isInMemory(Claim claim) {
-        return claim.limiter() instanceof InMemoryRateLimiter;
+        return claim.limiter() instanceof MemoryLimiter;
     }
 
     private static boolean areInMemory(Claim[] claims) {

@@ -1,0 +1,115 @@
+package io.ratelimited.core.memory;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.Permits;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.MemoryLimiter;
+import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides in the memory of this process. Checks the arguments and passes them to a {@link CellRateLimiter} for a limit that
+ * counts over time, or to a {@link ConcurrencyLimiter} for calls in flight. Thread-safe; no lock is held while waiting, and
+ * {@link #tryAcquire} on a known key allocates nothing.
+ */
+public final class InMemoryRateLimiter implements MemoryLimiter {
+
+    /** Keys remembered by a limit for which no other number is set. */
+    public static final long DEFAULT_MAXIMUM_KEYS = 1_000_000;
+
+    private final MemoryLimiter limiter;
+
+    /** A limiter on the system's clock that remembers up to {@value #DEFAULT_MAXIMUM_KEYS} keys. */
+    public InMemoryRateLimiter(Limit limit) {
+        this(limit, Ticker.system(), DEFAULT_MAXIMUM_KEYS);
+    }
+
+    /**
+     * @param maximumKeys the largest number of keys to remember, 1 or more; an evicted key is folded into shared
+     *     state, so that a flood of keys gives nobody more than the limit
+     * @throws IllegalArgumentException when it is less
+     */
+    public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        if (maximumKeys < 1) {
+            throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
+        }
+        this.limiter = limit.algorithm().countsCallsInFlight()
+                ? new ConcurrencyLimiter(limit, ticker)
+                : new CellRateLimiter(limit, ticker, maximumKeys);
+    }
+
+    @Override
+    public Limit limit() {
+        return limiter.limit();
+    }
+
+    @Override
+    public boolean tryAcquire(@Nullable Object key, long permits) {
+        return limiter.tryAcquire(canonical(key), Permits.requireAsked(permits));
+    }
+
+    @Override
+    public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
+        return limiter.reserve(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
+    }
+
+    @Override
+    public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
+        return limiter.ask(canonical(key), Permits.requireAsked(permits), maxWaitNanos, earlier);
+    }
+
+    @Override
+    public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
+        return limiter.reserveAsked(asked, maxWaitNanos);
+    }
+
+    @Override
+    public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return limiter.peek(canonical(key), Permits.requireAsked(permits), maxWaitNanos);
+    }
+
+    @Override
+    public void reset(@Nullable Object key) {
+        limiter.reset(canonical(key));
+    }
+
+    @Override
+    public void update(Limit limit) {
+        limiter.update(limit);
+    }
+
+    @Override
+    public void close() {
+        limiter.close();
+    }
+
+    @Override
+    public long keys() {
+        return limiter.keys();
+    }
+
+    @Override
+    public int waiting() {
+        return limiter.waiting();
+    }
+
+    @Override
+    public Stream<Object> knownKeys() {
+        return limiter.knownKeys().map(text -> CanonicalKey.ofText(text.toString()));
+    }
+
+    @Override
+    public Decision.Source source() {
+        return Decision.Source.MEMORY;
+    }
+
+    /** Caches see short strings only, whatever a caller makes keys of: their hash codes are cheap, and they can be compared. */
+    private static @Nullable String canonical(@Nullable Object key) {
+        return key == null ? null : CanonicalKey.text(key);
+    }
+}

@@ -1,0 +1,104 @@
+package io.ratelimited.core.several;
+
+import io.ratelimited.core.Decision;
+import io.ratelimited.core.Reservation;
+import org.jspecify.annotations.Nullable;
+
+/** Several claims on limits in memory: each is asked, then all are taken, and undone if another caller has come between. */
+final class MemoryClaims {
+
+    private MemoryClaims() {}
+
+    /** As {@link AllOf#reserve(Claim[])}. */
+    static Reservation reserve(Claim[] claims) {
+        Reservation[] members = new Reservation[claims.length];
+        @Nullable Decision[] refusals = askAll(claims, members);
+        if (refusals != null) {
+            return JointReservation.refused(refusals);
+        }
+        try {
+            int refused = reserveAsked(claims, members, false, 0);
+            if (refused < 0) {
+                refused = reserveAsked(claims, members, true, longestWait(claims, members));
+            }
+            if (refused < 0) {
+                return new JointReservation(members);
+            }
+            JointReservation.undo(members);
+            return refusedMeanwhile(claims, refused, members[refused].decision());
+        } catch (RuntimeException | Error ex) {
+            JointReservation.undo(members);
+            throw ex;
+        }
+    }
+
+    /**
+     * Asks every limit.
+     *
+     * @param members receives what {@link #reserveAsked} needs
+     * @return null when all limits would admit the call
+     */
+    private static @Nullable Decision @Nullable [] askAll(Claim[] claims, Reservation[] members) {
+        @Nullable Decision[] refusals = null;
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
+            long together = AllOf.permitsTogether(claims, i);
+            members[i] =
+                    limiter.ask(claim.key(), claim.permits(), claim.maxWaitNanos(), i == 0 ? null : members[i - 1]);
+            Decision decision = together > claim.permits()
+                    ? limiter.peek(claim.key(), together, claim.maxWaitNanos())
+                    : members[i].isRefused() ? members[i].decision() : null;
+            if (decision != null && !decision.admitted()) {
+                refusals = refusals == null ? new Decision[claims.length] : refusals;
+                refusals[i] = decision;
+            }
+        }
+        return refusals;
+    }
+
+    /** Another caller has made one claim impossible, and perhaps others too. */
+    private static Reservation refusedMeanwhile(Claim[] claims, int refused, Decision decision) {
+        @Nullable Decision[] refusals = askAll(claims, new Reservation[claims.length]);
+        if (refusals == null) {
+            refusals = new Decision[claims.length];
+        }
+        if (refusals[refused] == null) {
+            refusals[refused] = decision;
+        }
+        return JointReservation.refused(refusals);
+    }
+
+    /**
+     * Reserves what has been asked for.
+     *
+     * @param places whether to reserve the places for calls in flight, or all other claims
+     * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
+     */
+    private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            MemoryLimiter limiter = (MemoryLimiter) claim.limiter();
+            if (AllOf.isPlace(claim) != places) {
+                continue;
+            }
+            Reservation later =
+                    othersWaitNanos > 0 ? AllOf.placeLater(claim, othersWaitNanos, members[i].decision()) : null;
+            members[i] = later != null ? later : limiter.reserveAsked(members[i], claim.maxWaitNanos());
+            if (members[i].isRefused()) {
+                return i;
+            }
+        }
+        return -1;
+    }
+
+    private static long longestWait(Claim[] claims, Reservation[] members) {
+        long longest = 0;
+        for (int i = 0; i < claims.length; i++) {
+            if (!AllOf.isPlace(claims[i])) {
+                longest = Math.max(longest, members[i].waitNanos());
+            }
+        }
+        return longest;
+    }
+}
