@@ -1,5 +1,6 @@
 package io.ratelimited.spring.redis;
 
+import io.ratelimited.spring.limit.LogText;
 import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
@@ -88,7 +89,7 @@ public final class RedisRateLimitAutoConfiguration {
         }
         String common = RedisBackendOptions.DEFAULTS.keyPrefix();
         if (application.isBlank()) {
-            LogFactory.getLog(RedisRateLimitAutoConfiguration.class)
+            LogText.lines(RedisRateLimitAutoConfiguration.class)
                     .warn("spring.application.name is not set, so limits on Redis have the prefix " + common
                             + ": every application without a name that uses this Redis shares their budgets and changes."
                             + " Set spring.application.name or rate-limit.redis.key-prefix.");
