@@ -2,11 +2,13 @@ package io.ratelimited.spring.web;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.web.RunningServer.Kind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -16,6 +18,13 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.json.JsonParserFactory;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.security.authentication.AuthenticationProvider;
+import org.springframework.security.authentication.BadCredentialsException;
+import org.springframework.security.authentication.ReactiveAuthenticationManager;
+import org.springframework.security.core.Authentication;
+import reactor.core.publisher.Mono;
 
 /** What the start and the endpoint say of routes. */
 @ParameterizedClass
@@ -24,6 +33,13 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
         names = {"TOMCAT", "REACTOR_NETTY"})
 @ExtendWith(OutputCaptureExtension.class)
 class RouteCheckTest {
+
+    private static final String[] LOGIN = {
+        "rate-limit.limits.all.rate=5/h",
+        "rate-limit.routes[0].path=/login",
+        "rate-limit.routes[0].methods=POST",
+        "rate-limit.routes[0].limits=all"
+    };
 
     @TempDir
     static Path files;
@@ -74,6 +90,68 @@ class RouteCheckTest {
                         "rate-limit.routes[0].limits=all")
                 .close();
         assertThat(output).doesNotContain("matches no handler");
+    }
+
+    @Test
+    void aLoginBesideWhichSpringSecurityChecksPasswordsElsewhereIsReported(CapturedOutput output) {
+        kind.startSecured(List.of(RouteAttacksTest.App.class), LOGIN).close();
+        assertThat(output)
+                .contains("WARN")
+                .contains("rate-limit.routes[0] (/login) limits a login, but Spring Security also checks credentials on"
+                        + " every other path");
+    }
+
+    @Test
+    void aLoginIsNotWhereEveryPathOrTheCheckItselfIsLimited(CapturedOutput output) {
+        String[] all = Stream.concat(
+                        Stream.of(LOGIN), Stream.of("rate-limit.routes[1].path=/**", "rate-limit.routes[1].limits=all"))
+                .toArray(String[]::new);
+        kind.startSecured(List.of(RouteAttacksTest.App.class), all).close();
+        Class<?> guarded = kind == Kind.TOMCAT ? Guarded.class : ReactiveGuarded.class;
+        kind.startSecured(List.of(RouteAttacksTest.App.class, guarded), LOGIN).close();
+        kind.start(List.of(RouteAttacksTest.App.class), LOGIN).close();
+        assertThat(output).doesNotContain("limits a login, but");
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class Guarded {
+
+        @Bean
+        AuthenticationProvider passwords() {
+            return new GuardedPasswords();
+        }
+    }
+
+    static class GuardedPasswords implements AuthenticationProvider {
+
+        @Override
+        @RateLimited(name = "guesses", rate = "5/h")
+        public Authentication authenticate(Authentication login) {
+            throw new BadCredentialsException("wrong");
+        }
+
+        @Override
+        public boolean supports(Class<?> authentication) {
+            return true;
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    static class ReactiveGuarded {
+
+        @Bean
+        ReactiveAuthenticationManager passwords() {
+            return new GuardedReactivePasswords();
+        }
+    }
+
+    static class GuardedReactivePasswords implements ReactiveAuthenticationManager {
+
+        @Override
+        @RateLimited(name = "guesses", rate = "5/h")
+        public Mono<Authentication> authenticate(Authentication login) {
+            return Mono.error(new BadCredentialsException("wrong"));
+        }
     }
 
     @Test

@@ -25,6 +25,9 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
     private static final Set<String> SECURITY =
             Set.of("login", "logout", "oauth2", "saml2", "webauthn", "ott", "connect", ".well-known");
 
+    /** The last part of paths at which applications take passwords. */
+    private static final Set<String> LOGINS = Set.of("login", "log-in", "signin", "sign-in", "authenticate");
+
     private final ApplicationContext context;
     private final RouteLimits routes;
     private final Supplier<@Nullable Handlers> handlers;
@@ -50,6 +53,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
             return;
         }
         routes.routes().forEach(route -> LOG.info("Rate limits of " + route));
+        warnOfLogins();
         Handlers known = handlers.get();
         if (known != null) {
             routes.routes().stream().filter(route -> isAstray(route, known)).forEach(route -> {
@@ -61,12 +65,39 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
         }
     }
 
+    /** Warns of routes that limit guesses of passwords at one place only. */
+    private void warnOfLogins() {
+        boolean allCounted = routes.routes().stream()
+                .anyMatch(route -> route.isBeforeSecurity() && route.hasEveryMethod() && isAny(segments(route.path())));
+        List<Route> logins = allCounted
+                ? List.of()
+                : routes.routes().stream()
+                        .filter(route -> route.hasMethod("POST") && isLogin(segments(route.path())))
+                        .toList();
+        List<String> others = logins.isEmpty() ? List.of() : LoginMechanisms.besideLogin(context);
+        if (!others.isEmpty()) {
+            logins.forEach(route -> LOG.warn(route.place() + " (" + RoutePatterns.slashed(route.path())
+                    + ") limits a login, but Spring Security also checks credentials on every other path, by "
+                    + String.join(" and ", others)
+                    + ", which no route counts. Limit the check itself, by @RateLimited on"
+                    + " an AuthenticationProvider or ReactiveAuthenticationManager, or add a route on /** with the key"
+                    + " clientIp."));
+        }
+    }
+
+    private static boolean isLogin(String[] path) {
+        return LOGINS.contains(path[path.length - 1]);
+    }
+
+    private static boolean isAny(String[] path) {
+        return Stream.of(path).allMatch(RouteCheck::isRest);
+    }
+
     private boolean isAstray(Route route, Handlers known) {
         String[] path = segments(route.path());
-        boolean any = Stream.of(path).allMatch(RouteCheck::isRest);
         boolean ofFilter = route.isStatedBeforeSecurity()
                 || (context.containsBean("springSecurityFilterChain") && SECURITY.contains(path[0]));
-        return !any
+        return !isAny(path)
                 && !ofFilter
                 && known.patterns().stream().noneMatch(handler -> overlap(path, 0, segments(handler), 0))
                 && known.files().stream().noneMatch(place -> hasFile(place, path));

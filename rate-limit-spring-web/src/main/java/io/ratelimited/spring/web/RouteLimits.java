@@ -238,6 +238,16 @@ public final class RouteLimits {
             return methods.isEmpty() || methods.contains(method);
         }
 
+        /** Whether requests of every HTTP method are meant. */
+        boolean hasEveryMethod() {
+            return methods.isEmpty();
+        }
+
+        /** Whether the properties name this HTTP method. */
+        boolean namesMethod(String method) {
+            return methods.contains(method);
+        }
+
         /**
          * The failure to start because of a path.
          *

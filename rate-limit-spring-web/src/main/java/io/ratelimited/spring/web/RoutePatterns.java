@@ -4,8 +4,11 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import org.springframework.http.HttpHeaders;
 import org.springframework.http.server.PathContainer;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.util.pattern.PathPattern;
@@ -34,7 +37,7 @@ public final class RoutePatterns {
     /**
      * Parses the paths of routes.
      *
-     * @param actuator patterns of paths that only a route which names them counts; asked at the first request
+     * @param actuator patterns of paths that only a route which names them counts without credentials; asked at the first request
      * @throws RuntimeException that stops the application, when a path is not a pattern
      */
     public RoutePatterns(RouteLimits limits, Supplier<List<String>> actuator) {
@@ -81,33 +84,66 @@ public final class RoutePatterns {
     /**
      * The routes of a request, in the order of the properties.
      *
+     * @param headers the first value of a header by its name, null if there is none
      * @param beforeSecurity which ones: those before or those after Spring Security
      */
-    public List<Route> matching(String method, RequestPaths path, boolean beforeSecurity) {
+    public List<Route> matching(
+            String method, RequestPaths path, Function<String, @Nullable String> headers, boolean beforeSecurity) {
         List<Route> matching = new ArrayList<>();
+        boolean credentials = hasCredentials(headers);
         for (PathRoute candidate : routes) {
             if (candidate.route.isBeforeSecurity() == beforeSecurity
                     && candidate.route.hasMethod(method)
                     && path.mayMatch(candidate.pattern)
-                    && !isExcluded(candidate, path)) {
+                    && !isExcluded(candidate, method, path, credentials)) {
                 matching.add(candidate.route);
             }
         }
         return matching;
     }
 
-    private boolean isExcluded(PathRoute route, RequestPaths path) {
-        for (PathPattern excluded : route.excluded) {
-            if (path.mustMatch(excluded)) {
-                return true;
+    /**
+     * Whether a preflight may be left to the application's CORS configuration: it carries no credentials, and no route names
+     * OPTIONS for its path.
+     */
+    public boolean mayLeaveOutPreflight(RequestPaths path, Function<String, @Nullable String> headers) {
+        return !hasCredentials(headers)
+                && routes.stream()
+                        .noneMatch(candidate ->
+                                candidate.route.namesMethod("OPTIONS") && path.mayMatch(candidate.pattern));
+    }
+
+    /** Any cookie may be that of a session or of a login that is remembered. */
+    private static boolean hasCredentials(Function<String, @Nullable String> headers) {
+        return headers.apply(HttpHeaders.AUTHORIZATION) != null
+                || headers.apply(HttpHeaders.PROXY_AUTHORIZATION) != null
+                || headers.apply(HttpHeaders.COOKIE) != null;
+    }
+
+    /** Credentials are checked on every path, so a request that carries some is left out nowhere. */
+    private boolean isExcluded(PathRoute route, String method, RequestPaths path, boolean credentials) {
+        if (!credentials) {
+            for (PathPattern excluded : route.excluded) {
+                if (path.mustMatch(excluded)) {
+                    return true;
+                }
             }
         }
         for (PathPattern endpoint : actuator.get()) {
             if (path.mustMatch(endpoint)) {
-                return !route.names(actuator.get());
+                return !route.names(actuator.get()) && (!credentials || isCountedAsActuator(method, path));
             }
         }
         return false;
+    }
+
+    /** Whether a route that names the actuator counts a request before its credentials are checked. */
+    private boolean isCountedAsActuator(String method, RequestPaths path) {
+        return routes.stream()
+                .anyMatch(candidate -> candidate.route.isBeforeSecurity()
+                        && candidate.route.hasMethod(method)
+                        && candidate.names(actuator.get())
+                        && path.mayMatch(candidate.pattern));
     }
 
     /**
@@ -123,7 +159,7 @@ public final class RoutePatterns {
                                         .matcher(unslashed(slashed(candidate.route.path())))
                                         .replaceAll("{$1}"))
                                 .matches(path)
-                        && !isExcluded(candidate, RequestPaths.of(path)))
+                        && !isExcluded(candidate, method, RequestPaths.of(path), false))
                 .map(PathRoute::route)
                 .flatMap(Route::limits)
                 .toList();

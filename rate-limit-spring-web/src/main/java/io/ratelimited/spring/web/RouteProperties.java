@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
  * Limits on requests by path.
  *
  * @param path Path pattern within the application, such as /api/** or /users/{id}.
- * @param exclude Path patterns that the route does not count; the actuator's endpoints are left out unless the path names them.
+ * @param exclude Path patterns that the route does not count, unless a request carries credentials; so are endpoints of the actuator that the path does not name.
  * @param methods HTTP methods, such as GET (which includes HEAD) and POST; all if empty.
  * @param limits Names of limits under rate-limit.limits; all of them must agree.
  * @param key SpEL expression for whose budget a request uses: clientIp, principal, @keys.owner(header('X-Api-Key')); defaults to the key of each limit.

@@ -11,8 +11,8 @@ import org.springframework.boot.actuate.endpoint.web.WebServerNamespace;
 import org.springframework.core.env.Environment;
 
 /**
- * The paths of the actuator's endpoints that the application's own port serves. Routes leave them out: a limit must not stop
- * health checks, nor the operator who raises it.
+ * The paths of the actuator's endpoints that the application's own port serves. Routes leave them out for requests without
+ * credentials: a limit must not stop health checks.
  */
 public final class ActuatorPaths implements Supplier<List<String>> {
 

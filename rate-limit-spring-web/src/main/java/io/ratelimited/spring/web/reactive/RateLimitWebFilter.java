@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Function;
 import org.springframework.core.Ordered;
+import org.springframework.http.HttpHeaders;
 import org.springframework.http.server.reactive.ServerHttpRequest;
 import org.springframework.web.cors.reactive.CorsUtils;
 import org.springframework.web.server.ServerWebExchange;
@@ -37,15 +38,22 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     private final RouteLimits limits;
     private final ReactiveRequests requests;
     private final ReactiveRefusals refusals;
+    private final ReactiveCors cors;
 
     /** @param order {@link #ORDER} or {@link #BEFORE_SECURITY} */
     public RateLimitWebFilter(
-            int order, RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
+            int order,
+            RoutePatterns routes,
+            RouteLimits limits,
+            ReactiveRequests requests,
+            ReactiveRefusals refusals,
+            ReactiveCors cors) {
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.refusals = refusals;
+        this.cors = cors;
     }
 
     @Override
@@ -73,15 +81,22 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
     }
 
     private Mono<Void> enter(ServerWebExchange exchange, WebFilterChain chain, ReactiveCurrentRequest call) {
-        ServerHttpRequest request = exchange.getRequest();
-        if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
+        if (routes.isEmpty()) {
             return chain.filter(exchange);
         }
-        List<Route> matching = routes.matching(
-                request.getMethod().name(),
-                RequestPaths.of(request.getPath().pathWithinApplication()),
-                order == BEFORE_SECURITY);
-        return matching.isEmpty() ? chain.filter(exchange) : limited(exchange, chain, matching, call);
+        ServerHttpRequest request = exchange.getRequest();
+        RequestPaths paths = RequestPaths.of(request.getPath().pathWithinApplication());
+        HttpHeaders headers = request.getHeaders();
+        List<Route> matching =
+                routes.matching(request.getMethod().name(), paths, headers::getFirst, order == BEFORE_SECURITY);
+        if (matching.isEmpty()) {
+            return chain.filter(exchange);
+        }
+        // A preflight is left out only if it ends here: what goes on may reach a filter that answers it.
+        return CorsUtils.isPreFlightRequest(request) && routes.mayLeaveOutPreflight(paths, headers::getFirst)
+                ? cors.answersPreflight(exchange)
+                        .flatMap(answered -> answered ? Mono.empty() : limited(exchange, chain, matching, call))
+                : limited(exchange, chain, matching, call);
     }
 
     private Mono<Void> limited(

@@ -21,7 +21,9 @@ import reactor.core.publisher.Mono;
  * Lets scripts of the origins that the application allows read a refusal, whichever filter refuses: the headers are those
  * that WebFlux or Spring Security would have written behind it.
  */
-public final class ReactiveCors extends DefaultCorsProcessor {
+public final class ReactiveCors {
+
+    private static final DefaultCorsProcessor PROCESSOR = new Lenient();
 
     private final Supplier<Stream<CorsConfigurationSource>> sources;
     private final Supplier<DispatcherHandler> dispatcher;
@@ -35,14 +37,27 @@ public final class ReactiveCors extends DefaultCorsProcessor {
         this.dispatcher = dispatcher;
     }
 
-    /** @param refused the mapping that is not asked */
-    Mono<Void> write(ServerWebExchange exchange, HandlerMapping refused) {
+    /** Answers a preflight that the application allows; false, and nothing of an answer, for others. */
+    Mono<Boolean> answersPreflight(ServerWebExchange exchange) {
+        if (isAllowed(exchange)) {
+            return Mono.just(false);
+        }
+        return write(exchange).then(Mono.defer(() -> {
+            if (isAllowed(exchange)) {
+                return exchange.getResponse().setComplete().thenReturn(true);
+            }
+            exchange.getResponse().setStatusCode(null);
+            return Mono.just(false);
+        }));
+    }
+
+    Mono<Void> write(ServerWebExchange exchange) {
         if (!isCorsRequest(exchange.getRequest())) {
             return Mono.empty();
         }
         CorsConfiguration configuration = configuration(exchange);
         if (configuration != null) {
-            process(configuration, exchange);
+            PROCESSOR.process(configuration, exchange);
         }
         List<HandlerMapping> mappings = dispatcher.get().getHandlerMappings();
         if (isAllowed(exchange) || mappings == null) {
@@ -50,7 +65,7 @@ public final class ReactiveCors extends DefaultCorsProcessor {
         }
         // Without a handler that takes the request nothing is allowed.
         return Flux.fromIterable(mappings)
-                .filter(mapping -> mapping != refused)
+                .filter(mapping -> !(mapping instanceof ReactiveRefusals.RefusedMapping))
                 .concatMap(mapping -> mapping.getHandler(exchange))
                 .next()
                 .onErrorComplete()
@@ -77,7 +92,10 @@ public final class ReactiveCors extends DefaultCorsProcessor {
         }
     }
 
-    /** A script of another origin cannot read the refusal, which stays one. */
-    @Override
-    protected void rejectRequest(ServerHttpResponse response) {}
+    /** No bean, for Spring Security would take it. A script of another origin cannot read the refusal, which stays one. */
+    private static final class Lenient extends DefaultCorsProcessor {
+
+        @Override
+        protected void rejectRequest(ServerHttpResponse response) {}
+    }
 }

@@ -146,7 +146,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
         @Override
         public Mono<Object> getHandler(ServerWebExchange exchange) {
             RuntimeException refusal = exchange.getAttribute(REFUSED);
-            return refusal == null ? Mono.empty() : cors.write(exchange, this).then(Mono.error(refusal));
+            return refusal == null ? Mono.empty() : cors.write(exchange).then(Mono.error(refusal));
         }
     }
 }

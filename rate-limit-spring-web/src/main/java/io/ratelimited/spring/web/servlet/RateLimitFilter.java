@@ -2,6 +2,7 @@ package io.ratelimited.spring.web.servlet;
 
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.web.RequestPaths;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RouteLimits.Route;
 import io.ratelimited.spring.web.RoutePatterns;
@@ -39,6 +40,7 @@ public final class RateLimitFilter implements Filter, Ordered {
     private final RouteLimits limits;
     private final ServletRequests requests;
     private final ServletRefusals refusals;
+    private final ServletCors cors;
 
     /** @param beforeSecurity which routes: those before or those after Spring Security */
     public RateLimitFilter(
@@ -47,13 +49,15 @@ public final class RateLimitFilter implements Filter, Ordered {
             RoutePatterns routes,
             RouteLimits limits,
             ServletRequests requests,
-            ServletRefusals refusals) {
+            ServletRefusals refusals,
+            ServletCors cors) {
         this.beforeSecurity = beforeSecurity;
         this.order = order;
         this.routes = routes;
         this.limits = limits;
         this.requests = requests;
         this.refusals = refusals;
+        this.cors = cors;
     }
 
     @Override
@@ -70,9 +74,15 @@ public final class RateLimitFilter implements Filter, Ordered {
             chain.doFilter(request, response);
             return;
         }
-        List<Route> matching = matching(httpRequest);
+        RequestPaths paths = routes.isEmpty() ? null : ServletPaths.of(httpRequest);
+        List<Route> matching = paths == null
+                ? List.of()
+                : routes.matching(httpRequest.getMethod(), paths, httpRequest::getHeader, beforeSecurity);
         if (beforeSecurity && matching.isEmpty()) {
             chain.doFilter(request, response);
+            return;
+        }
+        if (paths != null && !matching.isEmpty() && isLeftOut(httpRequest, httpResponse, paths)) {
             return;
         }
         ServletCurrentRequest call = requests.of(httpRequest, httpResponse);
@@ -86,11 +96,12 @@ public final class RateLimitFilter implements Filter, Ordered {
         proceed(httpRequest, httpResponse, chain, call, admission);
     }
 
-    private List<Route> matching(HttpServletRequest request) {
-        if (routes.isEmpty() || CorsUtils.isPreFlightRequest(request)) {
-            return List.of();
-        }
-        return routes.matching(request.getMethod(), ServletPaths.of(request), beforeSecurity);
+    /** A preflight is left out only if it ends here: what goes on may reach a filter or servlet that answers it. */
+    private boolean isLeftOut(HttpServletRequest request, HttpServletResponse response, RequestPaths paths)
+            throws IOException {
+        return CorsUtils.isPreFlightRequest(request)
+                && routes.mayLeaveOutPreflight(paths, request::getHeader)
+                && cors.answersPreflight(request, response);
     }
 
     private static void proceed(

@@ -19,7 +19,9 @@ import org.springframework.web.cors.DefaultCorsProcessor;
  * Lets scripts of the origins that the application allows read a refusal, whichever filter refuses: the headers are those
  * that Spring MVC or Spring Security would have written behind it.
  */
-public final class ServletCors extends DefaultCorsProcessor {
+public final class ServletCors {
+
+    private static final DefaultCorsProcessor PROCESSOR = new Lenient();
 
     private final Supplier<Stream<CorsConfigurationSource>> sources;
     private final LimitFields.Style style;
@@ -37,13 +39,22 @@ public final class ServletCors extends DefaultCorsProcessor {
         if (!isAllowed(response)) {
             CorsConfiguration configuration = configuration(request);
             if (configuration != null) {
-                processRequest(configuration, request, response);
+                PROCESSOR.processRequest(configuration, request, response);
             }
         }
         if (isAllowed(response)) {
             String name = HttpHeaders.ACCESS_CONTROL_EXPOSE_HEADERS;
             response.setHeader(name, Refusal.exposed(response.getHeaders(name), style));
         }
+    }
+
+    /** Answers a preflight that the application allows; false, and nothing written, for others. */
+    boolean answersPreflight(HttpServletRequest request, HttpServletResponse response) throws IOException {
+        if (isAllowed(response) || !isCorsRequest(request)) {
+            return false;
+        }
+        CorsConfiguration configuration = configuration(request);
+        return configuration != null && PROCESSOR.processRequest(configuration, request, response);
     }
 
     private static boolean isAllowed(HttpServletResponse response) {
@@ -76,7 +87,10 @@ public final class ServletCors extends DefaultCorsProcessor {
         }
     }
 
-    /** A script of another origin cannot read the refusal, which stays one. */
-    @Override
-    protected void rejectRequest(ServerHttpResponse response) {}
+    /** No bean, for Spring Security would take it. A script of another origin cannot read the refusal, which stays one. */
+    private static final class Lenient extends DefaultCorsProcessor {
+
+        @Override
+        protected void rejectRequest(ServerHttpResponse response) {}
+    }
 }

@@ -109,10 +109,15 @@ public final class ReactiveRateLimitAutoConfiguration {
         return new ControllerHandlersAdvisor();
     }
 
-    @Bean("io.ratelimited.rateLimitRefusedMapping")
-    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(
+    @Bean("io.ratelimited.rateLimitReactiveCors")
+    ReactiveCors rateLimitReactiveCors(
             ObjectProvider<CorsConfigurationSource> cors, ObjectProvider<DispatcherHandler> dispatcher) {
-        return new ReactiveRefusals.RefusedMapping(new ReactiveCors(cors::orderedStream, dispatcher::getObject));
+        return new ReactiveCors(cors::orderedStream, dispatcher::getObject);
+    }
+
+    @Bean("io.ratelimited.rateLimitRefusedMapping")
+    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(ReactiveCors cors) {
+        return new ReactiveRefusals.RefusedMapping(cors);
     }
 
     @Bean("io.ratelimited.rateLimitedHandlers")
@@ -140,14 +145,22 @@ public final class ReactiveRateLimitAutoConfiguration {
 
     @Bean("io.ratelimited.rateLimitWebFilter")
     RateLimitWebFilter rateLimitWebFilter(
-            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals);
+            RoutePatterns routes,
+            RouteLimits limits,
+            ReactiveRequests requests,
+            ReactiveRefusals refusals,
+            ReactiveCors cors) {
+        return new RateLimitWebFilter(RateLimitWebFilter.ORDER, routes, limits, requests, refusals, cors);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityWebFilter")
     RateLimitWebFilter rateLimitBeforeSecurityWebFilter(
-            RoutePatterns routes, RouteLimits limits, ReactiveRequests requests, ReactiveRefusals refusals) {
-        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals);
+            RoutePatterns routes,
+            RouteLimits limits,
+            ReactiveRequests requests,
+            ReactiveRefusals refusals,
+            ReactiveCors cors) {
+        return new RateLimitWebFilter(RateLimitWebFilter.BEFORE_SECURITY, routes, limits, requests, refusals, cors);
     }
 
     @Configuration(proxyBeanMethods = false)

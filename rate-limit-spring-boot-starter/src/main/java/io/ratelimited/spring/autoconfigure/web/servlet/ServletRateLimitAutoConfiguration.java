@@ -87,6 +87,11 @@ public final class ServletRateLimitAutoConfiguration {
         return new RequestThreads(stated.orElse(DEFAULT_THREADS));
     }
 
+    @Bean("io.ratelimited.rateLimitServletCors")
+    ServletCors rateLimitServletCors(ObjectProvider<CorsConfigurationSource> cors, ServletRequests requests) {
+        return new ServletCors(cors::orderedStream, requests.style());
+    }
+
     @Bean("io.ratelimited.rateLimitServletRefusals")
     ServletRefusals rateLimitServletRefusals(
             RateLimitProperties properties,
@@ -94,14 +99,14 @@ public final class ServletRateLimitAutoConfiguration {
             LimitRegistry limits,
             LimitEnforcer enforcer,
             ApplicationContext context,
-            ObjectProvider<CorsConfigurationSource> cors,
+            ServletCors cors,
             ObjectProvider<HandlerExceptionResolver> resolvers) {
         return new ServletRefusals(
                 properties.http().status(),
                 requests,
                 limits,
                 new RefusalHandlers(context),
-                new ServletCors(cors::orderedStream, requests.style()),
+                cors,
                 new InvalidPermitsLog(enforcer.ticker()),
                 resolvers::orderedStream);
     }
@@ -152,9 +157,10 @@ public final class ServletRateLimitAutoConfiguration {
             RoutePatterns routes,
             ServletRequests requests,
             ServletRefusals refusals,
+            ServletCors cors,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.max(RateLimitFilter.ORDER, Math.min(security, Integer.MAX_VALUE - 1) + 1);
-        return new RateLimitFilter(false, order, routes, limits, requests, refusals);
+        return new RateLimitFilter(false, order, routes, limits, requests, refusals, cors);
     }
 
     @Bean("io.ratelimited.rateLimitBeforeSecurityFilter")
@@ -163,9 +169,10 @@ public final class ServletRateLimitAutoConfiguration {
             RoutePatterns routes,
             ServletRequests requests,
             ServletRefusals refusals,
+            ServletCors cors,
             @Value("${spring.security.filter.order:-100}") int security) {
         int order = Math.min(RateLimitFilter.BEFORE_SECURITY, Math.max(security, Integer.MIN_VALUE + 1) - 1);
-        return new RateLimitFilter(true, order, routes, limits, requests, refusals);
+        return new RateLimitFilter(true, order, routes, limits, requests, refusals, cors);
     }
 
     @Configuration(proxyBeanMethods = false)
