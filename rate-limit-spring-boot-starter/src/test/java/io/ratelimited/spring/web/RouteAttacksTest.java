@@ -231,6 +231,28 @@ class RouteAttacksTest {
         }
     }
 
+    /** A handler of a gateway hands the path on as it was sent. */
+    @Test
+    void noSpellingReachesABackendPastItsRoute() throws IOException {
+        try (RunningServer server = start(List.of(Plain.class), "rate-limit.routes[0].path=/gw/api/login")) {
+            assertThat(raw(server, "/gw/api/login")).startsWith("HTTP/1.1 200");
+            for (String spelling : List.of(
+                    "/gw/api//../login",
+                    "/gw//../api/login",
+                    "/gw/api/;/../login",
+                    "/gw/x//../../api/login",
+                    "/gw/api//%2e%2e/login",
+                    "/gw/x%2Fy/../api/login",
+                    "/gw/api%2Flogin",
+                    "/gw/api/%252e/login",
+                    "/gw/api/a/%252e%252e/login",
+                    "/gw/api%3Ba/login")) {
+                raw(server, spelling);
+                assertThat(CALLS).as(spelling).hasValue(1);
+            }
+        }
+    }
+
     private RunningServer start(List<Class<?>> options, String... settings) {
         List<Class<?>> sources = new ArrayList<>(List.of(App.class));
         sources.addAll(options);
@@ -280,6 +302,12 @@ class RouteAttacksTest {
         String limited() {
             CALLS.incrementAndGet();
             return "x";
+        }
+
+        @GetMapping("/gw/**")
+        String gateway() {
+            CALLS.incrementAndGet();
+            return "gateway";
         }
 
         @GetMapping("/open/{name}")

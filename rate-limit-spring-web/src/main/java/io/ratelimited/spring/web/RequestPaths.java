@@ -1,10 +1,10 @@
 package io.ratelimited.spring.web;
 
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
+import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.server.PathContainer;
@@ -26,35 +26,13 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
     /** Text that is decoded already. */
     private static final Options PLAIN = Options.create('/', false);
 
+    private static final int STRIPS_PARAMETERS = 1;
+    private static final int READS_BACKSLASHES = 2;
+    private static final int KEEPS_EMPTY_SEGMENTS = 4;
+
     /** The paths of a request that no server has decoded. */
     public static RequestPaths of(PathContainer sent) {
-        return new RequestPaths(readings(sent, resolved(sent)), List.of());
-    }
-
-    /** The path as a server behind a gateway may resolve it; null if it has no segment {@code .} or {@code ..}. */
-    private static @Nullable String resolved(PathContainer sent) {
-        String path = sent.value();
-        if (path.indexOf('.') < 0 && path.indexOf('%') < 0) {
-            return null;
-        }
-        StringBuilder decoded = new StringBuilder(path.length());
-        for (PathContainer.Element element : sent.elements()) {
-            decoded.append(
-                    element instanceof PathContainer.PathSegment segment ? segment.valueToMatch() : element.value());
-        }
-        boolean dots = false;
-        Deque<String> segments = new ArrayDeque<>();
-        for (String segment : StringUtils.tokenizeToStringArray(decoded.toString(), "/\\", false, true)) {
-            if (segment.equals("..")) {
-                segments.pollLast();
-                dots = true;
-            } else if (segment.equals(".")) {
-                dots = true;
-            } else {
-                segments.add(segment);
-            }
-        }
-        return dots ? "/" + String.join("/", segments) : null;
+        return new RequestPaths(readings(sent, null), List.of());
     }
 
     /**
@@ -64,50 +42,101 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
      * @param decoded as the server has decoded it, if it has
      */
     public static List<PathContainer> readings(@Nullable PathContainer sent, @Nullable String decoded) {
-        String read = decoded != null || sent == null ? decoded : sent.value();
-        if (read == null) {
-            return List.of();
-        }
-        String plain = plain(read);
-        String further = decoded == null ? null : decodedFurther(plain);
-        if (sent != null && further == null && plain.equals(sent.value())) {
+        if (sent != null && isPlain(sent.value()) && (decoded == null || decoded.equals(sent.value()))) {
             return List.of(sent);
         }
-        List<PathContainer> readings = new ArrayList<>(3);
+        List<PathContainer> readings = new ArrayList<>();
+        Set<String> encoded = new LinkedHashSet<>();
+        Set<String> plain = new LinkedHashSet<>();
         if (sent != null) {
             readings.add(sent);
+            resolve(sent.value(), encoded, plain);
         }
-        readings.add(decoded == null ? PathContainer.parsePath(plain) : PathContainer.parsePath(plain, PLAIN));
-        if (further != null) {
-            readings.add(PathContainer.parsePath(plain(further), PLAIN));
+        if (decoded != null) {
+            resolve(decoded, plain, plain);
         }
+        encoded.forEach(path -> readings.add(PathContainer.parsePath(path)));
+        plain.forEach(path -> readings.add(PathContainer.parsePath(path, PLAIN)));
         return readings;
     }
 
-    /** What a server has left encoded, such as slashes, as a mapping of Ant patterns decodes it; null if that is nothing. */
-    private static @Nullable String decodedFurther(String path) {
-        try {
-            return path.indexOf('%') < 0 ? null : StringUtils.uriDecode(path, StandardCharsets.UTF_8);
-        } catch (IllegalArgumentException ex) {
-            return null;
+    /** Whether every server reads a path alike. */
+    private static boolean isPlain(String path) {
+        for (int i = 0; i < path.length(); i++) {
+            switch (path.charAt(i)) {
+                case '%', ';', '\\' -> {
+                    return false;
+                }
+                case '/' -> {
+                    boolean last = i + 1 == path.length();
+                    if (last ? i > 0 : path.charAt(i + 1) == '/' || path.charAt(i + 1) == '.') {
+                        return false;
+                    }
+                }
+                default -> {}
+            }
+        }
+        return path.startsWith("/");
+    }
+
+    /**
+     * What a path becomes on servers of every kind, this one or one behind a gateway, that decode it up to two times: before
+     * they resolve dots, or after.
+     *
+     * @param asItIs receives what is not decoded
+     * @param decoded receives the rest
+     */
+    private static void resolve(String path, Set<String> asItIs, Set<String> decoded) {
+        String once = decode(path);
+        String twice = decode(once);
+        int differs = (twice.indexOf(';') < 0 ? 0 : STRIPS_PARAMETERS)
+                | (twice.indexOf('\\') < 0 ? 0 : READS_BACKSLASHES)
+                | (twice.contains("..") ? KEEPS_EMPTY_SEGMENTS : 0);
+        for (int server = 0; server <= differs; server++) {
+            if ((server & ~differs) == 0) {
+                String resolved = resolved(path, server);
+                asItIs.add(resolved);
+                String resolvedOnce = resolved(decode(resolved), server);
+                decoded.add(resolvedOnce);
+                decoded.add(resolved(decode(resolvedOnce), server));
+                decoded.add(resolved(once, server));
+                decoded.add(resolved(twice, server));
+            }
         }
     }
 
-    /** A path without doubled and trailing slashes. */
-    private static String plain(String path) {
-        boolean clean = path.startsWith("/") && !path.contains("//") && (!path.endsWith("/") || path.length() == 1);
-        if (clean) {
+    private static String decode(String path) {
+        try {
+            return path.indexOf('%') < 0 ? path : StringUtils.uriDecode(path, StandardCharsets.UTF_8);
+        } catch (IllegalArgumentException ex) {
             return path;
         }
-        StringBuilder plain = new StringBuilder(path.length() + 1).append('/');
-        for (int i = 0; i < path.length(); i++) {
-            char next = path.charAt(i);
-            if (next != '/' || plain.charAt(plain.length() - 1) != '/') {
-                plain.append(next);
+    }
+
+    /** A path without dots, and without doubled and trailing slashes. */
+    private static String resolved(String path, int server) {
+        String slashed = (server & READS_BACKSLASHES) == 0 ? path : path.replace('\\', '/');
+        List<String> segments = new ArrayList<>();
+        int start = slashed.startsWith("/") ? 1 : 0;
+        while (start <= slashed.length()) {
+            int slash = slashed.indexOf('/', start);
+            int end = slash < 0 ? slashed.length() : slash;
+            int parameters = (server & STRIPS_PARAMETERS) == 0 ? -1 : slashed.indexOf(';', start);
+            String segment = slashed.substring(start, parameters < 0 ? end : Math.min(parameters, end));
+            String dots = segment.indexOf('%') < 0
+                    ? segment
+                    : segment.replace("%2e", ".").replace("%2E", ".");
+            if (dots.equals("..")) {
+                if (!segments.isEmpty()) {
+                    segments.remove(segments.size() - 1);
+                }
+            } else if (!dots.equals(".") && (!segment.isEmpty() || (server & KEEPS_EMPTY_SEGMENTS) != 0)) {
+                segments.add(segment);
             }
+            start = end + 1;
         }
-        int end = plain.length() - 1;
-        return end > 0 && plain.charAt(end) == '/' ? plain.substring(0, end) : plain.toString();
+        segments.removeIf(String::isEmpty);
+        return "/" + String.join("/", segments);
     }
 
     /** Whether a pattern matches any of the readings: so it matches whatever may reach its handler. */
