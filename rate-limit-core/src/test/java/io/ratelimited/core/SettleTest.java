@@ -442,6 +442,29 @@ class SettleTest {
         }
     }
 
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
+    void enormousCostsOneAfterTheOtherAreNoGift(Algorithm algorithm) {
+        for (long cost : new long[] {Long.MAX_VALUE, 1L << 62, 1L << 60, 1L << 53}) {
+            InMemoryRateLimiter limiter = limiter(algorithm);
+            List<Reservation> open = new ArrayList<>();
+            for (int call = 0; call < 9; call++) {
+                open.add(limiter.reserve("key", 1, SECOND));
+                ticker.advance(Duration.ofMillis(1));
+            }
+            open.removeIf(Reservation::isRefused);
+            open.remove(0).settle(cost);
+            open.forEach(call -> call.settle(cost));
+            assertThat(limiter.peek("key", 1, 0).remaining()).isZero();
+            assertThat(limiter.tryAcquire("key", 1)).isFalse();
+            limiter.update(limit(algorithm, "1000/s"));
+            assertThat(limiter.peek("key", 1, 0).remaining()).isZero();
+            assertThat(limiter.tryAcquire("key", 1)).isFalse();
+        }
+    }
+
     /** A log has no limits of such numbers. */
     @ParameterizedTest
     @EnumSource(

@@ -1,6 +1,7 @@
 -- Calls in flight.
 --
--- KEYS   ZSET one member a permit -> when it stops counting, in microseconds since 1970
+-- KEYS   ZSET "<call>#<permits>", one a call -> when it stops counting, in microseconds since 1970; "+" -> 2^53 less the permits
+--        of all calls beyond one each, if there are any
 -- ARGV   permits   in flight at once
 --        lease     microseconds after which a call no longer counts, unless its node says that it still runs
 -- call   a         renew: microseconds after which this call no longer counts; 0 for the lease of the limit
@@ -11,9 +12,34 @@
 local function concurrency()
   local concurrency = {}
 
+  -- Later than all calls, so that it stays the last member.
+  local FULL = 9007199254740992
+
+  -- Counts permits beyond one a call.
+  local function cc_more(s, permits)
+    if permits == 0 then return end
+    s.more = max(0, s.more + permits)
+    if s.more > 0 then
+      redis.call('ZADD', s.key, text(FULL - s.more), '+')
+    else
+      redis.call('ZREM', s.key, '+')
+    end
+  end
+
   function concurrency.open(key, p)
+    local s = { key = key, permits = tonumber(ARGV[p]), lease = tonumber(ARGV[p + 1]), more = 0 }
+    local more = read('ZSCORE', key, '+')
+    local ended = 0
+    if more then
+      s.more = FULL - more
+      for _, member in ipairs(redis.call('ZRANGEBYSCORE', key, '-inf', text(now))) do
+        ended = ended + match(member, '#(%d+)$') - 1
+      end
+    end
+    -- Before the first command that a server without memory refuses: that runs behind one that has written.
     read('ZREMRANGEBYSCORE', key, '-inf', text(now))
-    local s = { key = key, permits = tonumber(ARGV[p]), lease = tonumber(ARGV[p + 1]), used = read('ZCARD', key) or 0 }
+    cc_more(s, -ended)
+    s.used = (read('ZCARD', key) or 0) + s.more - (s.more > 0 and 1 or 0)
     return s, p + 2
   end
 
@@ -23,27 +49,26 @@ local function concurrency()
     return may and 0 or UNKNOWN
   end
 
+  local function cc_count(s, permits, lease, name)
+    local added = redis.call('ZADD', s.key, text(now + lease), name .. '#' .. text(permits))
+    cc_more(s, added * (permits - 1))
+  end
+
   function concurrency.take(s, permits, name)
-    for i = 1, permits do
-      redis.call('ZADD', s.key, text(now + s.lease), name .. '#' .. i)
-    end
+    cc_count(s, permits, s.lease, name)
     s.used = s.used + permits
     return 0
   end
 
   function concurrency.cancel(s, permits, a, b, name)
-    for i = 1, permits do
-      redis.call('ZREM', s.key, name .. '#' .. i)
-    end
+    cc_more(s, -redis.call('ZREM', s.key, name .. '#' .. text(permits)) * (permits - 1))
     return false
   end
 
   -- The call still runs on its node. A call that was forgotten, or never known here, counts from now on.
   function concurrency.renew(s, permits, lease, name)
     if lease == 0 then lease = s.lease end
-    for i = 1, permits do
-      redis.call('ZADD', s.key, text(now + lease), name .. '#' .. i)
-    end
+    cc_count(s, permits, lease, name)
   end
 
   function concurrency.report(s, reply, outcome, mark)
@@ -51,10 +76,9 @@ local function concurrency()
   end
 
   function concurrency.save(s)
-    local last = redis.call('ZREVRANGE', s.key, 0, 0, 'WITHSCORES')
-    if last[2] then
-      redis.call('PEXPIRE', s.key, millis(last[2] - now))
-    end
+    local at = s.more > 0 and 1 or 0
+    local last = redis.call('ZREVRANGE', s.key, at, at, 'WITHSCORES')
+    if last[2] then redis.call('PEXPIRE', s.key, millis(last[2] - now)) end
   end
 
   return concurrency

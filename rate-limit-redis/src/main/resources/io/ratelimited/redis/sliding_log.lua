@@ -12,11 +12,11 @@ local function sliding_log()
 
   -- So many entries are looked at in one script at most, so that its time has a bound. What leaves the window beyond is
   -- found by the next one; a call that could go only when more have left is refused until these have.
-  local LOOKS = 10000
+  local LOOKS = 2000
   -- So many at a time.
   local CHUNK = 128
   -- So many that have left the window are removed by a refused call, too.
-  local LITTER = 1000
+  local LITTER = 200
 
   local function sl_parse(value)
     local instant, permits, first, given = match(value, '^(%d+) (%d+) (%d+)(.*)$')

@@ -75,7 +75,8 @@ class ClosingUnderLoadTest {
             thread.join();
         }
         long most = mostInAPeriod();
-        System.out.printf("CLOSING %d s, %d changes: %d calls, at most %d permits in a period%n",
+        System.out.printf(
+                "CLOSING %d s, %d changes: %d calls, at most %d permits in a period%n",
                 seconds, changes, used.size(), most);
         assertThat(most).isLessThanOrEqualTo(LARGEST);
         assertThat(locally.get()).isZero();

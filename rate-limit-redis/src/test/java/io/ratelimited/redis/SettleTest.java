@@ -141,6 +141,25 @@ class SettleTest {
     @EnumSource(
             mode = EXCLUDE,
             names = {"CONCURRENCY", "DEFAULT"})
+    void enormousCostsOneAfterTheOtherAreNoGift(Algorithm algorithm) {
+        for (long cost : new long[] {Long.MAX_VALUE, 1L << 60, (1L << 53) + 1, 1L << 52}) {
+            RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
+            String key = "k" + cost;
+            for (int call = 0; call < 9; call++) {
+                limiter.reserve(key, 1, Long.MAX_VALUE).settle(cost);
+                ticker.advance(Duration.ofMillis(1));
+            }
+            assertThat(limiter.peek(key, 1, 0).remaining()).isZero();
+            limiter.update(limit(algorithm).toBuilder().rate("1000/s").build());
+            assertThat(limiter.peek(key, 1, 0).remaining()).isZero();
+            assertThat(limiter.tryAcquire(key, 1)).isFalse();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(
+            mode = EXCLUDE,
+            names = {"CONCURRENCY", "DEFAULT"})
     void aKeyInDebtExpiresWhenItIsPaid(Algorithm algorithm) {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(algorithm), RedisLimitOptions.DEFAULTS);
         for (long cost : new long[] {100, 1_000_000, Long.MAX_VALUE, Long.MAX_VALUE}) {

@@ -292,6 +292,65 @@ class ScriptsTest {
         assertThat(refused.retryAfter()).isBetween(Duration.ofDays(300), Duration.ofDays(16_000));
     }
 
+    /** Permits of one instant are one entry, in which each call has a number. */
+    @Test
+    void aRefundThatArrivesTwiceTakesNoPermitOfAnotherCallOfThatInstant() {
+        LimiterContext context = RedisServers.context(REDIS.backend(ticker));
+        Limit limit = Limit.of("twice", Algorithm.SLIDING_LOG).rate("100/h").build();
+        RedisRateLimiter limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000);
+        ScriptParameters parameters = limiter.scripts().parameters();
+        List<PermitRequest> calls = List.of(new PermitRequest(5, 0), new PermitRequest(3, 0), new PermitRequest(7, 0));
+        ScriptReply[] replies = parameters.read(
+                limiter.scripts()
+                        .eval("k", parameters, limiter.scripts().arguments("take", parameters, calls))
+                        .join(),
+                calls);
+        for (int time = 0; time < 3; time++) {
+            limiter.giveBack("k", 2, replies[1]);
+            assertThat(left(limiter)).isEqualTo(100 - 13);
+        }
+        limiter.giveBack("k", 5, replies[0]);
+        limiter.giveBack("k", 7, replies[2]);
+        limiter.giveBack("k", 2, replies[1]);
+        assertThat(left(limiter)).isEqualTo(99);
+    }
+
+    private static long left(RedisRateLimiter limiter) {
+        ScriptParameters parameters = limiter.scripts().parameters();
+        List<PermitRequest> one = List.of(new PermitRequest(1, 0));
+        return parameters
+                .read(
+                        limiter.scripts()
+                                .eval("k", parameters, limiter.scripts().arguments("peek", parameters, one))
+                                .join(),
+                        one)[0]
+                .remaining();
+    }
+
+    /** As when a limit becomes smaller, or closed, while a call is on its way. */
+    @ParameterizedTest
+    @EnumSource(names = {"FIXED_WINDOW", "SLIDING_WINDOW", "SLIDING_LOG"})
+    void aCallOfMorePermitsThanAWindowHoldsIsRefusedForGoodByTheScript(Algorithm algorithm) {
+        LimiterContext context = RedisServers.context(REDIS.backend(ticker));
+        for (String rate : List.of("3/s", "0/s")) {
+            Limit limit = Limit.of("smaller", algorithm).rate(rate).build();
+            ScriptParameters parameters = new ScriptParameters(limit, ticker, () -> 0);
+            LimitScripts scripts = new LimitScripts(context, limit);
+            List<PermitRequest> four =
+                    List.of(new PermitRequest(4, Duration.ofHours(1).toNanos()));
+            for (int call = 0; call < 3; call++) {
+                assertThat(parameters
+                                .read(
+                                        scripts.eval("k", parameters, scripts.arguments("take", parameters, four))
+                                                .join(),
+                                        four)[0]
+                                .outcome())
+                        .as("%s of %s", rate, algorithm)
+                        .isEqualTo(ScriptReply.NEVER);
+            }
+        }
+    }
+
     @Test
     void noCallerChoosesTheSlot() {
         KeyNames keys = new KeyNames("rl");

@@ -6,7 +6,6 @@ import io.ratelimited.redis.simulation.Store.Scores;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -314,7 +313,7 @@ final class Commands {
         boolean isAbove = from.startsWith("(");
         double low = isAbove ? Double.parseDouble(from.substring(1)) : score(args, 3);
         double high = score(args, 4);
-        boolean withScores = Lua.text(text(args, 5)).equals("WITHSCORES");
+        boolean withScores = args.narg() > 4 && Lua.text(text(args, 5)).equals("WITHSCORES");
         LuaTable found = new LuaTable();
         int[] next = {1};
         int limit = withScores ? 8 : 7;
@@ -333,14 +332,19 @@ final class Commands {
         return found;
     }
 
+    /** {@code key at at WITHSCORES}. */
     private static LuaValue zrevrange(Store store, Varargs args) {
-        Scores scores = scores(store, args);
-        LuaTable all = new LuaTable();
-        if (!scores.isEmpty()) {
-            LuaString last = scores.last();
-            all.rawset(1, last);
-            all.rawset(2, LuaString.valueOf(Lua.general(Objects.requireNonNull(scores.get(last)))));
-        }
-        return all;
+        LuaTable found = new LuaTable();
+        scores(store, args).entrySet().stream()
+                .sorted(Map.Entry.<LuaString, Double>comparingByValue()
+                        .thenComparing(Map.Entry.comparingByKey(Store::compare))
+                        .reversed())
+                .skip(integer(args, 3))
+                .limit(1)
+                .forEach(member -> {
+                    found.rawset(1, member.getKey());
+                    found.rawset(2, LuaString.valueOf(Lua.general(member.getValue())));
+                });
+        return found;
     }
 }

@@ -61,13 +61,18 @@ final class FleetPlan {
                 nodes,
                 1,
                 limit(algorithm, random),
-                limit(algorithm, random),
+                changed(seed, limit(algorithm, random)),
                 OnFailure.LOCAL,
                 0,
                 nodes,
                 random.nextInt(4) == 0 ? 8 * MILLI : 400_000,
                 0,
                 List.copyOf(steps));
+    }
+
+    /** Every fourth plan closes its limit and opens it again. */
+    private static Limit changed(long seed, Limit limit) {
+        return seed % 4 == 0 ? limit.toBuilder().rate("0/200ms").build() : limit;
     }
 
     private static Limit limit(Algorithm algorithm, SplittableRandom random) {

@@ -41,20 +41,6 @@ final class Store {
     /** The members of a sorted set, by their names. */
     static final class Scores extends HashMap<LuaString, Double> {
         private static final long serialVersionUID = 1L;
-
-        /** The member with the highest score, and of equal scores with the greatest name. */
-        LuaString last() {
-            LuaString best = LuaString.valueOf("");
-            double score = Double.NEGATIVE_INFINITY;
-            for (Map.Entry<LuaString, Double> entry : entrySet()) {
-                int order = Double.compare(entry.getValue(), score);
-                if (order > 0 || (order == 0 && compare(entry.getKey(), best) > 0)) {
-                    best = entry.getKey();
-                    score = entry.getValue();
-                }
-            }
-            return best;
-        }
     }
 
     static int compare(LuaString one, LuaString other) {
