@@ -2,10 +2,10 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.sun.management.ThreadMXBean;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
-import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;

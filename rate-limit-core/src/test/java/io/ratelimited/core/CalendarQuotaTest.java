@@ -3,9 +3,9 @@ package io.ratelimited.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.core.calendar.NaiveCalendar;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.DayOfWeek;
 import java.time.Duration;

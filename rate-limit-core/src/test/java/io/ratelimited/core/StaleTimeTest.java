@@ -2,8 +2,8 @@ package io.ratelimited.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.memory.CellRateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;

@@ -4,12 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -3,12 +3,12 @@ package io.ratelimited.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -4,10 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import java.math.BigDecimal;
 import java.time.Duration;

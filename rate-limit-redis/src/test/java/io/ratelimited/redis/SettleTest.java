@@ -6,13 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.params.provider.EnumSource.Mode.EXCLUDE;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.connection.KeyNames;
 import java.time.Duration;

@@ -1,11 +1,11 @@
 package io.ratelimited.core.memory;
 
-import io.ratelimited.core.several.MemoryLimiter;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;

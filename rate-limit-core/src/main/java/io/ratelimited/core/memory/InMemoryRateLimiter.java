@@ -4,11 +4,10 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
-import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
-import io.ratelimited.core.several.MemoryLimiter;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
+import io.ratelimited.core.several.MemoryLimiter;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 

@@ -1,9 +1,9 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Algorithm.Family;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 

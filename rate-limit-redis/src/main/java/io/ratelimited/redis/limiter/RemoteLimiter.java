@@ -1,13 +1,13 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.several.JointRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.Claim;
+import io.ratelimited.core.several.JointRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;

@@ -4,13 +4,13 @@ import static io.ratelimited.redis.RedisProcess.until;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.OnFailure;
 import io.ratelimited.redis.RedisBackend;

@@ -1,9 +1,9 @@
 package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Reservation;
 import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.several.Claim;
-import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;

@@ -1,8 +1,8 @@
 package io.ratelimited.redis.simulation;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.simulation.Simulations.Plans;
 import java.util.List;

@@ -1,11 +1,8 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
+import io.ratelimited.spring.limit.LogText;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.BindHandler;
 import org.springframework.boot.context.properties.bind.Bindable;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.threads.CallbackThreads;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.LimitProperties;

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.redis;
 
-import io.ratelimited.spring.limit.LogText;
 import io.lettuce.core.AbstractRedisClient;
 import io.lettuce.core.ClientOptions;
 import io.lettuce.core.RedisURI;
@@ -19,9 +18,9 @@ import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
 import io.ratelimited.spring.limit.LimitRegistry;
+import io.ratelimited.spring.limit.LogText;
 import java.util.List;
 import java.util.Set;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.ObjectProvider;

@@ -3,8 +3,8 @@ package io.ratelimited.spring.client;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;

@@ -4,9 +4,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
@@ -211,8 +211,8 @@ class ClosedLoopTest {
     void allWhoCanGoAfterTheResetWaitForIt() {
         ClientGate gate = gate();
         Pass first = gate.enter(0).join().pass();
-        Map<String, List<String>> fields = Map.of(
-                "RateLimit-Policy", List.of("\"a\";q=100;w=60"), "RateLimit", List.of("\"a\";r=0;t=2"));
+        Map<String, List<String>> fields =
+                Map.of("RateLimit-Policy", List.of("\"a\";q=100;w=60"), "RateLimit", List.of("\"a\";r=0;t=2"));
         gate.answered(first, AnswerFields.read(200, fields::get, 0), false);
         List<CompletableFuture<Entered>> calls = new ArrayList<>();
         for (int i = 0; i < 8; i++) {
@@ -221,17 +221,15 @@ class ClosedLoopTest {
         assertThat(calls).noneMatch(CompletableFuture::isDone);
         ticker.advance(Duration.ofSeconds(2));
         Pass probe = calls.get(0).join().pass();
-        Map<String, List<String>> after = Map.of(
-                "RateLimit-Policy", List.of("\"a\";q=100;w=60"), "RateLimit", List.of("\"a\";r=99;t=60"));
+        Map<String, List<String>> after =
+                Map.of("RateLimit-Policy", List.of("\"a\";q=100;w=60"), "RateLimit", List.of("\"a\";r=99;t=60"));
         gate.answered(probe, AnswerFields.read(200, after::get, 0), false);
         assertThat(calls).allMatch(call -> call.isDone() && call.join().pass() != null);
     }
 
     /** Thirty-five callers of ten a second wait for three and a half seconds: all of them can go in time. */
     @ParameterizedTest
-    @CsvSource({
-        "TOKEN_BUCKET, 10/s, 100", "GCRA, 10/s, 100", "TOKEN_BUCKET, 10/s, 10", "TOKEN_BUCKET, 600/m, 600"
-    })
+    @CsvSource({"TOKEN_BUCKET, 10/s, 100", "GCRA, 10/s, 100", "TOKEN_BUCKET, 10/s, 10", "TOKEN_BUCKET, 600/m, 600"})
     void aBucketIsUsedAtItsPaceWithoutStandstillOrRefusals(Algorithm algorithm, String rate, long burst) {
         callers = 35;
         maxWait = Duration.ofSeconds(5);
@@ -239,7 +237,8 @@ class ClosedLoopTest {
         run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofSeconds(120), 0);
         assertThat(refusedHere).isZero();
         assertThat(refusedAfterFirstAnswer).isZero();
-        assertThat(longestStandstill).isLessThanOrEqualTo(Duration.ofMillis(1_100).toNanos());
+        assertThat(longestStandstill)
+                .isLessThanOrEqualTo(Duration.ofMillis(1_100).toNanos());
         assertThat(admitted).isGreaterThanOrEqualTo((1200 + burst * 3 / 4) * 98 / 100);
     }
 

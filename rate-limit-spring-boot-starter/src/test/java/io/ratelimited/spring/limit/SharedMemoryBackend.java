@@ -1,8 +1,8 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import java.util.Map;

@@ -3,9 +3,9 @@ package io.ratelimited.spring.redis;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
-import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.redis.RedisProcess;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

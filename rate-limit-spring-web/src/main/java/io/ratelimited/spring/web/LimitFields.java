@@ -1,9 +1,9 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.fields.Headers;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.fields.RateLimitFieldWriter.Told;

@@ -3,10 +3,7 @@ package io.ratelimited.spring.web;
 import io.ratelimited.spring.limit.LogText;
 import java.util.List;
 import java.util.function.BooleanSupplier;
-import org.apache.commons.logging.Log;
-import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
-import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.SmartInitializingSingleton;
 
 /**

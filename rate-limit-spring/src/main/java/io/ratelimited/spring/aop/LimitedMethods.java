@@ -5,8 +5,6 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitAspect;
-import io.ratelimited.spring.expression.CallExpression;
-import io.ratelimited.spring.call.Fallbacks;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.expression.CallExpression;

@@ -1,8 +1,8 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.CallResult;
 import io.ratelimited.spring.limit.LogText;

@@ -1,10 +1,10 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;

@@ -1,11 +1,11 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.several.AllOf;
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.call.Admission.Held;

@@ -1,6 +1,5 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
@@ -8,6 +7,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;

@@ -1,9 +1,9 @@
 package io.ratelimited.spring.call;
 
-import io.ratelimited.core.several.Claim;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
 import java.util.function.Supplier;

@@ -2,11 +2,11 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;

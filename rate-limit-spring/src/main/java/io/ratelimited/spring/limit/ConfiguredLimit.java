@@ -1,9 +1,9 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimitProperties.HttpHeaders;

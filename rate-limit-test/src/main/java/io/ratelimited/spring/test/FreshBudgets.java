@@ -1,8 +1,8 @@
 package io.ratelimited.spring.test;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.LimitedClient;
 import io.ratelimited.spring.client.LimitedClients;

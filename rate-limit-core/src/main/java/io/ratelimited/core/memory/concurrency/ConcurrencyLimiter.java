@@ -1,12 +1,12 @@
 package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Decision;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;

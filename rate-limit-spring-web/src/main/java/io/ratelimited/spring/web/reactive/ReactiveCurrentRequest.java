@@ -1,9 +1,9 @@
 package io.ratelimited.spring.web.reactive;
 
-import io.ratelimited.core.several.AllOf;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
