@@ -169,10 +169,10 @@ class SharedRecordsAttacksTest {
             allow("+" + right);
             until(() -> restricted.health().problems().isEmpty(), "over", PATIENCE);
         }
-        // The first of them says so twice, since it did well in between.
+        // The first of them says so again if it hears of the second right being gone before that is back.
         assertThat(log.all())
                 .filteredOn(line -> line.contains("refuses what instances share"))
-                .hasSize(3);
+                .hasSizeBetween(2, 3);
     }
 
     private void allow(String right) {
