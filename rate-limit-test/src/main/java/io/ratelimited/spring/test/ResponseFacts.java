@@ -9,7 +9,6 @@ import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 import org.assertj.core.api.WritableAssertionInfo;
 import org.assertj.core.error.BasicErrorMessageFactory;
-import org.assertj.core.internal.Failures;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -87,18 +86,20 @@ record ResponseFacts(
 
     private void require(boolean condition, String expected) {
         if (!condition) {
-            throw Failures.instance()
-                    .failure(
-                            info,
-                            new BasicErrorMessageFactory(
-                                    "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After: %s%n"
-                                            + "  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
-                                    expected,
-                                    status,
-                                    header.apply("Retry-After"),
-                                    header.apply("RateLimit"),
-                                    header.apply("X-RateLimit-Remaining"),
-                                    text()));
+            String stated = info.overridingErrorMessage();
+            throw new AssertionError(
+                    stated != null
+                            ? stated
+                            : new BasicErrorMessageFactory(
+                                            "%nExpected %s, but this was the response:%n  status: %s%n  Retry-After: %s%n"
+                                                    + "  RateLimit: %s%n  X-RateLimit-Remaining: %s%n  body: %s",
+                                            expected,
+                                            status,
+                                            header.apply("Retry-After"),
+                                            header.apply("RateLimit"),
+                                            header.apply("X-RateLimit-Remaining"),
+                                            text())
+                                    .create(info.description(), info.representation()));
         }
     }
 }

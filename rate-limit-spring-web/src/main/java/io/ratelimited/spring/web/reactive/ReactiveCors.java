@@ -65,7 +65,7 @@ public final class ReactiveCors {
         }
         // Without a handler that takes the request nothing is allowed.
         return Flux.fromIterable(mappings)
-                .filter(mapping -> !(mapping instanceof ReactiveRefusals.RefusedMapping))
+                .filter(mapping -> !(mapping instanceof RefusedMapping))
                 .concatMap(mapping -> mapping.getHandler(exchange))
                 .next()
                 .onErrorComplete()

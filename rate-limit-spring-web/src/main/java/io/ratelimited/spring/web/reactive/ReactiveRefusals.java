@@ -28,8 +28,6 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     /** Before Boot's handler of errors, which takes everything, at -1; a handler of the application may come earlier. */
     static final int ORDER = -2;
 
-    private static final String REFUSED = ReactiveRefusals.class.getName();
-
     private final int status;
     private final ReactiveRequests requests;
     private final LimitRegistry limits;
@@ -76,7 +74,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
     /** Advice of the application sees what handlers throw, and has not seen what a filter before them has thrown. */
     private static boolean isSeenByAdvice(ServerWebExchange exchange) {
-        return exchange.getAttribute(REFUSED) != null
+        return exchange.getAttribute(RefusedMapping.REFUSED) != null
                 || exchange.getAttribute(HandlerMapping.BEST_MATCHING_HANDLER_ATTRIBUTE) != null;
     }
 
@@ -115,7 +113,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
 
     /** Answers in a filter as the dispatcher would. */
     Mono<Void> answer(ServerWebExchange exchange, RuntimeException refusal) {
-        exchange.getAttributes().put(REFUSED, refusal);
+        exchange.getAttributes().put(RefusedMapping.REFUSED, refusal);
         return dispatcher.get().handle(exchange);
     }
 
@@ -133,20 +131,5 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
         Refusal refusal = Refusal.in(failure, status);
         String accept = exchange.getRequest().getHeaders().getFirst(HttpHeaders.ACCEPT);
         return refusal == null || handlers.areFor(refusal, failure, method.getBeanType(), accept);
-    }
-
-    /** Finds no handler for any request, and fails for those that are refused. */
-    public record RefusedMapping(ReactiveCors cors) implements HandlerMapping, Ordered {
-
-        @Override
-        public int getOrder() {
-            return HIGHEST_PRECEDENCE;
-        }
-
-        @Override
-        public Mono<Object> getHandler(ServerWebExchange exchange) {
-            RuntimeException refusal = exchange.getAttribute(REFUSED);
-            return refusal == null ? Mono.empty() : cors.write(exchange).then(Mono.error(refusal));
-        }
     }
 }

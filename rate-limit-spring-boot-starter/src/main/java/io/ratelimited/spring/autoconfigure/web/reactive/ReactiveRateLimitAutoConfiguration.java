@@ -26,6 +26,7 @@ import io.ratelimited.spring.web.reactive.ReactiveCors;
 import io.ratelimited.spring.web.reactive.ReactiveHandlers;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
+import io.ratelimited.spring.web.reactive.RefusedMapping;
 import io.ratelimited.spring.web.reactive.RefusalAdvice;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
@@ -116,8 +117,8 @@ public final class ReactiveRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitRefusedMapping")
-    ReactiveRefusals.RefusedMapping rateLimitRefusedMapping(ReactiveCors cors) {
-        return new ReactiveRefusals.RefusedMapping(cors);
+    RefusedMapping rateLimitRefusedMapping(ReactiveCors cors) {
+        return new RefusedMapping(cors);
     }
 
     @Bean("io.ratelimited.rateLimitedHandlers")
