@@ -135,17 +135,17 @@ class RangeTest {
     }
 
     @Test
-    void permitsBelowOneAreAnError() {
+    void negativePermitsAreAnError() {
         for (Algorithm algorithm : Algorithm.all()) {
             RateLimiter limiter = new InMemoryRateLimiter(limit(algorithm, "5/s"));
-            for (long permits : new long[] {0, -1, Long.MIN_VALUE}) {
+            for (long permits : new long[] {-1, -2, Long.MIN_VALUE}) {
                 for (Runnable call : List.<Runnable>of(
                         () -> limiter.tryAcquire(null, permits),
                         () -> limiter.reserve("key", permits, 0),
                         () -> limiter.peek(null, permits, 0))) {
                     assertThatThrownBy(call::run)
                             .isInstanceOf(IllegalArgumentException.class)
-                            .hasMessage("permits must be at least 1: " + permits);
+                            .hasMessage("permits must be 0 or more: " + permits);
                 }
             }
         }

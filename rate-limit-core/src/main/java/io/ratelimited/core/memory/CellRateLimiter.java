@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * Decides for every algorithm that counts over time. A limit without keys has its one cell in a field; the map for the
  * cells of keys is made when the first key comes. {@link InMemoryRateLimiter} has checked the arguments. Thread-safe.
  */
-public final class CellRateLimiter implements MemoryLimiter {
+final class CellRateLimiter implements MemoryLimiter {
 
     /** The stamp of no cell. */
     private static final long NO_STAMP = Long.MIN_VALUE + 7;

@@ -1,9 +1,12 @@
-package io.ratelimited.core;
+package io.ratelimited.core.memory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.ratelimited.core.memory.CellRateLimiter;
-import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.testing.ManualTicker;
 import java.time.Duration;
 import java.time.Instant;
