@@ -16,10 +16,12 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** One call, several limits that refuse it, on one Redis, on two, and in memory beside: any order gives the same answer. */
 class SeveralRefusalsTest {
@@ -126,5 +128,132 @@ class SeveralRefusalsTest {
                 .isEqualTo("quota");
         ticker.advance(Duration.ofMillis(1_001));
         assertThat(AllOf.reserve(claims).decision().source()).isEqualTo(Decision.Source.REDIS);
+    }
+
+    /** More scripts than a few looks and the backend's own; fewer than one for each call of a flood. */
+    private static final long MORE = 500;
+
+    /** Scripts that Redis has run. */
+    private static long scripts() {
+        return REDIS.server()
+                .ask(redis -> redis.info("commandstats"))
+                .lines()
+                .filter(line -> line.startsWith("cmdstat_eval"))
+                .mapToLong(line -> Long.parseLong(line.replaceFirst("[^:]*:calls=(\\d+).*", "$1")))
+                .sum();
+    }
+
+    private Claim inMemory(String name, String rate) {
+        return Claim.of(
+                new InMemoryRateLimiter(
+                        Limit.of(name, Algorithm.TOKEN_BUCKET)
+                                .rate(rate)
+                                .burst(1)
+                                .build(),
+                        ticker,
+                        100),
+                "k",
+                1,
+                0);
+    }
+
+    private Claim inRedis(Limit.Builder limit) {
+        return Claim.of(one.limiter(limit.build(), RedisLimitOptions.DEFAULTS), "k", 1, 0);
+    }
+
+    /** A caller whom a limit in memory refuses costs each limit on Redis one script a second. */
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void aFloodThatMemoryRefusesDoesNotReachRedis(boolean blocking) {
+        Claim memory = inMemory("memory", "1/h");
+        Claim open = inRedis(Limit.of("open", Algorithm.FIXED_WINDOW).rate("1000/h"));
+        Claim spent = inRedis(Limit.of("spent", Algorithm.TOKEN_BUCKET).rate("1/d"));
+        Claim flights = inRedis(Limit.of("flights", Algorithm.CONCURRENCY).maxConcurrent(1));
+        memory.reserve();
+        spent.reserve();
+        flights.reserve();
+        List<Claim> claims = new ArrayList<>(List.of(open, memory, flights, spent));
+        for (int second = 0; second < 2; second++) {
+            long before = scripts();
+            for (int call = 0; call < 1_000; call++) {
+                Reservation refused = blocking
+                        ? AllOf.reserve(claims)
+                        : AllOf.reserveAsync(claims).toCompletableFuture().join();
+                assertThat(refused.decision().limit()).isEqualTo("spent");
+                assertThat(AllOf.refusals(refused))
+                        .extracting(refusal -> refusal == null ? "" : refusal.limit())
+                        .containsExactly("", "memory", "flights", "spent");
+                ticker.advance(Duration.ofMillis(1));
+            }
+            assertThat(scripts() - before).isLessThan(MORE);
+        }
+    }
+
+    /** Nobody of a crowd knows the answer when it comes. */
+    @Test
+    void aCrowdThatMemoryRefusesAsksTogether() {
+        Claim memory = inMemory("memory", "1/h");
+        Claim open = inRedis(Limit.of("open", Algorithm.FIXED_WINDOW).rate("1000/h"));
+        memory.reserve();
+        long before = scripts();
+        List<CompletableFuture<Reservation>> crowd = new ArrayList<>();
+        for (int call = 0; call < 1_000; call++) {
+            crowd.add(AllOf.reserveAsync(List.of(memory, open)).toCompletableFuture());
+        }
+        crowd.forEach(call -> assertThat(call.join().decision().limit()).isEqualTo("memory"));
+        assertThat(scripts() - before).isLessThan(MORE);
+    }
+
+    /** Callers choose how many permits they ask for. */
+    @Test
+    void aFloodOfDifferentWeightsThatMemoryRefusesDoesNotReachRedis() {
+        Claim memory = inMemory("memory", "1/h");
+        RateLimiter quota = one.limiter(
+                Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1000/h").build(), RedisLimitOptions.DEFAULTS);
+        memory.reserve();
+        quota.reserve("k", 500, 0);
+        long before = scripts();
+        for (int call = 0; call < 1_000; call++) {
+            int permits = 1 + call % 500;
+            assertThat(AllOf.reserve(List.of(memory, Claim.of(quota, "k", 501 - permits, 0)))
+                            .decision()
+                            .limit())
+                    .isEqualTo("memory");
+        }
+        assertThat(scripts() - before).isLessThan(MORE);
+    }
+
+    @Test
+    void whatIsKnownOfARefusedCallNeverAdmitsOne() {
+        Claim memory = inMemory("memory", "1/s");
+        Limit.Builder quota = Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1/h");
+        Claim here = inRedis(quota);
+        memory.reserve();
+        assertThat(AllOf.reserve(List.of(memory, here)).decision().limit()).isEqualTo("memory");
+        REDIS.backend(ticker).limiter(quota.build(), RedisLimitOptions.DEFAULTS).tryAcquire("k", 1);
+        ticker.advance(Duration.ofSeconds(1));
+        Reservation late = AllOf.reserve(List.of(memory, here));
+        assertThat(late.isRefused()).isTrue();
+        assertThat(late.decision().limit()).isEqualTo("quota");
+        assertThat(memory.limiter().peek("k", 1, 0).remaining()).isOne();
+    }
+
+    /** A refusal that is known says the same instant, and what this node takes or gives back is seen at once. */
+    @Test
+    void whatIsKnownOfARefusedCallIsTrueOnThisNode() {
+        Claim memory = inMemory("memory", "1/m");
+        Claim quota = inRedis(Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h"));
+        List<Claim> claims = List.of(memory, quota);
+        memory.reserve();
+        assertThat(AllOf.refusals(AllOf.reserve(claims))[1]).isNull();
+        Reservation taken = quota.reserve();
+        ticker.advance(Duration.ofMillis(100));
+        Duration first = AllOf.reserve(claims).decision().retryAfter();
+        ticker.advance(Duration.ofMillis(300));
+        Decision second = AllOf.reserve(claims).decision();
+        assertThat(second.source()).isEqualTo(Decision.Source.DENY_CACHE);
+        assertThat(second.retryAfter()).isEqualTo(first.minusMillis(300));
+        taken.cancel();
+        assertThat(AllOf.reserve(claims).decision().limit()).isEqualTo("memory");
     }
 }

@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
@@ -22,16 +23,24 @@ import org.jspecify.annotations.Nullable;
  * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter.
  *
  * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
- * more. Until then a third caller may be refused by what has been charged, which is the price of limits that no lock joins.
+ * more. Until then a third caller may be refused by what has been charged, or wait for it, which is the price of limits that no
+ * lock joins. It can only refuse: what was charged for a moment counts like that of a call that goes, so no limit ever admits
+ * more than its permits, and the budget is whole again afterwards. In memory it takes two other callers within the few
+ * instructions between two charges: six times in 60,000 races of three callers for the last permits of two limits. A third
+ * caller who waited for the outcome instead would depend on the progress of another thread.
  *
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
- * JointRateLimiter} asks and charges all limits of its backend together. Claims on one budget are asked for together: a call
+ * JointRateLimiter} asks and charges all limits of its backend together. Limits elsewhere are asked about a refused call, too,
+ * but not again while the same claims are refused by what is known: for the time until a retry, and one second at the most. Claims on one budget are asked for together: a call
  * that could never have all of them at once is refused for ever, and does not wait for itself.
  *
  * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
  * go, if the longest wait for a place is as long; see {@link #placeLater}.
  */
 public final class AllOf {
+
+    /** How long what is known of the other limits of a refused call is known at the most. */
+    private static final Duration LONGEST_KNOWN = Duration.ofSeconds(1);
 
     private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
                     (Decision refusal) -> !refusal.never())
@@ -225,7 +234,7 @@ public final class AllOf {
             try {
                 List<List<Integer>> remote = groups(false);
                 List<List<Integer>> inMemory = groups(true);
-                return ask(inMemory)
+                return ask(inMemory, 0)
                         .thenCompose(admitted -> admitted ? reserve(remote, inMemory) : refuse(remote))
                         .whenComplete((decided, failure) -> {
                             if (failure != null) {
@@ -244,7 +253,7 @@ public final class AllOf {
                     remote.size() > 1 || mayTakePlaceLater(claims[remote.get(0).get(0)], wait);
             List<List<Integer>> groups = new ArrayList<>(remote);
             groups.addAll(inMemory);
-            return ask(asks ? remote : List.of())
+            return ask(asks ? remote : List.of(), 0)
                     .thenCompose(admitted -> admitted
                             ? reserveGroups(groups, 0)
                             : CompletableFuture.completedFuture(JointReservation.refused(refusals)));
@@ -252,7 +261,14 @@ public final class AllOf {
 
         /** Refuses the call, once the other limits have said whether they would, too. */
         private CompletableFuture<Reservation> refuse(List<List<Integer>> others) {
-            return ask(others).thenApply(any -> JointReservation.refused(refusals));
+            return ask(others, knownNanos()).thenApply(any -> JointReservation.refused(refusals));
+        }
+
+        /** How long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
+        private long knownNanos() {
+            Decision longest = Objects.requireNonNull(refusals[decisive(refusals)]);
+            Duration retry = longest.retryAfter();
+            return retry == null || retry.compareTo(LONGEST_KNOWN) > 0 ? LONGEST_KNOWN.toNanos() : retry.toNanos();
         }
 
         /** The claims by their numbers, in groups that one backend decides together; groups of a single place last. */
@@ -284,11 +300,15 @@ public final class AllOf {
                     && joint.decidesWith(other.limiter());
         }
 
-        /** Asks all limits of the groups at the same time. Completes with whether they would admit the call. */
-        private CompletableFuture<Boolean> ask(List<List<Integer>> groups) {
+        /**
+         * Asks all limits of the groups at the same time. Completes with whether they would admit the call.
+         *
+         * @param knownNanos how long the answers may serve again, of a call that is refused already; 0 for a call that is not
+         */
+        private CompletableFuture<Boolean> ask(List<List<Integer>> groups, long knownNanos) {
             List<Integer> numbers = groups.stream().flatMap(List::stream).toList();
             List<CompletableFuture<Decision>> decisions = numbers.stream()
-                    .map(number -> peek(claims[number], permitsTogether(claims, number))
+                    .map(number -> peek(claims[number], permitsTogether(claims, number), knownNanos)
                             .toCompletableFuture())
                     .toList();
             return CompletableFuture.allOf(decisions.toArray(CompletableFuture<?>[]::new))
@@ -342,8 +362,14 @@ public final class AllOf {
                     : reserve(first).thenApply(List::of).toCompletableFuture();
         }
 
-        private CompletionStage<Decision> peek(Claim claim, long permits) {
+        private CompletionStage<Decision> peek(Claim claim, long permits, long knownNanos) {
             RateLimiter limiter = claim.limiter();
+            if (knownNanos > 0 && limiter instanceof JointRateLimiter joint) {
+                return callbacks == null
+                        ? CompletableFuture.completedFuture(
+                                joint.look(claim.key(), permits, claim.maxWaitNanos(), knownNanos))
+                        : joint.lookAsync(claim.key(), permits, claim.maxWaitNanos(), knownNanos);
+            }
             return callbacks == null
                     ? CompletableFuture.completedFuture(limiter.peek(claim.key(), permits, claim.maxWaitNanos()))
                     : limiter.peekAsync(claim.key(), permits, claim.maxWaitNanos());

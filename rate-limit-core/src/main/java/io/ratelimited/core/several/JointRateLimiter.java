@@ -1,13 +1,16 @@
 package io.ratelimited.core.several;
 
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
+import org.jspecify.annotations.Nullable;
 
 /**
  * A limiter whose backend decides several limits on one call together, without the moment between asking and charging that
- * {@link AllOf} otherwise leaves to other callers. It does not block in {@link #reserveAsync} and {@link #peekAsync}.
+ * {@link AllOf} otherwise leaves to other callers. It does not block in {@link #reserveAsync}, {@link #peekAsync} and {@link
+ * #lookAsync}.
  */
 public interface JointRateLimiter extends RateLimiter {
 
@@ -25,4 +28,20 @@ public interface JointRateLimiter extends RateLimiter {
 
     /** {@link #reserveAll} for callers that must not block. {@link AllOf} waits for the stage and does not cancel it. */
     CompletionStage<List<Reservation>> reserveAllAsync(List<Claim> claims, long othersWaitNanos, Callbacks callbacks);
+
+    /**
+     * {@link #peek} for a call that another limit has refused, to name this limit in the refusal. Never admits a call. A
+     * backend that is far away remembers what it has seen, so that a flood of refused calls does not reach it.
+     *
+     * @param knownNanos how long the answer may serve the same question again: more than 0, one second at the most
+     */
+    default Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
+        return peek(key, permits, maxWaitNanos);
+    }
+
+    /** {@link #look} for callers that must not block. */
+    default CompletionStage<Decision> lookAsync(
+            @Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
+        return peekAsync(key, permits, maxWaitNanos);
+    }
 }

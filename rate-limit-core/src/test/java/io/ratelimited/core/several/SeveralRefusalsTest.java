@@ -245,4 +245,33 @@ class SeveralRefusalsTest {
         assertThat(late.decision().retryAfter()).isEqualTo(Duration.ofHours(1));
         assertThat(AllOf.refusals(late)).extracting(Decision::limit).containsExactly("pace", "quota");
     }
+
+    /** The one schedule in which a call is refused although its budget is there: it never admits one too many. */
+    @Test
+    void whatIsChargedForAMomentRefusesAThirdCallerAndAdmitsNone() {
+        InMemoryRateLimiter pace =
+                new InMemoryRateLimiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
+        InMemoryRateLimiter quota =
+                new InMemoryRateLimiter(Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 100);
+        List<Boolean> others = new ArrayList<>();
+        RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
+                RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, (proxy, method, arguments) -> {
+                    if (method.getName().equals("reserveAsked")) {
+                        others.add(quota.tryAcquire("k", 1));
+                        others.add(pace.tryAcquire("k", 1));
+                        others.add(AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "other", 1, 0)))
+                                .isRefused());
+                    }
+                    return method.invoke(quota, arguments);
+                });
+        Reservation late = AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(raced, "k", 1, 0)));
+        assertThat(late.isRefused()).isTrue();
+        assertThat(late.decision().limit()).isEqualTo("quota");
+        assertThat(others).as("came between; refused alone; refused together").containsExactly(true, false, true);
+        assertThat(pace.peek("k", 1, 0).remaining()).isOne();
+        assertThat(quota.peek("other", 1, 0).remaining()).isOne();
+        assertThat(pace.tryAcquire("k", 1)).isTrue();
+        assertThat(pace.tryAcquire("k", 1)).isFalse();
+        assertThat(quota.tryAcquire("k", 1)).isFalse();
+    }
 }

@@ -137,8 +137,7 @@ final class KeyBatch {
                 }
                 taken = false;
             } else if (reply.admitted() && !taken) {
-                // What was refused before has to wait longer now.
-                limiter.denials().forget(key);
+                limiter.taken(key);
                 taken = true;
             }
         }

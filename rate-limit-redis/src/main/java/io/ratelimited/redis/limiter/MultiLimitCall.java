@@ -209,7 +209,7 @@ final class MultiLimitCall {
             }
             return refused(taken);
         }
-        parts.forEach(part -> rate(part).denials().forget(part.name()));
+        parts.forEach(part -> rate(part).taken(part.name()));
         return taken;
     }
 
@@ -226,7 +226,7 @@ final class MultiLimitCall {
     private CompletableFuture<List<Reservation>> byScriptsOfTheirOwn() {
         return askThenTake(
                 part -> part.limiter
-                        .peekInRedis(part.caller, part.together, part.maxWait)
+                        .peekInRedis(part.caller, part.together, part.maxWait, 0)
                         .exceptionally(failure ->
                                 part.limiter.peekWithoutRedis(part.caller, part.together, part.maxWait, failure)),
                 part -> part.limiter

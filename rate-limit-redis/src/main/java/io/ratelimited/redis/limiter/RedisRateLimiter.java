@@ -155,7 +155,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         DeliveryKind.CHARGE,
                         current.key(name),
                         () -> current.appendCalls(scripts().begin("charge", current), 1, permits, 0, ""));
-        denials.forget(name);
+        taken(name);
     }
 
     /**
@@ -178,8 +178,20 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         then.key(name),
                         () -> then.appendCalls(scripts().begin("cancel", then), 1, permits, 0, mark),
                         // Again, since it may have been kept while others were sent.
-                        () -> denials.revoke(name));
+                        () -> returned(name));
+        returned(name);
+    }
+
+    /** Permits were taken: what was refused before has to wait longer now. */
+    void taken(String name) {
+        denials.forget(name);
+        scripts().forgetPeeks(name);
+    }
+
+    /** There are more permits than Redis has said. */
+    private void returned(String name) {
         denials.revoke(name);
+        scripts().forgetPeeks(name);
     }
 
     @Override
@@ -206,7 +218,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
-            denials.revoke(name);
+            returned(name);
         }
     }
 

@@ -136,11 +136,16 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
+        return look(key, permits, maxWaitNanos, 0);
+    }
+
+    @Override
+    public Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
         try {
-            return connection().await(peekInRedis(caller, permits, maxWait));
+            return connection().await(peekInRedis(caller, permits, maxWait, knownNanos));
         } catch (ExecutionException ex) {
             return peekWithoutRedis(caller, permits, maxWait, ex);
         }
@@ -148,40 +153,47 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     @Override
     public CompletionStage<Decision> peekAsync(@Nullable Object key, long permits, long maxWaitNanos) {
+        return lookAsync(key, permits, maxWaitNanos, 0);
+    }
+
+    @Override
+    public CompletionStage<Decision> lookAsync(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
         String caller = KeyNames.text(key);
         long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
-        return peekInRedis(caller, permits, maxWait)
+        return peekInRedis(caller, permits, maxWait, knownNanos)
                 .handleAsync(
                         (decision, failure) ->
                                 decision != null ? decision : peekWithoutRedis(caller, permits, maxWait, failure),
                         context.callers());
     }
 
-    /** Fails when Redis does not answer in time. */
-    CompletableFuture<Decision> peekInRedis(@Nullable String caller, long permits, long maxWait) {
+    /**
+     * Fails when Redis does not answer in time.
+     *
+     * @param knownNanos as of {@link #look}; 0 to ask in any case
+     */
+    CompletableFuture<Decision> peekInRedis(@Nullable String caller, long permits, long maxWait, long knownNanos) {
         if (permits == 0) {
             return admittedWithNothing(caller).thenApply(ScriptReply::decision);
         }
         return parameters().isNever(permits)
-                ? look(caller, 1, maxWait)
+                ? peek(caller, 1, maxWait, knownNanos)
                         .thenApply(left -> left.withOutcome(ScriptReply.NEVER).decision())
-                : look(caller, permits, maxWait).thenApply(ScriptReply::decision);
+                : peek(caller, permits, maxWait, knownNanos).thenApply(ScriptReply::decision);
     }
 
     /** The reply to a call of no permits: Redis is asked only for what is left. */
     CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String caller) {
-        return look(caller, 1, 0).thenApply(left -> left.withOutcome(0));
+        return peek(caller, 1, 0, 0).thenApply(left -> left.withOutcome(0));
     }
 
-    private CompletableFuture<ScriptReply> look(@Nullable String caller, long permits, long maxWait) {
+    private CompletableFuture<ScriptReply> peek(@Nullable String caller, long permits, long maxWait, long knownNanos) {
         ScriptParameters current = parameters();
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }
-        PermitRequest request = new PermitRequest(permits, maxWait);
-        return scripts.eval(name(caller), current, scripts.arguments("peek", current, List.of(request)))
-                .thenApply(reply -> current.read(reply, List.of(request))[0]);
+        return scripts.peek(name(caller), current, new PermitRequest(permits, maxWait), knownNanos);
     }
 
     /**
