@@ -12,7 +12,8 @@ import org.jspecify.annotations.Nullable;
  * @param waitTime how long an admitted call has to wait, rounded up to the nanosecond; zero when it goes at once
  * @param retryAfter for a refused call, the time after which a lone retry is admitted, rounded up to the nanosecond;
  *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
- *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY})
+ *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY}) or nobody can decide ({@link
+ *     Source#UNAVAILABLE})
  * @param never refused for good: more permits than can ever be had at once, or a closed limit
  * @param remaining how many calls of one permit each would still go now, without waiting; never negative. For {@link
  *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that is admitted on credit; for {@link Algorithm#WARM_UP} and
@@ -43,7 +44,12 @@ public record Decision(
         LEASE,
         /** A refusal remembered from Redis until its retry-after. */
         DENY_CACHE,
-        /** The failure policy, because Redis did not answer. */
-        FALLBACK
+        /** This process alone, because Redis did not answer. */
+        FALLBACK,
+        /**
+         * Nobody: Redis did not answer, and the failure policy refuses every call meanwhile. Says nothing about the budget of
+         * the caller.
+         */
+        UNAVAILABLE
     }
 }

@@ -4,7 +4,7 @@ import java.io.Serial;
 import java.util.List;
 
 /**
- * A call was over its limit and was refused. Unchecked and cheap: it has no stack trace. Its message names the limit,
+ * A call was over its limit and was refused, or nobody could decide ({@link Decision.Source#UNAVAILABLE}). Unchecked and cheap: it has no stack trace. Its message names the limit,
  * never the key.
  */
 public final class RateLimitExceededException extends RuntimeException {
@@ -32,7 +32,10 @@ public final class RateLimitExceededException extends RuntimeException {
         this.limits = limits.toArray(String[]::new);
     }
 
-    /** Names of all limits that refused, one or more: that of {@link #limit}, and those that would let the call go sooner. */
+    /**
+     * Names of all limits that refused, one or more: that of {@link #limit}, and those that would let the call go sooner.
+     * Limits that nobody could decide are among them only if no other limit refused.
+     */
     public List<String> limits() {
         return List.of(limits);
     }
@@ -48,6 +51,10 @@ public final class RateLimitExceededException extends RuntimeException {
     }
 
     private static String describe(Decision decision) {
+        if (decision.source() == Decision.Source.UNAVAILABLE) {
+            return "Rate limit '" + decision.limit()
+                    + "' cannot be decided at present, and refuses every call meanwhile";
+        }
         String start = "Rate limit '" + decision.limit() + "' exceeded";
         if (decision.never()) {
             return start + ": the call asks for more permits than the limit can ever give";

@@ -1,6 +1,9 @@
 package io.ratelimited.redis;
 
-/** What becomes of a call while Redis does not answer. The decision's source is then {@code FALLBACK}. */
+/**
+ * What becomes of a call while Redis does not answer. The source of the decision is then {@code FALLBACK}, or {@code
+ * UNAVAILABLE} under {@link #DENY}.
+ */
 public enum OnFailure {
     /** This process decides alone, with its share of the limit: the limit divided by the number of nodes. */
     LOCAL,

@@ -2,6 +2,7 @@ package io.ratelimited.core.several;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
@@ -20,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * Several limits on one call, all or nothing: every limit is asked before any is charged, so that a refusal leaves the
  * others as they were. The refusal does not depend on the order of the claims: it names every limit that refuses, and its
- * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter.
+ * decision is that of the longest time. "Never" is longer than every time, and an unknown time is shorter; a limit
+ * that nobody can decide refuses for the shortest of all.
  *
  * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
  * more. Until then a third caller may be refused by what has been charged, or wait for it, which is the price of limits that no
@@ -47,6 +49,7 @@ public final class AllOf {
             .thenComparing(
                     Decision::retryAfter,
                     Comparator.nullsFirst(Comparator.<Duration>naturalOrder()).reversed())
+            .thenComparing(refusal -> refusal.source() == Source.UNAVAILABLE)
             .thenComparing(Decision::limit);
 
     private AllOf() {}

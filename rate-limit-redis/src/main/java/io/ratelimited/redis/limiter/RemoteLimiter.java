@@ -219,9 +219,10 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Nullable
     ScriptReply fixed(Throwable failure) {
         Boolean admits = fallback.apply(Replies.cause(failure));
-        return admits == null
-                ? null
-                : ScriptReply.local(admits ? 0 : ScriptReply.UNKNOWN, admits ? 1 : 0, parameters());
+        if (admits == null) {
+            return null;
+        }
+        return admits ? ScriptReply.local(0, 1, parameters()) : ScriptReply.unavailable(parameters());
     }
 
     /**

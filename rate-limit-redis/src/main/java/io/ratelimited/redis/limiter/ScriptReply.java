@@ -38,6 +38,11 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         return new ScriptReply(outcome, remaining, 0, "", parameters, Source.FALLBACK);
     }
 
+    /** The refusal of every call, while Redis is away. */
+    static ScriptReply unavailable(ScriptParameters parameters) {
+        return new ScriptReply(UNKNOWN, 0, 0, "", parameters, Source.UNAVAILABLE);
+    }
+
     /** What a script has decided. */
     static ScriptReply of(ScriptFamily.Decided decided, ScriptParameters parameters) {
         return new ScriptReply(

@@ -146,10 +146,10 @@ class RedisAwayTest {
                 .isEqualTo("UP");
 
         HttpResponse<String> denied = get("/login");
-        assertThat(denied.statusCode()).isEqualTo(429);
+        assertThat(denied.statusCode()).isEqualTo(503);
         assertThat(denied.headers().firstValue("Retry-After")).isEmpty();
         assertThat(get("/news").statusCode()).isEqualTo(200);
-        assertThat(count("login", "rejected", "fallback")).isPositive();
+        assertThat(count("login", "rejected", "unavailable")).isPositive();
         assertThat(count("news", "admitted", "fallback")).isPositive();
         await().atMost(PATIENCE).until(() -> get("/search").statusCode() == 200);
         assertThat(count("search", "admitted", "fallback")).isPositive();
@@ -203,7 +203,7 @@ class RedisAwayTest {
         assertThat(limits().quota("ann"))
                 .extracting(Decision::limit, Decision::admitted, Decision::remaining, Decision::source)
                 .containsExactly(
-                        tuple("login", false, 0L, Decision.Source.FALLBACK),
+                        tuple("login", false, 0L, Decision.Source.UNAVAILABLE),
                         tuple("news", true, 1L, Decision.Source.FALLBACK),
                         tuple("search", true, 5L, Decision.Source.FALLBACK));
 
@@ -224,7 +224,7 @@ class RedisAwayTest {
         assertThat(get("/actuator/health").statusCode()).isEqualTo(503);
         assertThat(JsonPath.<String>read(get("/actuator/health").body(), "$.status"))
                 .isEqualTo("DEGRADED");
-        assertThat(get("/login").statusCode()).isEqualTo(429);
+        assertThat(get("/login").statusCode()).isEqualTo(503);
         assertThat(get("/news").statusCode()).isEqualTo(200);
 
         server.restart();

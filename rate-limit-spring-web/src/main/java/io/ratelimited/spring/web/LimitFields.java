@@ -23,8 +23,12 @@ public final class LimitFields {
     /** In the order in which they came. */
     private final List<Entry> entries = new ArrayList<>(1);
 
-    /** A limit has decided. */
+    /** A limit has decided; if nobody could, it only applies. */
     public synchronized void decided(Limit limit, Decision decision) {
+        if (decision.source() == Decision.Source.UNAVAILABLE) {
+            applies(limit);
+            return;
+        }
         if (!isShown(limit)) {
             return;
         }

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiterClosedException;
@@ -30,8 +31,8 @@ import org.springframework.util.MimeTypeUtils;
 /**
  * What a request is told that its limits did not let go, on both stacks: status, header fields and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
- * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped
- * finds the service unavailable.
+ * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
+ * or that nobody could decide, finds the service unavailable.
  *
  * @param exception a {@link RateLimitExceededException}, an {@link InvalidPermitsException} or a {@link
  *     RateLimiterClosedException}
@@ -54,7 +55,8 @@ public record Refusal(RuntimeException exception, int status) {
         Throwable cause = failure;
         for (int depth = 0; cause != null && depth < DEEPEST; depth++, cause = cause.getCause()) {
             if (cause instanceof RateLimitExceededException exceeded) {
-                return new Refusal(exceeded, status);
+                boolean unavailable = exceeded.decision().source() == Source.UNAVAILABLE;
+                return new Refusal(exceeded, unavailable ? HttpStatus.SERVICE_UNAVAILABLE.value() : status);
             }
             if (cause instanceof InvalidPermitsException invalid) {
                 return new Refusal(invalid, HttpStatus.BAD_REQUEST.value());
@@ -101,6 +103,12 @@ public record Refusal(RuntimeException exception, int status) {
     /** The decision that refused the request; null if it never came to one. */
     public @Nullable Decision decision() {
         return exception instanceof RateLimitExceededException exceeded ? exceeded.decision() : null;
+    }
+
+    /** Whether nobody could decide, so that nothing is known of the budget of the caller. */
+    public boolean isUndecided() {
+        Decision decision = decision();
+        return decision != null && decision.source() == Source.UNAVAILABLE;
     }
 
     /** Reports the decision to a request that does not know it, since it was made on another thread. */
@@ -153,6 +161,9 @@ public record Refusal(RuntimeException exception, int status) {
         if (decision == null) {
             return "The request asks for a number of permits that is no number of at least 0.";
         }
+        if (isUndecided()) {
+            return "Rate limit '" + decision.limit() + "' cannot be decided at present; retry later.";
+        }
         String start = "Rate limit '" + decision.limit() + "' is exceeded; ";
         Long seconds = retryAfter();
         if (seconds != null) {
@@ -175,7 +186,7 @@ public record Refusal(RuntimeException exception, int status) {
     /** The answer to programs. */
     public ProblemDetail problem() {
         ProblemDetail problem = ProblemDetail.forStatusAndDetail(HttpStatusCode.valueOf(status), detail());
-        if (exception instanceof RateLimitExceededException exceeded) {
+        if (exception instanceof RateLimitExceededException exceeded && !isUndecided()) {
             problem.setType(URI.create(TYPE));
             problem.setTitle("Request cannot be satisfied as assigned quota has been exceeded");
             problem.setProperty("violated-policies", exceeded.limits());

@@ -91,13 +91,19 @@ final class DecisionReports {
             LimitRequest request = requests[i];
             Decision refusal = refusals[i];
             if (refusal != null) {
-                limits.add(refusal.limit());
+                if (isUnavailable(refusal) == isUnavailable(decisive)) {
+                    limits.add(refusal.limit());
+                }
                 report(request, Outcome.REJECTED, 0, current, () -> refusal);
             } else if (current != null) {
                 toRequest(current, request, null, () -> decisive);
             }
         }
         return new RateLimitExceededException(decisive, List.copyOf(limits));
+    }
+
+    private static boolean isUnavailable(Decision refusal) {
+        return refusal.source() == Decision.Source.UNAVAILABLE;
     }
 
     /** Reports what a call was charged with instead of what it reserved. */

@@ -3,12 +3,14 @@ package io.ratelimited.spring.web.graphql;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import graphql.GraphQLError;
+import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.graphql.GraphQlRateLimitAutoConfiguration;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -116,6 +118,20 @@ class GraphQlRefusalsTest {
                             assertThat(error).containsEntry("extensions", Map.of("classification", "BAD_REQUEST")));
             assertThat(output).doesNotContain("Unresolved").containsOnlyOnce("Further ones are logged once a minute");
         });
+    }
+
+    @Test
+    void aFieldThatNobodyCanDecideIsUnavailable() {
+        RateLimitExceededException undecided = new RateLimitExceededException(new Decision(
+                "away", false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.UNAVAILABLE));
+        application.run(context -> StepVerifier.create(
+                        context.getBean(GraphQlRefusals.class).resolveException(undecided))
+                .assertNext(errors -> assertThat(errors)
+                        .singleElement()
+                        .satisfies(error -> assertThat(error.toSpecification())
+                                .containsEntry("message", "Rate limit 'away' cannot be decided at present; retry later.")
+                                .containsEntry("extensions", Map.of("limit", "away", "classification", "UNAVAILABLE"))))
+                .verifyComplete());
     }
 
     @Test

@@ -25,6 +25,8 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
 
     private static final ErrorClassification RATE_LIMITED = ErrorClassification.errorClassification("RATE_LIMITED");
 
+    private static final ErrorClassification UNAVAILABLE = ErrorClassification.errorClassification("UNAVAILABLE");
+
     private final InvalidPermitsLog log;
 
     public GraphQlRefusals(InvalidPermitsLog log) {
@@ -51,9 +53,16 @@ public final class GraphQlRefusals implements DataFetcherExceptionResolver, Subs
         Decision decision = refusal.decision();
         return Mono.just(List.of(error.get()
                 .message("%s", refusal.detail())
-                .errorType(decision == null ? ErrorType.BAD_REQUEST : RATE_LIMITED)
+                .errorType(classification(refusal))
                 .extensions(decision == null ? Map.of() : extensions(refusal, decision))
                 .build()));
+    }
+
+    private static ErrorClassification classification(Refusal refusal) {
+        if (refusal.status() == HttpStatus.SERVICE_UNAVAILABLE.value()) {
+            return UNAVAILABLE;
+        }
+        return refusal.decision() == null ? ErrorType.BAD_REQUEST : RATE_LIMITED;
     }
 
     private static Map<String, Object> extensions(Refusal refusal, Decision decision) {
