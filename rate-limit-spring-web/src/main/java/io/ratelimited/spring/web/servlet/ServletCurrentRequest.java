@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;
@@ -14,6 +15,7 @@ import java.security.Principal;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.function.BiConsumer;
@@ -36,6 +38,7 @@ import org.springframework.web.util.DisconnectedClientHelper;
  */
 final class ServletCurrentRequest implements CurrentRequest {
 
+    private static final LogText.Lines LOG = LogText.lines(ServletCurrentRequest.class);
     private static final String ATTRIBUTE = ServletCurrentRequest.class.getName();
 
     private final HttpServletRequest request;
@@ -91,6 +94,35 @@ final class ServletCurrentRequest implements CurrentRequest {
         if (!style.isNone() && limit.showsHeaders()) {
             state.fields.decided(applied, decision.get());
             write();
+        }
+    }
+
+    /** The refusal of this request is being answered with these fields beside those of its limits. */
+    void answered(Map<String, String> refusal) {
+        synchronized (state) {
+            state.refusal = refusal;
+        }
+        if (response != null) {
+            refusal.forEach(response::setHeader);
+        }
+    }
+
+    /** Sets fields again on a response that has lost them; what the refusal has and the response keeps is left alone. */
+    static void restoreFields(ServletRequest request, HttpServletResponse response) {
+        if (request.getAttribute(ATTRIBUTE) instanceof RequestState state && !response.isCommitted()) {
+            synchronized (state) {
+                try {
+                    state.fields.write(state.style, response::setHeader);
+                } catch (RuntimeException ex) {
+                    // A writer of the application may fail: the response goes on all the same.
+                    LOG.warn("the rate limit fields of a response could not be written", ex);
+                }
+                state.refusal.forEach((name, value) -> {
+                    if (!response.containsHeader(name)) {
+                        response.setHeader(name, value);
+                    }
+                });
+            }
         }
     }
 
@@ -200,6 +232,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         private final LimitFields fields = new LimitFields();
         private Set<String> charged = Set.of();
         private List<Runnable> atEnd = List.of();
+        /** The fields of the refusal that has been answered, beside those of limits. */
+        private Map<String, String> refusal = Map.of();
+
         private boolean followed;
         private boolean ended;
         /** Whether the server may use the request object for another request: what waited for its end has run. */

@@ -83,7 +83,7 @@ public final class ServletRefusals {
     private void prepare(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
         ServletCurrentRequest call = requests.of(request, response);
         refusal.report(limits, call::knows, call::refused);
-        refusal.fields().forEach(response::setHeader);
+        call.answered(refusal.fields());
         cors.write(request, response);
     }
 

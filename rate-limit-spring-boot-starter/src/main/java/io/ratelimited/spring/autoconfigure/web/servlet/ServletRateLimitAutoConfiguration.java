@@ -17,6 +17,7 @@ import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
+import io.ratelimited.spring.web.servlet.FieldsFilter;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
 import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
@@ -25,6 +26,7 @@ import io.ratelimited.spring.web.servlet.ServletHandlers;
 import io.ratelimited.spring.web.servlet.ServletRefusals;
 import io.ratelimited.spring.web.servlet.ServletRequests;
 import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
 import java.util.OptionalInt;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -121,14 +123,23 @@ public final class ServletRateLimitAutoConfiguration {
         return new ServletRefusals.Resolver(refusals, Ordered.LOWEST_PRECEDENCE);
     }
 
+    @Bean("io.ratelimited.rateLimitFieldsFilter")
+    FilterRegistrationBean<FieldsFilter> rateLimitFieldsFilter() {
+        return registered(new FieldsFilter(), FieldsFilter.ORDER);
+    }
+
     @Bean("io.ratelimited.rateLimitRefusalFilter")
     FilterRegistrationBean<RefusalFilter> rateLimitRefusalFilter(
             ServletRefusals refusals, ObjectProvider<ServletRegistrationBean<DispatcherServlet>> dispatcher) {
         RefusalPage page = new RefusalPage(() -> dispatcherOf(dispatcher.getIfUnique()));
-        FilterRegistrationBean<RefusalFilter> filter = new FilterRegistrationBean<>(new RefusalFilter(refusals, page));
-        filter.setOrder(RefusalFilter.ORDER);
-        filter.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
-        return filter;
+        return registered(new RefusalFilter(refusals, page), RefusalFilter.ORDER);
+    }
+
+    private static <F extends Filter> FilterRegistrationBean<F> registered(F filter, int order) {
+        FilterRegistrationBean<F> registered = new FilterRegistrationBean<>(filter);
+        registered.setOrder(order);
+        registered.setDispatcherTypes(DispatcherType.REQUEST, DispatcherType.ASYNC, DispatcherType.ERROR);
+        return registered;
     }
 
     private static RefusalPage.@Nullable Dispatcher dispatcherOf(

@@ -1,0 +1,40 @@
+package io.ratelimited.spring.web.servlet;
+
+import jakarta.servlet.DispatcherType;
+import jakarta.servlet.Filter;
+import jakarta.servlet.FilterChain;
+import jakarta.servlet.ServletException;
+import jakarta.servlet.ServletRequest;
+import jakarta.servlet.ServletResponse;
+import jakarta.servlet.http.HttpServletResponse;
+import jakarta.servlet.http.HttpServletResponseWrapper;
+import java.io.IOException;
+
+/**
+ * Keeps the fields of limits on a response that is reset: by code of the application, by Spring Boot before the error page of
+ * a WAR, or by a container before it dispatches to an error page.
+ */
+public final class FieldsFilter implements Filter {
+
+    /** Before all others: Spring Boot's filter of error pages, at one more, resets responses. */
+    public static final int ORDER = Integer.MIN_VALUE;
+
+    @Override
+    public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
+            throws IOException, ServletException {
+        if (!(response instanceof HttpServletResponse httpResponse)) {
+            chain.doFilter(request, response);
+            return;
+        }
+        if (request.getDispatcherType() == DispatcherType.ERROR) {
+            ServletCurrentRequest.restoreFields(request, httpResponse);
+        }
+        chain.doFilter(request, new HttpServletResponseWrapper(httpResponse) {
+            @Override
+            public void reset() {
+                super.reset();
+                ServletCurrentRequest.restoreFields(request, httpResponse);
+            }
+        });
+    }
+}
