@@ -29,10 +29,10 @@ final class MethodMutants {
                         "a node that has compared everything does not tell what is new",
                         Plans.FLEET,
                         "SharedRecords",
-                        "take",
+                        "readAll",
                         "tell"),
                 MethodMutant.skipped(
-                        "what Redis has lost is not written back", Plans.FLEET, "SharedRecords", "newerThan", "put"),
+                        "what Redis has lost is not written back", Plans.FLEET, "RecordCopy", "newerThan", "put"),
                 MethodMutant.skipped(
                         "a node trusts that Redis has all it had",
                         Plans.FLEET,
