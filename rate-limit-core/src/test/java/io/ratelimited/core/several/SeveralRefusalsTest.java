@@ -249,13 +249,15 @@ class SeveralRefusalsTest {
     /** The one schedule in which a call is refused although its budget is there: it never admits one too many. */
     @Test
     void whatIsChargedForAMomentRefusesAThirdCallerAndAdmitsNone() {
-        InMemoryRateLimiter pace =
-                new InMemoryRateLimiter(Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
-        InMemoryRateLimiter quota =
-                new InMemoryRateLimiter(Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 100);
+        InMemoryRateLimiter pace = new InMemoryRateLimiter(
+                Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
+        InMemoryRateLimiter quota = new InMemoryRateLimiter(
+                Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 100);
         List<Boolean> others = new ArrayList<>();
         RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
-                RateLimiter.class.getClassLoader(), new Class<?>[] {MemoryLimiter.class}, (proxy, method, arguments) -> {
+                RateLimiter.class.getClassLoader(),
+                new Class<?>[] {MemoryLimiter.class},
+                (proxy, method, arguments) -> {
                     if (method.getName().equals("reserveAsked")) {
                         others.add(quota.tryAcquire("k", 1));
                         others.add(pace.tryAcquire("k", 1));
