@@ -27,14 +27,16 @@ import org.jspecify.annotations.Nullable;
  * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
  * more. Until then a third caller may be refused by what has been charged, or wait for it, which is the price of limits that no
  * lock joins. It can only refuse: what was charged for a moment counts like that of a call that goes, so no limit ever admits
- * more than its permits, and the budget is whole again afterwards. In memory it takes two other callers within the few
- * instructions between two charges: six times in 60,000 races of three callers for the last permits of two limits. A third
- * caller who waited for the outcome instead would depend on the progress of another thread.
+ * more than its permits, and it is given back as that of a cancelled call. In memory it takes two other callers within the
+ * few instructions between two charges: up to six times were seen in 60,000 races for the last permits. A third caller who
+ * waited for the outcome instead would depend on the progress of another thread.
  *
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
  * JointRateLimiter} asks and charges all limits of its backend together. Limits elsewhere are asked about a refused call, too,
- * but not again while the same claims are refused by what is known: for the time until a retry, and one second at the most. Claims on one budget are asked for together: a call
- * that could never have all of them at once is refused for ever, and does not wait for itself.
+ * but not again while the same claims are refused by what is known: for the time until a retry, and one second at the most.
+ *
+ * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
+ * ever, and does not wait for itself.
  *
  * <p>Places for calls in flight are taken last. A call that has to wait for other limits takes its place when they let it
  * go, if the longest wait for a place is as long; see {@link #placeLater}.
