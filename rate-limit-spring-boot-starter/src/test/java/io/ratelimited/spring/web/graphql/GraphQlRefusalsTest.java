@@ -122,14 +122,15 @@ class GraphQlRefusalsTest {
 
     @Test
     void aFieldThatNobodyCanDecideIsUnavailable() {
-        RateLimitExceededException undecided = new RateLimitExceededException(new Decision(
-                "away", false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.UNAVAILABLE));
+        RateLimitExceededException undecided = new RateLimitExceededException(
+                new Decision("away", false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.UNAVAILABLE));
         application.run(context -> StepVerifier.create(
                         context.getBean(GraphQlRefusals.class).resolveException(undecided))
                 .assertNext(errors -> assertThat(errors)
                         .singleElement()
                         .satisfies(error -> assertThat(error.toSpecification())
-                                .containsEntry("message", "Rate limit 'away' cannot be decided at present; retry later.")
+                                .containsEntry(
+                                        "message", "Rate limit 'away' cannot be decided at present; retry later.")
                                 .containsEntry("extensions", Map.of("limit", "away", "classification", "UNAVAILABLE"))))
                 .verifyComplete());
     }
