@@ -3,8 +3,10 @@ package io.ratelimited.spring.actuate;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.client.LimitedClient;
 import io.ratelimited.spring.limit.PropertyText;
+import java.security.Principal;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.LinkedHashMap;
@@ -88,7 +90,7 @@ public final class RateLimitsEndpoint {
             }
             members.put(member[0].strip(), member[1].strip());
         }
-        return update(name, members.remove("key"), members);
+        return update(name, members.remove("key"), members, null);
     }
 
     /**
@@ -96,22 +98,26 @@ public final class RateLimitsEndpoint {
      *
      * @param key text or mask of the caller's key; null for the limit itself
      * @param members as text, by name
+     * @param author who makes the change; null if the server does not know
      */
-    Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members) {
+    Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members, @Nullable Principal author) {
+        RateLimits changed = author != null && rateLimits instanceof NamedLimits named
+                ? named.changedBy(author.getName())
+                : rateLimits;
         NamedLimit limit = rateLimits.get(name);
         ChangeRequest request = new ChangeRequest(name, members);
         try {
             if (key != null) {
                 Object caller = keys.find(limit, key).iterator().next();
                 if (request.reverts()) {
-                    rateLimits.revoke(name, caller);
+                    changed.revoke(name, caller);
                 } else {
-                    rateLimits.assign(name, caller, request.budget(), request.lasting());
+                    changed.assign(name, caller, request.budget(), request.lasting());
                 }
             } else if (request.reverts()) {
-                rateLimits.revert(name);
+                changed.revert(name);
             } else {
-                rateLimits.update(name, request.properties());
+                changed.update(name, request.properties());
             }
         } catch (InvalidRateLimitException ex) {
             throw new IllegalArgumentException(ex.getMessage() + ". " + ex.remedy(), ex);

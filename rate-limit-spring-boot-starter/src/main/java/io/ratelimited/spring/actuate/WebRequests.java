@@ -1,7 +1,6 @@
 package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.RateLimits;
-import io.ratelimited.spring.limit.ChangeReports;
 import java.security.Principal;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -49,7 +48,7 @@ final class WebRequests implements OperationInvokerAdvisor {
             EndpointId id, OperationType operation, OperationParameters parameters, OperationInvoker invoker) {
         return id.equals(ENDPOINT) && parameters.hasParameters()
                 ? context -> isOfWeb(context)
-                        ? ChangeReports.as(caller(context), () -> answer(operation, context.getArguments()))
+                        ? answer(operation, context.getArguments(), caller(context))
                         : invoker.invoke(context)
                 : invoker;
     }
@@ -64,7 +63,8 @@ final class WebRequests implements OperationInvokerAdvisor {
         return security == null ? null : security.getPrincipal();
     }
 
-    private @Nullable Object answer(OperationType operation, Map<String, Object> arguments) {
+    private @Nullable Object answer(
+            OperationType operation, Map<String, Object> arguments, @Nullable Principal caller) {
         if (!(arguments.get(PATH) instanceof String[] path)) {
             return failure(
                     WebEndpointResponse.STATUS_BAD_REQUEST,
@@ -88,7 +88,7 @@ final class WebRequests implements OperationInvokerAdvisor {
         try {
             return switch (operation) {
                 case READ -> endpoint.getObject().limit(target.name, target.key);
-                case WRITE -> endpoint.getObject().update(target.name, target.key, members);
+                case WRITE -> endpoint.getObject().update(target.name, target.key, members, caller);
                 case DELETE -> {
                     endpoint.getObject().forget(target.name, target.key);
                     yield null;

@@ -48,7 +48,7 @@ public final class DisabledRateLimitAutoConfiguration {
                         backends(environment, properties),
                         null,
                         RequestThreads.UNBOUNDED,
-                        new ChangeReports(events, null),
+                        new ChangeReports(events),
                         Ticker.system()),
                 new LimitEnforcer(
                         List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),

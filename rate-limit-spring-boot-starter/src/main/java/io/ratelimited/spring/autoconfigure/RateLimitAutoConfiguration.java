@@ -93,8 +93,8 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.rateLimitChangeReports")
-        ChangeReports rateLimitChangeReports(ApplicationEventPublisher events, ContextRequests requests) {
-            return new ChangeReports(events, requests);
+        ChangeReports rateLimitChangeReports(ApplicationEventPublisher events) {
+            return new ChangeReports(events);
         }
 
         /** Found before the requests of a single context. */

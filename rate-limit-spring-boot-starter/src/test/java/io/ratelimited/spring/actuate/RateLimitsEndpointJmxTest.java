@@ -154,7 +154,7 @@ class RateLimitsEndpointJmxTest {
         runner.run(context -> {
             RateLimitsEndpoint endpoint = context.getBean(RateLimitsEndpoint.class);
             assertThatIllegalArgumentException()
-                    .isThrownBy(() -> endpoint.update("search", "bob", Map.of("rate", "3/d", "for", lasting)))
+                    .isThrownBy(() -> endpoint.update("search", "bob", Map.of("rate", "3/d", "for", lasting), null))
                     .withMessageMatching(".*(use a duration with its unit, such as 24h|lasts from 1 ms to 3650d).*");
             assertThat(endpoint.limit("search", "bob")).doesNotContainKey("budget");
         });

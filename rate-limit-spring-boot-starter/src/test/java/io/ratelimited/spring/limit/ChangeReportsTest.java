@@ -11,6 +11,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.call.NamedLimits;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -147,12 +148,14 @@ class ChangeReportsTest {
     }
 
     @Test
-    void theCallerOfAnEndpointIsThePrincipalUntilItHasAnswered() {
+    void theAuthorThatIsStatedIsThePrincipalOfItsChangesAlone() {
         run(context -> {
-            ChangeReports reports = context.getBean(ChangeReports.class);
+            changedBy("ann", context).update("search", limit -> limit.burst(50));
+            limits(context).update("search", limit -> limit.burst(60));
 
-            assertThat(ChangeReports.as(() -> "ann", reports::principal)).isEqualTo("ann");
-            assertThat(reports.principal()).isNull();
+            assertThat(changes.seen)
+                    .extracting(RateLimitChangedEvent::principal)
+                    .containsExactly("ann", null);
         });
     }
 
@@ -198,25 +201,27 @@ class ChangeReportsTest {
     @Test
     void aKeyIsReportedByItsMask(CapturedOutput output) {
         run(context -> {
-            context.getBean(ChangeReports.class)
-                    .report("search", "sk-secret", Map.of(), Map.of("tier", "gold"), Scope.FLEET);
+            limits(context).assign("search", "sk-secret", LimitProperties.of(Map.of("tier", "gold")), null);
 
             assertThat(changes.only())
                     .isEqualTo(new RateLimitChangedEvent(
-                            "search", KeyMask.mask("sk-secret"), Map.of(), Map.of("tier", "gold"), Scope.FLEET, null));
+                            "search",
+                            KeyMask.mask("sk-secret"),
+                            Map.of(),
+                            Map.of("tier", "gold"),
+                            Scope.INSTANCE,
+                            null));
         });
         assertThat(output)
-                .contains(
-                        "Rate limit 'search', key " + KeyMask.mask("sk-secret") + ": tier unset -> gold (scope fleet)")
+                .contains("Rate limit 'search', key " + KeyMask.mask("sk-secret")
+                        + ": tier unset -> gold (scope instance)")
                 .doesNotContain("sk-secret");
     }
 
     @Test
     void thePageShowsTheLineOfTheLog(CapturedOutput output) throws Exception {
-        run(context -> ChangeReports.as(
-                () -> "ann",
-                () -> limits(context)
-                        .update("search", limit -> limit.rate("200/s").burst(400))));
+        run(context -> changedBy("ann", context)
+                .update("search", limit -> limit.rate("200/s").burst(400)));
         String page = Files.readString(Path.of("..", "docs", "changes.md"));
         String line = page.lines()
                 .filter(text -> text.startsWith("Rate limit 'search': "))
@@ -237,6 +242,10 @@ class ChangeReportsTest {
                     assertThat(context).hasNotFailed();
                     test.accept(context.getSourceApplicationContext());
                 });
+    }
+
+    private static RateLimits changedBy(String author, ApplicationContext context) {
+        return ((NamedLimits) limits(context)).changedBy(author);
     }
 
     private static RateLimits limits(ApplicationContext context) {

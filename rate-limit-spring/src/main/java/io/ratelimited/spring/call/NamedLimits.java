@@ -13,6 +13,7 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.ReservedPermits;
+import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.time.Duration;
@@ -32,14 +33,35 @@ public final class NamedLimits implements RateLimits {
     private final LimitRegistry registry;
     private final LimitEnforcer enforcer;
     private final CurrentRequest.@Nullable Source requests;
+    /** Null if it is who is found on the thread. */
+    private final @Nullable String author;
 
     /** @param enabled false if every call goes; as it was at the start, like the aspect */
     public NamedLimits(
             boolean enabled, LimitRegistry registry, LimitEnforcer enforcer, CurrentRequest.@Nullable Source requests) {
+        this(enabled, registry, enforcer, requests, null);
+    }
+
+    private NamedLimits(
+            boolean enabled,
+            LimitRegistry registry,
+            LimitEnforcer enforcer,
+            CurrentRequest.@Nullable Source requests,
+            @Nullable String author) {
         this.enabled = enabled;
         this.registry = registry;
         this.enforcer = enforcer;
         this.requests = requests;
+        this.author = author;
+    }
+
+    /** The same limits, changed in the name of an author. */
+    public NamedLimits changedBy(String author) {
+        return new NamedLimits(enabled, registry, enforcer, requests, author);
+    }
+
+    private @Nullable String author() {
+        return author != null ? author : ChangeReports.author(currentRequest());
     }
 
     @Override
@@ -143,27 +165,27 @@ public final class NamedLimits implements RateLimits {
 
     @Override
     public Limit update(String name, UnaryOperator<Limit.Builder> change) {
-        return registry.update(name, change);
+        return registry.changes().update(registry.get(name), change, author());
     }
 
     @Override
     public Limit update(String name, LimitProperties changes) {
-        return registry.update(name, changes);
+        return registry.changes().update(registry.get(name), changes, author());
     }
 
     @Override
     public Limit revert(String name) {
-        return registry.revert(name);
+        return registry.changes().revert(registry.get(name), author());
     }
 
     @Override
     public void assign(String name, Object key, LimitProperties budget, @Nullable Duration lasting) {
-        registry.assign(name, key, budget, lasting);
+        registry.changes().assign(registry.get(name), key, budget, lasting, author());
     }
 
     @Override
     public void revoke(String name, Object key) {
-        registry.revoke(name, key);
+        registry.changes().revoke(registry.get(name), key, author());
     }
 
     @Override

@@ -9,9 +9,12 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets.Budget;
 import java.time.Duration;
+import java.util.Collection;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -22,7 +25,7 @@ import org.springframework.core.convert.ConversionException;
 
 /**
  * Gives callers of limits budgets of their own, until these end. One thread at a time changes those of a limit: {@link
- * LimitRegistry} sees to it.
+ * LimitChanges} sees to it.
  */
 final class BudgetRegistry {
 
@@ -30,6 +33,9 @@ final class BudgetRegistry {
 
     /** Callers of one limit that may have a budget of their own at the same time. Each different budget has a limiter. */
     static final int MAXIMUM = 10_000;
+
+    /** Callers and reasons in one warning. */
+    private static final int SHOWN = 3;
 
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
 
@@ -119,8 +125,9 @@ final class BudgetRegistry {
         return "budget of a caller, of " + limit.place();
     }
 
-    /** Budgets follow a change of their limit. */
+    /** Budgets follow a change of their limit. Those that it cannot have stay as they were, with one warning of all. */
     void limitChanged(ConfiguredLimit limit) {
+        Map<String, String> problems = new HashMap<>();
         limit.ownLimiters().forEach((text, limiter) -> {
             try {
                 Limit changed = resolve(limit, ChangeText.read(text, Map.of())).limit();
@@ -128,14 +135,48 @@ final class BudgetRegistry {
                     limiter.update(changed);
                 }
             } catch (IllegalArgumentException | InvalidRateLimitException ex) {
-                LOG.warn("Rate limit '" + limit.name() + "': callers with the budget " + LogText.escaped(text)
-                        + " keep it as it was: " + ex.getMessage());
+                problems.put(text, String.valueOf(ex.getMessage()));
             }
         });
         CallerBudgets own = limit.budgets();
-        if (own != null) {
-            own.notApplied().forEach((caller, budget) -> put(limit, caller, tried(limit, budget)));
+        if (own == null) {
+            return;
         }
+        own.notApplied().forEach((caller, budget) -> own.put(caller, tried(limit, budget)));
+        own.unsuited.clear();
+        own.budgets.forEach((caller, budget) -> {
+            String problem = budget.problem != null ? budget.problem : problems.get(budget.text);
+            if (problem != null) {
+                own.unsuited.put(caller, problem);
+            }
+        });
+        if (!own.unsuited.keySet().equals(own.warnedOf)) {
+            warn(limit, own);
+        }
+    }
+
+    /** One warning of all budgets of callers that do not suit a limit. */
+    private static void warn(ConfiguredLimit limit, CallerBudgets own) {
+        own.warnedOf.clear();
+        own.warnedOf.addAll(own.unsuited.keySet());
+        if (own.unsuited.isEmpty()) {
+            return;
+        }
+        String callers = own.unsuited.keySet().stream()
+                .limit(SHOWN)
+                .map(KeyMask::mask)
+                .collect(Collectors.joining(", ", "", own.unsuited.size() > SHOWN ? ", ..." : ""));
+        Set<String> reasons = own.unsuited.entrySet().stream()
+                .map(entry -> {
+                    Budget budget = own.budgets.get(entry.getKey());
+                    return (budget == null ? "" : LogText.escaped(budget.text) + ": ") + entry.getValue();
+                })
+                .distinct()
+                .limit(SHOWN)
+                .collect(Collectors.toCollection(LinkedHashSet::new));
+        LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budgets of " + own.unsuited.size()
+                + " callers (" + callers + "): those in use stay as they were, other callers have that of the limit. "
+                + String.join("; ", reasons));
     }
 
     /** A budget that all instances share, with its limiter if the limit can have it now. */
@@ -184,9 +225,19 @@ final class BudgetRegistry {
         }
     }
 
-    /** Applies what all instances share of a caller. */
-    void follow(ConfiguredLimit limit, SharedChanges changes, String caller) {
-        SharedChanges.Change change = changes.find(limit.name(), caller);
+    /** Applies what all instances share of some callers. Warns when twice as many as in the last warning have no budget. */
+    void follow(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
+        callers.forEach(caller -> apply(limit, caller, changes.find(limit.name(), caller)));
+        CallerBudgets own = limit.budgets();
+        if (own != null
+                && own.unsuited.size() > own.warnedOf.size()
+                && own.unsuited.size() >= 2 * own.warnedOf.size()) {
+            warn(limit, own);
+        }
+    }
+
+    /** Applies a change that all instances share of a caller; null if there is none. */
+    void apply(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change) {
         if (change == null || change.text().isEmpty()) {
             remove(limit, caller);
             return;
@@ -200,12 +251,7 @@ final class BudgetRegistry {
                     new Budget(before.text, before.limiter, before.problem, before.version, change.endsAt()));
             return;
         }
-        Budget budget = tried(limit, new Budget(change.text(), null, null, change.version(), change.endsAt()));
-        if (budget.problem != null) {
-            LOG.warn("Rate limit '" + limit.name() + "': this instance cannot apply the budget "
-                    + LogText.escaped(budget.text) + " of a caller, who has that of the limit: " + budget.problem);
-        }
-        put(limit, caller, budget);
+        put(limit, caller, tried(limit, new Budget(change.text(), null, null, change.version(), change.endsAt())));
     }
 
     /** The callers of a limit that have a budget of their own, until it ends. Thread-safe. */
@@ -214,6 +260,10 @@ final class BudgetRegistry {
         private final Ticker ticker;
         private final boolean shared;
         private final Map<String, Budget> budgets = new ConcurrentHashMap<>();
+        /** Why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
+        private final Map<String, String> unsuited = new LinkedHashMap<>();
+        /** Those of them that the last warning was of. Guarded by {@link LimitChanges}. */
+        private final Set<String> warnedOf = new HashSet<>();
 
         /**
          * A budget of a caller.
@@ -312,10 +362,21 @@ final class BudgetRegistry {
 
         void put(String caller, Budget budget) {
             budgets.put(caller, budget);
+            if (budget.problem == null) {
+                suits(caller);
+            } else {
+                unsuited.put(caller, budget.problem);
+            }
         }
 
         void remove(String caller) {
             budgets.remove(caller);
+            suits(caller);
+        }
+
+        private void suits(String caller) {
+            unsuited.remove(caller);
+            warnedOf.remove(caller);
         }
 
         /** How many there are, without those that have ended. */

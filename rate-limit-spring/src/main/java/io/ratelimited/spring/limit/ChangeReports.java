@@ -12,9 +12,11 @@ import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.Supplier;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.ApplicationEventPublisher;
@@ -33,41 +35,24 @@ public final class ChangeReports {
     private static final boolean SPRING_SECURITY = ClassUtils.isPresent(
             "org.springframework.security.core.context.SecurityContextHolder", ChangeReports.class.getClassLoader());
 
-    /** An endpoint knows its caller on any thread and server. */
-    private static final ThreadLocal<@Nullable Principal> CALLER = new ThreadLocal<>();
-
     private final ApplicationEventPublisher events;
-    private final CurrentRequest.@Nullable Source requests;
+    /** Changes in the order in which they came into force, until they are reported. */
+    private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();
 
-    /** @param requests finds the principal of a web request; null outside web applications */
-    public ChangeReports(ApplicationEventPublisher events, CurrentRequest.@Nullable Source requests) {
+    private final ReentrantLock reporting = new ReentrantLock();
+
+    public ChangeReports(ApplicationEventPublisher events) {
         this.events = events;
-        this.requests = requests;
     }
 
     /**
-     * Makes changes on this thread in the name of a caller.
+     * The name of who makes changes on this thread: the caller of its web request, or whom Spring Security knows. Null if
+     * there is none.
      *
-     * @param caller null if it is not known; then who is found on this thread
+     * @param request that of this thread; null if there is none
      */
-    public static <T> T as(@Nullable Principal caller, Supplier<T> changes) {
-        CALLER.set(caller);
-        try {
-            return changes.get();
-        } finally {
-            CALLER.remove();
-        }
-    }
-
-    /**
-     * The name of who makes changes on this thread: the caller of the endpoint, of the web request, or whom Spring Security
-     * knows. Null if there is none.
-     */
-    public @Nullable String principal() {
-        Principal caller = CALLER.get();
-        if (caller == null && requests != null) {
-            caller = ofRequest(requests.current());
-        }
+    public static @Nullable String author(@Nullable CurrentRequest request) {
+        Principal caller = ofRequest(request);
         if (caller == null && SPRING_SECURITY) {
             caller = Security.caller();
         }
@@ -84,30 +69,21 @@ public final class ChangeReports {
     }
 
     /**
-     * Reports what has changed, in the name of the user of this thread; nothing if nothing has. Not to be called with a
-     * lock, since a listener may wait for another change.
+     * Keeps what has changed for {@link #send}; nothing if nothing has. To be called with the lock under which the change
+     * was made, so that each report begins where the one before it ended.
      *
      * @param key whose own budget was changed; null if the limit itself was
      * @param before members and their values, as the endpoint writes them
      * @param after the same when the change is in force
+     * @param author the name of who made the change; null if it is not known
      */
-    public void report(
-            String limit, @Nullable Object key, Map<String, Object> before, Map<String, Object> after, Scope scope) {
-        report(limit, key, before, after, scope, principal());
-    }
-
-    /**
-     * {@link #report(String, Object, Map, Map, Scope)} of a change that somebody has made elsewhere.
-     *
-     * @param principal its name; null if it is not known
-     */
-    public void report(
+    void add(
             String limit,
             @Nullable Object key,
             Map<String, Object> before,
             Map<String, Object> after,
             Scope scope,
-            @Nullable String principal) {
+            @Nullable String author) {
         Set<String> changed = new LinkedHashSet<>(before.keySet());
         changed.addAll(after.keySet());
         changed.removeIf(member -> Objects.equals(before.get(member), after.get(member)));
@@ -116,17 +92,38 @@ public final class ChangeReports {
         }
         String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
         RateLimitChangedEvent event =
-                new RateLimitChangedEvent(limit, mask, only(changed, before), only(changed, after), scope, principal);
-        LOG.info("Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": "
+                new RateLimitChangedEvent(limit, mask, only(changed, before), only(changed, after), scope, author);
+        String line = "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": "
                 + changed.stream()
                         .map(member -> member + " " + text(before.get(member)) + " -> " + text(after.get(member)))
                         .collect(Collectors.joining(", "))
                 + " (scope " + PropertyText.of(scope)
-                + (principal == null ? "" : ", by " + LogText.escaped(principal)) + ")");
+                + (author == null ? "" : ", by " + LogText.escaped(author)) + ")";
+        waiting.add(() -> report(event, line));
+    }
+
+    /**
+     * Reports what waits for it, one change after the other, each once; returns at once while another thread does. Not to
+     * be called with a lock, since a listener may wait for another change.
+     */
+    void send() {
+        while (!waiting.isEmpty() && !reporting.isHeldByCurrentThread() && reporting.tryLock()) {
+            try {
+                for (Runnable next = waiting.poll(); next != null; next = waiting.poll()) {
+                    next.run();
+                }
+            } finally {
+                reporting.unlock();
+            }
+        }
+    }
+
+    private void report(RateLimitChangedEvent event, String line) {
+        LOG.info(line);
         try {
             events.publishEvent(event);
         } catch (RuntimeException | Error ex) {
-            LOG.warn("Rate limit '" + limit + "' has been changed, but a listener to that failed", ex);
+            LOG.warn("Rate limit '" + event.limit() + "' has been changed, but a listener to that failed", ex);
         }
     }
 

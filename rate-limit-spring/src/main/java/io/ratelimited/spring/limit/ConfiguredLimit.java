@@ -44,7 +44,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Shared shared = Shared.NONE;
     /** Null while no caller has a budget of its own. */
     private volatile @Nullable CallerBudgets budgets;
-    /** Of budgets that are no tier's, by their texts. Guarded by the registry. */
+    /** Of budgets that are no tier's, by their texts. Guarded by {@link LimitChanges}. */
     private final Map<String, RateLimiter> ownLimiters = new HashMap<>();
 
     private volatile Enforcement enforcement;
@@ -326,7 +326,7 @@ public final class ConfiguredLimit implements NamedLimit {
         budgets = changed;
     }
 
-    /** Ends every wait. The caller holds the lock of the registry. */
+    /** Ends every wait. The caller holds the lock of {@link LimitChanges}. */
     void close() {
         limiter.close();
         tiers.values().forEach(RateLimiter::close);

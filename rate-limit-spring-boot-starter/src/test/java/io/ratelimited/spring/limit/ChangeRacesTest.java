@@ -1,0 +1,369 @@
+package io.ratelimited.spring.limit;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.ratelimited.core.CanonicalKey;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.testing.ManualTicker;
+import io.ratelimited.spring.Contexts;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.LimiterFactory.SharedChanges;
+import io.ratelimited.spring.RateLimitChangedEvent;
+import io.ratelimited.spring.RateLimits;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.context.PayloadApplicationEvent;
+import org.springframework.security.authentication.TestingAuthenticationToken;
+import org.springframework.security.core.context.SecurityContextHolder;
+
+/** Changes that several threads and instances make at the same time. */
+@ExtendWith(OutputCaptureExtension.class)
+class ChangeRacesTest {
+
+    private final Fleet fleet = new Fleet();
+    private final Node a = new Node(fleet);
+    private final Node b = new Node(fleet);
+
+    @Test
+    void ofTwoPeopleWhoWriteTheSameWhoWasFirstIsReported() {
+        CountDownLatch reported = new CountDownLatch(1);
+        a.onReport = event -> reported.countDown();
+        run(() -> {
+            Thread bob = new Thread(() -> as("bob", () -> burst(a, 77)));
+            a.beforeWrite = author -> {
+                if (author.equals("ann") && bob.getState() == Thread.State.NEW) {
+                    bob.start();
+                    while (bob.getState() != Thread.State.WAITING) {
+                        Thread.onSpinWait();
+                    }
+                } else if (author.equals("bob")) {
+                    await(reported);
+                }
+            };
+            as("ann", () -> burst(a, 77));
+            join(bob);
+
+            assertThat(a.reported).extracting(ChangeRacesTest::text).containsExactly("{burst=10} -> {burst=77} by ann");
+        });
+    }
+
+    @Test
+    void aChangeThatAnotherInstanceReplacesAtOnceIsReportedOnBothAsAChain() {
+        run(() -> {
+            a.afterWrite = author -> {
+                a.afterWrite = next -> {};
+                as("bob", () -> burst(b, 88));
+            };
+            as("ann", () -> burst(a, 77));
+
+            assertThat(a.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly("{burst=10} -> {burst=77} by ann", "{burst=77} -> {burst=88} by null");
+            assertThat(b.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly("{burst=10} -> {burst=77} by null", "{burst=77} -> {burst=88} by bob");
+            assertThat(a.limits.get("search").limit().burst()).isEqualTo(88);
+        });
+    }
+
+    @Test
+    void aBudgetThatAnotherInstanceReplacesAtOnceIsReportedAsItWasGiven() {
+        run(() -> {
+            a.afterWrite = author -> {
+                a.afterWrite = next -> {};
+                as("bob", () -> b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null));
+            };
+            as("ann", () -> a.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null));
+
+            assertThat(a.reported).extracting(ChangeRacesTest::text).containsExactly("{} -> {rate=1/s} by ann");
+            assertThat(b.reported).extracting(ChangeRacesTest::text).containsExactly("{rate=1/s} -> {rate=2/s} by bob");
+            assertThat(((ConfiguredLimit) a.limits.get("search")).ownBudget("zoe"))
+                    .containsEntry("rate", "2/s");
+        });
+    }
+
+    @Test
+    void aChangeIsReportedWhenTheListenersOfTheOneBeforeItHaveReturned() {
+        List<String> returned = new CopyOnWriteArrayList<>();
+        a.onReport = event -> {
+            if (returned.isEmpty() && event.after().containsValue(77L)) {
+                CompletableFuture.runAsync(() -> burst(a, 88))
+                        .orTimeout(20, TimeUnit.SECONDS)
+                        .join();
+            }
+            returned.add(text(event));
+        };
+        run(() -> {
+            burst(a, 77);
+
+            assertThat(returned)
+                    .containsExactly("{burst=10} -> {burst=77} by null", "{burst=77} -> {burst=88} by null");
+        });
+    }
+
+    @Test
+    void eachChangeOfManyThreadsOnTwoInstancesIsReportedOnceByItsAuthorAndAllOfThemAreAChain() {
+        run(() -> {
+            AtomicInteger bursts = new AtomicInteger(100);
+            Map<String, String> authors = new ConcurrentHashMap<>();
+            CountDownLatch gate = new CountDownLatch(1);
+            List<Thread> threads = new ArrayList<>();
+            for (int i = 0; i < 4; i++) {
+                Node node = i % 2 == 0 ? a : b;
+                String name = (node == a ? "a" : "b") + i;
+                threads.add(new Thread(() -> as(name, () -> {
+                    await(gate);
+                    for (int change = 0; change < 50; change++) {
+                        int burst = bursts.incrementAndGet();
+                        burst(node, burst);
+                        authors.put("{burst=" + burst + "}", name);
+                    }
+                })));
+            }
+            threads.forEach(Thread::start);
+            gate.countDown();
+            threads.forEach(ChangeRacesTest::join);
+
+            assertThat(authors).hasSize(200);
+            for (Node node : List.of(a, b)) {
+                String own = node == a ? "a" : "b";
+                Object before = Map.of("burst", 10L);
+                for (RateLimitChangedEvent event : node.reported) {
+                    assertThat(event.before()).isEqualTo(before);
+                    before = event.after();
+                }
+                assertThat(before)
+                        .isEqualTo(Map.of(
+                                "burst", node.limits.get("search").limit().burst()));
+                authors.entrySet().removeIf(entry -> {
+                    boolean made = entry.getValue().startsWith(own);
+                    if (made) {
+                        assertThat(node.reported)
+                                .filteredOn(event -> event.after().toString().equals(entry.getKey()))
+                                .extracting(RateLimitChangedEvent::principal)
+                                .containsExactly(entry.getValue());
+                    }
+                    return made;
+                });
+            }
+        });
+    }
+
+    @Test
+    void budgetsThatAChangeOfTheirLimitDoesNotSuitAreOneWarning(CapturedOutput output) {
+        Contexts.runner(new ManualTicker())
+                .withPropertyValues("rate-limit.limits.search.rate=10/s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    for (int i = 1; i <= BudgetRegistry.MAXIMUM; i++) {
+                        limits.assign(
+                                "search", "k" + i, LimitProperties.of(Map.of("rate", i + "/h", "burst", 5L)), null);
+                    }
+                    LimitProperties window =
+                            LimitProperties.of(Map.of("algorithm", io.ratelimited.core.Algorithm.FIXED_WINDOW));
+                    limits.update("search", window);
+                    limits.update("search", limit -> limit.rate("11/s"));
+
+                    assertThat(output)
+                            .containsOnlyOnce("cannot apply the budgets of 10000 callers (masked:")
+                            .containsOnlyOnce("cannot apply the budgets");
+                    limits.revoke("search", "k7");
+                    limits.update("search", limit -> limit.rate("12/s"));
+                    limits.update("search", limit -> limit.rate("13/s"));
+                    assertThat(output.toString().split("cannot apply the budgets", -1))
+                            .hasSizeLessThanOrEqualTo(3);
+                });
+    }
+
+    @Test
+    void budgetsThatAnInstanceCannotApplyAtItsStartAreOneWarning(CapturedOutput output) {
+        for (int i = 0; i < 10_000; i++) {
+            fleet.put("search", CanonicalKey.digest("k" + i), "tier=platinum");
+        }
+        run(() -> {
+            assertThat(output)
+                    .contains("cannot apply the budgets of 10000 callers (masked:")
+                    .contains("there is no tier 'platinum'");
+            // One of each instance.
+            assertThat(output.toString().split("cannot apply the budgets", -1)).hasSize(3);
+            for (int i = 0; i < 10_000; i++) {
+                fleet.change("search", CanonicalKey.digest("k" + i), "tier=palladium");
+            }
+            assertThat(output.toString().split("cannot apply the budgets", -1)).hasSize(3);
+        });
+    }
+
+    private static void burst(Node node, long burst) {
+        node.limits.update("search", limit -> limit.burst(burst));
+    }
+
+    private static String text(RateLimitChangedEvent event) {
+        return event.before() + " -> " + event.after() + " by " + event.principal();
+    }
+
+    private static void as(String name, Runnable change) {
+        var before = SecurityContextHolder.getContext();
+        SecurityContextHolder.setContext(SecurityContextHolder.createEmptyContext());
+        SecurityContextHolder.getContext().setAuthentication(new TestingAuthenticationToken(name, null));
+        try {
+            change.run();
+        } finally {
+            SecurityContextHolder.setContext(before);
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertThat(latch.await(20, TimeUnit.SECONDS)).isTrue();
+        } catch (InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
+    }
+
+    private static void join(Thread thread) {
+        try {
+            thread.join(60_000);
+        } catch (InterruptedException ex) {
+            throw new IllegalStateException(ex);
+        }
+        assertThat(thread.isAlive()).isFalse();
+    }
+
+    private void run(Runnable test) {
+        a.run(() -> b.run(test));
+    }
+
+    /** What all instances share: a record each, which only a write that has seen it replaces. */
+    private static final class Fleet {
+
+        private final Map<String, SharedChanges.Change> records = new ConcurrentHashMap<>();
+        private final List<BiConsumer<String, @Nullable String>> listeners = new CopyOnWriteArrayList<>();
+        private long version;
+
+        synchronized boolean replace(String limit, @Nullable String caller, long basedOn, String text) {
+            SharedChanges.Change known = records.get(limit + "/" + caller);
+            if ((known == null ? 0 : known.version()) != basedOn) {
+                return false;
+            }
+            put(limit, caller, text);
+            return true;
+        }
+
+        synchronized void put(String limit, @Nullable String caller, String text) {
+            records.put(limit + "/" + caller, new SharedChanges.Change(++version, text, null));
+        }
+
+        void change(String limit, @Nullable String caller, String text) {
+            put(limit, caller, text);
+            tell(limit, caller);
+        }
+
+        void tell(String limit, @Nullable String caller) {
+            listeners.forEach(listener -> listener.accept(limit, caller));
+        }
+    }
+
+    /** An instance of the application. */
+    private static final class Node implements LimiterFactory, SharedChanges {
+
+        private final Fleet fleet;
+        private final List<RateLimitChangedEvent> reported = new CopyOnWriteArrayList<>();
+        private Consumer<String> beforeWrite = author -> {};
+        private Consumer<String> afterWrite = author -> {};
+        private Consumer<RateLimitChangedEvent> onReport = event -> {};
+        private RateLimits limits;
+
+        private Node(Fleet fleet) {
+            this.fleet = fleet;
+        }
+
+        private void run(Runnable test) {
+            Contexts.runner(new ManualTicker())
+                    .withPropertyValues("rate-limit.backend=fleet", "rate-limit.limits.search.rate=10/s")
+                    .withBean(LimiterFactory.class, () -> this)
+                    .withInitializer(context -> context.addApplicationListener(event -> {
+                        if (event instanceof PayloadApplicationEvent<?> told
+                                && told.getPayload() instanceof RateLimitChangedEvent change) {
+                            reported.add(change);
+                            onReport.accept(change);
+                        }
+                    }))
+                    .run(context -> {
+                        limits = context.getBean(RateLimits.class);
+                        limits.get("search");
+                        test.run();
+                    });
+        }
+
+        @Override
+        public String backend() {
+            return "fleet";
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit);
+        }
+
+        @Override
+        public SharedChanges sharedChanges() {
+            return this;
+        }
+
+        @Override
+        public @Nullable Change find(String limit, @Nullable String caller) {
+            return fleet.records.get(limit + "/" + caller);
+        }
+
+        @Override
+        public Collection<String> callers(String limit) {
+            return fleet.records.keySet().stream()
+                    .map(key -> key.substring(limit.length() + 1))
+                    .filter(caller -> !caller.equals("null"))
+                    .toList();
+        }
+
+        @Override
+        public Outcome write(
+                String limit,
+                @Nullable String caller,
+                long basedOn,
+                String text,
+                @Nullable Duration lasting,
+                int maximumCallers) {
+            var authentication = SecurityContextHolder.getContext().getAuthentication();
+            String author = authentication == null ? "" : authentication.getName();
+            beforeWrite.accept(author);
+            if (!fleet.replace(limit, caller, basedOn, text)) {
+                return Outcome.OUTDATED;
+            }
+            fleet.tell(limit, caller);
+            afterWrite.accept(author);
+            return Outcome.WRITTEN;
+        }
+
+        @Override
+        public void onChange(BiConsumer<String, @Nullable String> told) {
+            fleet.listeners.add(told);
+        }
+    }
+}
