@@ -12,7 +12,8 @@ public final class RateLimiterClosedException extends RuntimeException {
     @Serial
     private static final long serialVersionUID = 1L;
 
-    RateLimiterClosedException() {
+    /** For whatever else lets calls wait until the application stops. */
+    public RateLimiterClosedException() {
         super("The rate limits have been closed: the call that waited for its turn is not made", null, false, false);
     }
 }

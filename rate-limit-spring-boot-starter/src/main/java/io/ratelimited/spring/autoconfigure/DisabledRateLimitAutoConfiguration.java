@@ -51,7 +51,10 @@ public final class DisabledRateLimitAutoConfiguration {
                         new ChangeReports(events),
                         Ticker.system()),
                 new LimitEnforcer(
-                        List.of(), Ticker.system(), new ContextPropagatingExecutor(() -> CallbackThreads.SHARED)),
+                        List.of(),
+                        Ticker.system(),
+                        new ContextPropagatingExecutor(() -> CallbackThreads.SHARED),
+                        () -> RequestThreads.UNBOUNDED),
                 null);
     }
 

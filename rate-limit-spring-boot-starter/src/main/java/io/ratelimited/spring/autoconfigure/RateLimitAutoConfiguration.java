@@ -133,12 +133,14 @@ public final class RateLimitAutoConfiguration {
     LimitEnforcer limitEnforcer(
             ObjectProvider<DecisionObserver> observers,
             Ticker ticker,
+            LimitRegistry registry,
             @Qualifier("applicationTaskExecutor") ObjectProvider<Executor> taskExecutor) {
         return new LimitEnforcer(
                 observers.orderedStream().toList(),
                 ticker,
                 new ContextPropagatingExecutor(
-                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))));
+                        SingletonSupplier.of(() -> taskExecutor.getIfAvailable(() -> CallbackThreads.SHARED))),
+                registry::threads);
     }
 
     @Bean("io.ratelimited.rateLimits")

@@ -10,6 +10,9 @@ import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
 import io.ratelimited.spring.fields.Headers;
 import io.ratelimited.spring.web.LimitFields;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -18,9 +21,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** What is read off the fields of answers, and what is ignored. */
@@ -54,6 +60,74 @@ class AnswerFieldsTest {
                 .isEqualTo(45 * SECOND);
     }
 
+    /** The two obsolete formats of RFC 9110 that a recipient must accept. */
+    @ParameterizedTest
+    @ValueSource(strings = {"Sunday, 01-Mar-26 12:00:45 GMT", "Sun Mar  1 12:00:45 2026"})
+    void retryAfterIsADateInAnOldFormat(String date) {
+        assertThat(read(429, "Retry-After", date).retryAfterNanos()).isEqualTo(45 * SECOND);
+    }
+
+    @Test
+    void milliSecondsAreMoreExactThanSeconds() {
+        assertThat(read(429, "Retry-After", "2", "retry-after-ms", "1250").retryAfterNanos())
+                .isEqualTo(1_250_000_000);
+        assertThat(read(429, "Retry-After", "2", "retry-after-ms", "soon").retryAfterNanos())
+                .isEqualTo(2 * SECOND);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "1m30s, 90000",
+        "20ms, 20",
+        "6m0s, 360000",
+        "1h, 3600000",
+        "1d2h3m4.5s, 93784500",
+        "1s20ms, 1020",
+        "2026-03-01T12:00:30Z, 30000",
+        "2026-03-01T13:00:30+01:00, 30000",
+        "1772366430.5, 30500",
+        "1.25, 1250"
+    })
+    void aResetIsWrittenInManyWays(String reset, long millis) {
+        assertThat(quota("X-RateLimit-Remaining", "7", "X-RateLimit-Reset", reset)
+                        .resetNanos())
+                .isEqualTo(millis * 1_000_000);
+    }
+
+    /** Each line of the page: a service, the status, its fields, and what they say. */
+    @ParameterizedTest
+    @MethodSource
+    void theAnswersOfServicesAreReadRight(String service, int status, String[] fields, String expected) {
+        Answer answer = read(status, fields);
+        StringBuilder read = new StringBuilder("pause " + answer.retryAfterNanos() / 1_000_000);
+        for (Quota quota : answer.quotas()) {
+            read.append("; ").append(quota.remaining()).append(" of ").append(quota.quota());
+            read.append(", window ").append(quota.windowNanos() < 0 ? -1 : quota.windowNanos() / 1_000_000);
+            read.append(", reset ").append(quota.resetNanos() / 1_000_000);
+        }
+        assertThat(read).hasToString(expected);
+    }
+
+    static Stream<Arguments> theAnswersOfServicesAreReadRight() throws IOException {
+        try (InputStream page = AnswerFieldsTest.class.getResourceAsStream("answers-of-services.txt")) {
+            String text = new String(page.readAllBytes(), StandardCharsets.UTF_8);
+            return Stream.of(text.split("\n\n+"))
+                    .filter(answer -> !answer.startsWith("#"))
+                    .map(answer -> {
+                        List<String> lines = answer.strip().lines().toList();
+                        String[] fields = lines.subList(1, lines.size() - 1).stream()
+                                .flatMap(line -> Stream.of(line.split(": ", 2)))
+                                .toArray(String[]::new);
+                        String[] first = lines.get(0).split(" / ");
+                        return Arguments.of(
+                                first[0],
+                                Integer.parseInt(first[1]),
+                                fields,
+                                lines.get(lines.size() - 1).substring(2));
+                    });
+        }
+    }
+
     @Test
     void aDateIsReadByTheClockOfTheServer() {
         assertThat(read(429, "Retry-After", "Sun, 01 Mar 2026 11:00:45 GMT", "Date", "Sun, 01 Mar 2026 11:00:00 GMT")
@@ -74,7 +148,8 @@ class AnswerFieldsTest {
                 "0",
                 "",
                 " ",
-                "1.5",
+                "1.5.5",
+                "1.",
                 "1e3",
                 "+3",
                 "99999999999",
@@ -203,7 +278,10 @@ class AnswerFieldsTest {
                 "40000000",
                 "9999999999",
                 "999999999999999",
-                "12.5",
+                "12.",
+                "5m5h",
+                "2026-03-01T11:59:59Z",
+                "2026-03-01T12:00:30",
                 "99999999999999999999"
             })
     void nonsenseInADialectIsIgnored(String reset) {

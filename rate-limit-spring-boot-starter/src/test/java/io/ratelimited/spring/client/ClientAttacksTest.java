@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
@@ -17,6 +18,7 @@ import io.ratelimited.spring.client.ClientGate.Entered;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
+import java.io.IOException;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Proxy;
 import java.net.URI;
@@ -26,6 +28,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -35,6 +38,9 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
+import org.springframework.http.HttpMethod;
+import org.springframework.http.client.ClientHttpResponse;
+import org.springframework.mock.http.client.MockClientHttpRequest;
 
 /** Callers who leave, and readers and keys of the application that are not as expected. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -69,6 +75,105 @@ class ClientAttacksTest {
             ticker.advance(Duration.ofSeconds(10));
             assertThat(next).isCompleted();
         });
+    }
+
+    /** The other side may have counted it, whatever an answer to an earlier call says was left. */
+    @Test
+    void aCallThatIsCancelledOnItsWayCostsItsPermit() {
+        ClientGate gate = new ClientGate(ticker, Duration.ofMinutes(1).toNanos());
+        Pass first = gate.enter(0).join().pass();
+        gate.answered(first, quota(90), false);
+        Pass early = gate.enter(0).join().pass();
+        Pass cancelled = gate.enter(0).join().pass();
+        gate.failed(cancelled);
+        gate.answered(early, quota(89), false);
+        assertThat(gate.report())
+                .singleElement()
+                .satisfies(state -> assertThat(state).containsEntry("remaining", 88L));
+    }
+
+    private static Answer quota(long remaining) {
+        return new Answer(
+                0,
+                List.of(new Answer.Quota(
+                        "a",
+                        100,
+                        remaining,
+                        Duration.ofMinutes(1).toNanos(),
+                        Duration.ofMinutes(1).toNanos())));
+    }
+
+    @Test
+    void callsThatWaitEndWhenTheContextCloses() {
+        List<CompletableFuture<ClientCall>> calls = new ArrayList<>();
+        runner(
+                        "rate-limit.clients.partner.max-wait=1h",
+                        "rate-limit.clients.other.hosts=other.example",
+                        "rate-limit.clients.other.max-wait=1h",
+                        "rate-limit.clients.other.limits=slow",
+                        "rate-limit.limits.slow.rate=1/h")
+                .run(context -> {
+                    LimitedClients clients = context.getBean(LimitedClients.class);
+                    LimitedClient client = clients.of(URI.create("https://partner.example"));
+                    client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    calls.add(client.enterAsync(request("/")));
+                    LimitedClient other = clients.of(URI.create("https://other.example"));
+                    other.enter(request("/"));
+                    calls.add(other.enterAsync(request("/")));
+                    assertThat(calls).noneMatch(CompletableFuture::isDone);
+                    context.close();
+                    calls.add(client.enterAsync(request("/")));
+                });
+        assertThat(calls)
+                .hasSize(3)
+                .allSatisfy(call -> assertThat(call)
+                        .failsWithin(Duration.ZERO)
+                        .withThrowableThat()
+                        .withCauseInstanceOf(RateLimiterClosedException.class));
+        assertThat(ticker.sleeping()).isZero();
+    }
+
+    @Test
+    void anAnswerWhoseStatusCannotBeReadIsClosed() throws IOException {
+        runner().run(context -> {
+            AtomicBoolean closed = new AtomicBoolean();
+            ClientHttpResponse broken = (ClientHttpResponse) Proxy.newProxyInstance(
+                    getClass().getClassLoader(),
+                    new Class<?>[] {ClientHttpResponse.class},
+                    (proxy, method, arguments) -> {
+                        if (method.getName().equals("close")) {
+                            closed.set(true);
+                            return null;
+                        }
+                        throw new IOException("broken");
+                    });
+            MockClientHttpRequest request =
+                    new MockClientHttpRequest(HttpMethod.GET, URI.create("https://partner.example"));
+            BlockingClientInterceptor interceptor =
+                    new BlockingClientInterceptor(context.getBean(LimitedClients.class));
+            assertThatThrownBy(() -> interceptor.intercept(request, new byte[0], (sent, body) -> broken))
+                    .hasMessage("broken");
+            assertThat(closed).isTrue();
+        });
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {"#account", "header('X') ?: #account", "new String('x')", "T(String).valueOf(1)", "@bean", "#f()"
+            })
+    void aKeyWithAWordThatMeansNothingStopsTheStart(String key) {
+        runner("rate-limit.clients.partner.key=" + key)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("rate-limit.clients.partner.key"));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"x:0", "x:65536", "a..b", ".a", "[:::1]", "[1]", "[1.2.3.4]"})
+    void aHostThatNoCallCanHaveStopsTheStart(String host) {
+        runner("rate-limit.clients.none.hosts[0]=" + host)
+                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("which is no host"));
     }
 
     /** As after a wait for a limit, when another answer has told to pause meanwhile. */

@@ -31,6 +31,8 @@ class ClientHostsTest {
         "*.my_zone.example, http://a.my_zone.example:8080/x, true",
         "partner.example, http://partner.example@other_host/x, false",
         "[::1]:8080, http://[::1]:8080/x, true",
+        "[0:0:0:0:0:0:0:1], http://[::1]/x, true",
+        "[2001:db8::A], http://[2001:0DB8:0:0::a]:8443/x, true",
         "partner.example, mailto:me@partner.example, false",
         "partner.example, /partner.example, false",
     })

@@ -113,7 +113,9 @@ class ClientOrderTest {
                         RestClientAutoConfiguration.class,
                         RestTemplateAutoConfiguration.class,
                         WebClientAutoConfiguration.class))
-                .withPropertyValues("rate-limit.clients.partner.hosts=localhost")
+                // Other clients read a stream to its end when it is closed.
+                .withPropertyValues(
+                        "rate-limit.clients.partner.hosts=localhost", "spring.http.clients.imperative.factory=reactor")
                 .withPropertyValues(properties);
     }
 

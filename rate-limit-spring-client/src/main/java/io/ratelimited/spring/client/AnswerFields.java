@@ -2,23 +2,19 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
-import java.time.DateTimeException;
-import java.time.Duration;
-import java.time.ZonedDateTime;
-import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.function.Function;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads the fields by which servers tell their limits: {@code Retry-After} of RFC 9110; {@code RateLimit} and {@code
- * RateLimit-Policy} of draft-ietf-httpapi-ratelimit-headers-10; and where these are missing, {@code X-RateLimit-Limit},
- * {@code -Remaining} and {@code -Reset}. A field that is sent twice, is not as its specification says, or has a value that
+ * Reads the fields by which servers report their limits: {@code Retry-After} of RFC 9110; {@code RateLimit} and {@code
+ * RateLimit-Policy} of draft-ietf-httpapi-ratelimit-headers-10; and where these are missing, the limit, what remains and the
+ * reset in the dialects of large services. A field that is sent twice, is not as its specification says, or has a value that
  * no server can mean, is ignored: it neither stops nor hurries a call.
  *
  * <p>This class is the only reader of the draft, as {@code LimitFields} and {@code QuotaPolicy} are its only writers. The
@@ -27,13 +23,26 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AnswerFields {
 
-    /** Longer times are no times that a server can mean; as seconds, less than any date since 1971. */
-    private static final long LONGEST_SECONDS = Duration.ofDays(366).toSeconds();
+    private static final Pattern COUNT = Pattern.compile("(\\d{1,15})(?:\\.\\d{1,9})?(?:\\s*;\\s*w=(\\d{1,9}))?");
 
-    private static final long NANOS = 1_000_000_000L;
-    private static final long MILLIS = 1_000;
-    private static final Pattern DIGITS = Pattern.compile("\\d{1,15}");
-    private static final List<String> DIALECTS = List.of("X-RateLimit-", "X-Rate-Limit-");
+    /** How servers name the three fields of a quota of calls; quotas of tokens or bytes say nothing about a call. */
+    private record Dialect(String before, String after) {
+
+        private String field(String name) {
+            return before + name + after;
+        }
+
+        private String name() {
+            return (before + after).toLowerCase(Locale.ROOT);
+        }
+    }
+
+    private static final List<Dialect> DIALECTS = List.of(
+            new Dialect("X-RateLimit-", ""),
+            new Dialect("X-Rate-Limit-", ""),
+            new Dialect("RateLimit-", ""),
+            new Dialect("X-RateLimit-", "-Requests"),
+            new Dialect("Anthropic-RateLimit-Requests-", ""));
 
     private AnswerFields() {}
 
@@ -45,8 +54,8 @@ public final class AnswerFields {
      * @param epochMillis the time of this side, for an answer without {@code Date}
      */
     public static Answer read(int status, Function<String, @Nullable List<String>> fields, long epochMillis) {
-        long now = date(single(fields, "Date")).orElse(epochMillis);
-        long retryAfter = status == 429 || status == 503 ? retryAfter(single(fields, "Retry-After"), now) : 0;
+        long now = AnswerTimes.date(single(fields, "Date")).orElse(epochMillis);
+        long retryAfter = status == 429 || status == 503 || status == 403 ? retryAfter(fields, now) : 0;
         List<Quota> quotas = standard(fields);
         if (quotas.isEmpty()) {
             quotas = dialect(fields, now);
@@ -62,44 +71,14 @@ public final class AnswerFields {
                 : values.get(0).strip();
     }
 
-    private static long retryAfter(@Nullable String value, long nowMillis) {
-        OptionalLong seconds = number(value);
-        if (seconds.isPresent()) {
-            return nanos(seconds.getAsLong());
+    private static long retryAfter(Function<String, @Nullable List<String>> fields, long nowMillis) {
+        for (String name : List.of("Retry-After-Ms", "X-Ms-Retry-After-Ms")) {
+            long millis = AnswerTimes.millis(single(fields, name));
+            if (millis > 0) {
+                return millis;
+            }
         }
-        OptionalLong date = date(value);
-        return date.isPresent() ? nanosUntil(date.getAsLong(), nowMillis) : 0;
-    }
-
-    private static OptionalLong number(@Nullable String value) {
-        return value != null && DIGITS.matcher(value).matches()
-                ? OptionalLong.of(Long.parseLong(value))
-                : OptionalLong.empty();
-    }
-
-    /** In milliseconds since 1970. */
-    private static OptionalLong date(@Nullable String value) {
-        if (value == null || value.isEmpty() || !Character.isLetter(value.charAt(0))) {
-            return OptionalLong.empty();
-        }
-        try {
-            return OptionalLong.of(ZonedDateTime.parse(value, DateTimeFormatter.RFC_1123_DATE_TIME)
-                    .toInstant()
-                    .toEpochMilli());
-        } catch (DateTimeException | ArithmeticException ex) {
-            return OptionalLong.empty();
-        }
-    }
-
-    /** 0 for a time that no server can mean. */
-    private static long nanos(long seconds) {
-        return seconds >= 0 && seconds <= LONGEST_SECONDS ? seconds * NANOS : 0;
-    }
-
-    /** 0 for a time that is over or that no server can mean. */
-    private static long nanosUntil(long epochMillis, long nowMillis) {
-        long millis = epochMillis - nowMillis;
-        return millis > 0 && millis <= LONGEST_SECONDS * MILLIS ? millis * (NANOS / MILLIS) : 0;
+        return AnswerTimes.retryAfter(single(fields, "Retry-After"), nowMillis);
     }
 
     private static List<Quota> standard(Function<String, @Nullable List<String>> fields) {
@@ -124,8 +103,8 @@ public final class AnswerFields {
             return null; // what calls in flight or bytes are left says nothing about time
         }
         long remaining = natural(state.get("r"));
-        long window = nanos(natural(policy.get("w")));
-        long reset = state.containsKey("t") ? nanos(natural(state.get("t"))) : window;
+        long window = AnswerTimes.seconds(natural(policy.get("w")));
+        long reset = state.containsKey("t") ? AnswerTimes.seconds(natural(state.get("t"))) : window;
         return remaining < 0 || reset == 0
                 ? null
                 : new Quota(name, natural(policy.get("q")), remaining, window == 0 ? Quota.UNKNOWN : window, reset);
@@ -140,29 +119,30 @@ public final class AnswerFields {
     }
 
     private static List<Quota> dialect(Function<String, @Nullable List<String>> fields, long nowMillis) {
-        for (String dialect : DIALECTS) {
-            OptionalLong remaining = number(single(fields, dialect + "Remaining"));
-            if (remaining.isPresent()) {
-                long reset = reset(number(single(fields, dialect + "Reset")), nowMillis);
-                long limit = number(single(fields, dialect + "Limit")).orElse(Quota.UNKNOWN);
-                return reset == 0
-                        ? List.of()
-                        : List.of(new Quota(
-                                dialect.toLowerCase(Locale.ROOT), limit, remaining.getAsLong(), Quota.UNKNOWN, reset));
+        for (Dialect dialect : DIALECTS) {
+            Matcher remaining = count(single(fields, dialect.field("Remaining")));
+            if (!remaining.matches()) {
+                continue;
+            }
+            // A limit may be followed by a list of all, as in "100, 100;w=60".
+            String stated = single(fields, dialect.field("Limit"));
+            Matcher limit = count(stated == null ? null : stated.split(",", 2)[0].strip());
+            long window = remaining.group(2) == null ? 0 : AnswerTimes.seconds(Long.parseLong(remaining.group(2)));
+            long after = AnswerTimes.retryAfter(single(fields, dialect.field("Reset-After")), nowMillis);
+            long reset = after > 0 ? after : AnswerTimes.reset(single(fields, dialect.field("Reset")), nowMillis);
+            if (reset > 0 || window > 0) {
+                return List.of(new Quota(
+                        dialect.name(),
+                        limit.matches() ? Long.parseLong(limit.group(1)) : Quota.UNKNOWN,
+                        Long.parseLong(remaining.group(1)),
+                        window > 0 ? window : Quota.UNKNOWN,
+                        reset > 0 ? reset : window));
             }
         }
         return List.of();
     }
 
-    /**
-     * Seconds from now, or seconds or milliseconds since 1970: the three cannot be confused, since no window is longer than a
-     * year. Other numbers are ignored.
-     */
-    private static long reset(OptionalLong value, long nowMillis) {
-        long number = value.orElse(0);
-        if (number <= LONGEST_SECONDS) {
-            return nanos(number);
-        }
-        return nanosUntil(number < nowMillis / 10 ? number * MILLIS : number, nowMillis);
+    private static Matcher count(@Nullable String value) {
+        return COUNT.matcher(value == null ? "" : value);
     }
 }

@@ -39,14 +39,18 @@ public final class BlockingClientInterceptor implements ClientHttpRequestInterce
         ClientCall call = client.enter(
                 new OutgoingRequest(request.getMethod().name(), request.getURI(), request.getHeaders()::get));
         boolean answered = false;
+        ClientHttpResponse response = null;
         try {
-            ClientHttpResponse response = execution.execute(request, body);
+            response = execution.execute(request, body);
             call.answered(response.getStatusCode().value(), response.getHeaders()::get);
             answered = true;
             return new EndingResponse(response, call);
         } finally {
             if (!answered) {
                 call.end();
+                if (response != null) {
+                    response.close();
+                }
             }
         }
     }

@@ -37,6 +37,7 @@ final class ClientGate {
     private final Deque<Waiter> waiters = new ArrayDeque<>();
     private boolean alarmIsSet;
     private long alarmAt;
+    private Runnable stopAlarm = () -> {};
 
     private record Waiter(CompletableFuture<Entered> entered, long deadline) {}
 
@@ -86,9 +87,17 @@ final class ClientGate {
         return entered;
     }
 
-    /** Whoever has left must not keep others out. */
-    private synchronized void leave(Waiter waiter) {
-        waiters.remove(waiter);
+    /** A call that has left keeps no other out, and no alarm is for nobody. */
+    private void leave(Waiter waiter) {
+        Runnable stop = () -> {};
+        synchronized (this) {
+            waiters.remove(waiter);
+            if (waiters.isEmpty() && alarmIsSet) {
+                alarmIsSet = false;
+                stop = stopAlarm;
+            }
+        }
+        stop.run();
     }
 
     /** A call goes whatever the answers say, and counts. */
@@ -166,9 +175,20 @@ final class ClientGate {
         }
         due.forEach(Runnable::run);
         if (sets) {
-            long at = alarm;
-            ticker.sleepUntil(at, () -> wake(at));
+            setAlarm(alarm);
         }
+    }
+
+    private void setAlarm(long at) {
+        Runnable unused = ticker.sleepUntil(at, () -> wake(at));
+        synchronized (this) {
+            if (alarmIsSet && alarmAt == at) {
+                Runnable before = stopAlarm;
+                stopAlarm = unused;
+                unused = before;
+            }
+        }
+        unused.run();
     }
 
     /**

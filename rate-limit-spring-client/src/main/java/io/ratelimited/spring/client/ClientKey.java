@@ -11,6 +11,13 @@ import org.springframework.expression.Expression;
 import org.springframework.expression.ParseException;
 import org.springframework.expression.spel.SpelEvaluationException;
 import org.springframework.expression.spel.SpelMessage;
+import org.springframework.expression.spel.SpelNode;
+import org.springframework.expression.spel.ast.BeanReference;
+import org.springframework.expression.spel.ast.ConstructorReference;
+import org.springframework.expression.spel.ast.FunctionReference;
+import org.springframework.expression.spel.ast.TypeReference;
+import org.springframework.expression.spel.ast.VariableReference;
+import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import org.springframework.expression.spel.support.SimpleEvaluationContext;
 import org.springframework.util.ObjectUtils;
@@ -48,9 +55,27 @@ final class ClientKey {
 
     private static Expression parse(String property, String text) {
         try {
-            return new SpelExpressionParser().parseRaw(text);
+            SpelExpression parsed = new SpelExpressionParser().parseRaw(text);
+            requireKnown(parsed.getAST());
+            return parsed;
         } catch (ParseException | IllegalStateException ex) {
             throw invalid(property, text, ex);
+        }
+    }
+
+    /** What is evaluated only in some calls must not fail them. */
+    private static void requireKnown(SpelNode node) {
+        String written = node.toStringAST();
+        boolean variable = node instanceof VariableReference && !written.equals("#root") && !written.equals("#this");
+        if (variable
+                || node instanceof FunctionReference
+                || node instanceof ConstructorReference
+                || node instanceof TypeReference
+                || node instanceof BeanReference) {
+            throw new IllegalStateException("a key has no " + written);
+        }
+        for (int i = 0; i < node.getChildCount(); i++) {
+            requireKnown(node.getChild(i));
         }
     }
 

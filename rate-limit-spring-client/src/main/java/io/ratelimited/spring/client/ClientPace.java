@@ -33,7 +33,9 @@ final class ClientPace {
     private final RefusedWindow window = new RefusedWindow();
 
     private long inFlight;
+    /** How many calls have ended that the other side may have counted. */
     private long answers;
+
     private boolean anyCall;
     private long lastCall;
 
@@ -139,6 +141,7 @@ final class ClientPace {
     void failed(Pass pass, long now) {
         ended(pass);
         recent.add(now);
+        answers++;
     }
 
     private void ended(Pass pass) {

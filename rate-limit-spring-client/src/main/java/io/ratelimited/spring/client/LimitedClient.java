@@ -6,6 +6,7 @@ import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.call.Admission;
@@ -22,6 +23,7 @@ import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -31,6 +33,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -66,6 +69,10 @@ public final class LimitedClient {
 
     private final @Nullable FleetPauses fleet;
     private final RateLimitFieldReader reader;
+    /** Calls that wait, until they go or are refused. */
+    private final Set<Entry> waiting = ConcurrentHashMap.newKeySet();
+
+    private volatile boolean closed;
     private final AtomicBoolean readerFailed = new AtomicBoolean();
     private final LongAdder delayed = new LongAdder();
     private final LongAdder refusedHere = new LongAdder();
@@ -120,7 +127,8 @@ public final class LimitedClient {
     }
 
     /**
-     * Waits until a call may go. Never sleeps on an event loop: a call that would have to wait there is refused.
+     * Waits until a call may go. Never sleeps on an event loop, nor in one of the last half of the threads that serve requests: a
+     * call that would have to wait there is refused.
      *
      * @return to be told what becomes of the call
      * @throws RateLimitExceededException when the call may not go
@@ -129,6 +137,12 @@ public final class LimitedClient {
     ClientCall enter(OutgoingRequest request) {
         CompletableFuture<ClientCall> entered =
                 enterAsync(request, EventLoops.isCurrentThread() ? 0 : terms.maxWaitNanos);
+        RequestThreads seats = enforcer.threads();
+        boolean seated = !entered.isDone() && seats.tryEnter(0);
+        if (!seated && !entered.isDone()) {
+            entered.cancel(false);
+            entered = enterAsync(request, 0);
+        }
         try {
             return entered.get();
         } catch (InterruptedException ex) {
@@ -144,6 +158,10 @@ public final class LimitedClient {
                 throw error;
             }
             throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
+        } finally {
+            if (seated) {
+                seats.leave();
+            }
         }
     }
 
@@ -166,7 +184,20 @@ public final class LimitedClient {
         KeyedGate gate = gate(key == null ? null : CanonicalKey.text(key));
         Entry entry = new Entry(gate, key, maxWaitNanos, ticker.nanos());
         entry.enterGate();
+        if (!entry.call.isDone()) {
+            waiting.add(entry);
+            entry.call.whenComplete((done, failure) -> waiting.remove(entry));
+            if (closed) {
+                close();
+            }
+        }
         return entry.call;
+    }
+
+    /** The context closes: calls that wait end. Those that need not wait still go. */
+    void close() {
+        closed = true;
+        waiting.forEach(entry -> entry.call.completeExceptionally(new RateLimiterClosedException()));
     }
 
     private KeyedGate gate(@Nullable String key) {

@@ -10,7 +10,9 @@ import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LogText;
+import java.net.InetAddress;
 import java.net.URI;
+import java.net.UnknownHostException;
 import java.time.Duration;
 import java.util.Collection;
 import java.util.Collections;
@@ -21,6 +23,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -31,7 +34,8 @@ public final class LimitedClients {
 
     private static final Duration LONGEST = Duration.ofDays(366);
     private static final Pattern HOST =
-            Pattern.compile("(\\*\\.)?[\\p{Alnum}._-]+(:\\d{1,5})?|\\[[0-9a-f:.]+](:\\d{1,5})?");
+            Pattern.compile("((?:\\*\\.)?[\\p{Alnum}_-]+(?:\\.[\\p{Alnum}_-]+)*\\.?|\\[[0-9a-f:.]+])(?::(\\d{1,5}))?");
+    private static final int LARGEST_PORT = 65_535;
 
     private final Map<String, LimitedClient> byName = new TreeMap<>();
     private final Map<String, LimitedClient> byHost = new HashMap<>();
@@ -67,7 +71,7 @@ public final class LimitedClients {
                     name, "hosts", "is missing", "Name the hosts that the client calls, as in api.partner.example.");
         }
         for (String host : hosts) {
-            if (!HOST.matcher(host.toLowerCase(Locale.ROOT)).matches()) {
+            if (!isHost(host.toLowerCase(Locale.ROOT))) {
                 throw invalid(
                         name,
                         "hosts",
@@ -101,6 +105,26 @@ public final class LimitedClients {
                 client.key() == null || client.key().isBlank()
                         ? null
                         : new ClientKey(property(name, "key"), client.key()));
+    }
+
+    private static boolean isHost(String host) {
+        Matcher written = HOST.matcher(host);
+        if (!written.matches()) {
+            return false;
+        }
+        int port = written.group(2) == null ? 1 : Integer.parseInt(written.group(2));
+        return port >= 1
+                && port <= LARGEST_PORT
+                && (!host.startsWith("[") || !address(written.group(1)).isEmpty());
+    }
+
+    /** An IPv6 address in brackets as it is always written; empty if it is none. */
+    private static String address(String literal) {
+        try {
+            return "[" + InetAddress.getByName(literal).getHostAddress() + "]";
+        } catch (UnknownHostException ex) {
+            return "";
+        }
     }
 
     private static ConfiguredLimit limit(String client, String limit, LimitRegistry registry) {
@@ -157,10 +181,20 @@ public final class LimitedClients {
         return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy);
     }
 
-    /** In lower case, and without the dot that may end a name. */
+    /** In lower case, without the dot that may end a name; an IPv6 address in one spelling. */
     private static String plain(String host) {
+        if (host.startsWith("[")) {
+            int end = host.indexOf(']') + 1;
+            String address = address(host.substring(0, end));
+            return (address.isEmpty() ? host.substring(0, end) : address) + host.substring(end);
+        }
         String named = host.toLowerCase(Locale.ROOT).replace(".:", ":");
         return named.endsWith(".") ? named.substring(0, named.length() - 1) : named;
+    }
+
+    /** The context closes: calls that wait end at once. */
+    public void close() {
+        byName.values().forEach(LimitedClient::close);
     }
 
     /** All clients, by name. */

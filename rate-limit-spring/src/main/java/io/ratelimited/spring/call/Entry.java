@@ -71,6 +71,15 @@ final class Entry {
         return false;
     }
 
+    /** The most callers that one of the limits lets sleep at once. */
+    int maxWaiting() {
+        int most = 0;
+        for (LimitRequest request : enforced) {
+            most = Math.max(most, request.limiter().limit().maxWaiting());
+        }
+        return most;
+    }
+
     /**
      * Refuses a call without a key if a limit denies such calls.
      *

@@ -14,12 +14,14 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.limit.RequestThreads;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -33,6 +35,7 @@ public final class LimitEnforcer {
     private final DecisionReports reports;
     private final Ticker ticker;
     private final ContextPropagatingExecutor executor;
+    private final Supplier<RequestThreads> threads;
     /** Names of the limits under WAIT that have refused a call on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
 
@@ -40,8 +43,14 @@ public final class LimitEnforcer {
      * Makes an enforcer.
      *
      * @param executor runs calls that had to wait without a thread
+     * @param threads where calls sleep that wait with a thread
      */
-    public LimitEnforcer(List<DecisionObserver> observers, Ticker ticker, ContextPropagatingExecutor executor) {
+    public LimitEnforcer(
+            List<DecisionObserver> observers,
+            Ticker ticker,
+            ContextPropagatingExecutor executor,
+            Supplier<RequestThreads> threads) {
+        this.threads = threads;
         this.reports = new DecisionReports(observers, ticker);
         this.ticker = ticker;
         this.executor = executor;
@@ -50,6 +59,11 @@ public final class LimitEnforcer {
     /** The time that waits are measured by. */
     public Ticker ticker() {
         return ticker;
+    }
+
+    /** Where calls sleep that wait with a thread. */
+    public RequestThreads threads() {
+        return threads.get();
     }
 
     /** Runs calls that had to wait without a thread. */
@@ -106,6 +120,12 @@ public final class LimitEnforcer {
         long waitedForThread = entry.takeWaitedNanos();
         boolean maySleep = !entry.mayWait() || !EventLoops.isCurrentThread();
         Reservation reservation = AllOf.reserve(entry.claims(maySleep, waitedForThread));
+        RequestThreads seats = threads.get();
+        if (reservation.mayWait() && !seats.tryEnter(entry.maxWaiting())) {
+            reservation.cancel();
+            reservation = AllOf.reserve(entry.claims(false, waitedForThread));
+            return entry.conclude(reservation, !reservation.isRefused(), 0);
+        }
         if (!reservation.mayWait()) {
             if (reservation.isRefused() && !maySleep) {
                 warnOfEventLoop(entry, AllOf.refusals(reservation));
@@ -119,6 +139,8 @@ public final class LimitEnforcer {
         } catch (InterruptedException ex) {
             Thread.currentThread().interrupt();
             throw interrupted(entry, ex);
+        } finally {
+            seats.leave();
         }
     }
 

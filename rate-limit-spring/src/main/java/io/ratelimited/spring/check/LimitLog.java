@@ -56,19 +56,19 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     }
 
     private void warnOfSleepers() {
-        List<ConfiguredLimit> sleeping =
-                registry.all().stream().filter(ConfiguredLimit::maySleep).toList();
-        long callers = sleeping.stream().mapToLong(ConfiguredLimit::maxWaiting).sum();
+        int half = registry.threads().half();
+        List<ConfiguredLimit> sleeping = registry.all().stream()
+                .filter(limit -> limit.maySleep() && limit.maxWaiting() > half)
+                .toList();
         String names = sleeping.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
-        if (callers <= registry.threads().half() || names.equals(warnedOfSleepers)) {
+        if (names.isEmpty() || names.equals(warnedOfSleepers)) {
             return;
         }
         warnedOfSleepers = names;
-        LOG.warn("Calls that wait can take the threads of all requests: the limits " + names + " let " + callers
-                + " callers sleep at once, more than half of the "
-                + registry.threads().number()
-                + " threads. Lower their max-waiting to " + registry.threads().half()
-                + " in all, return a CompletableFuture or a reactive type from their methods, or use virtual threads"
+        LOG.warn("Calls that wait can take the threads of all requests: max-waiting of " + names
+                + " lets more than half of"
+                + " the " + registry.threads().number() + " threads sleep. Lower it to " + half
+                + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"
                 + " (spring.threads.virtual.enabled).");
     }
 

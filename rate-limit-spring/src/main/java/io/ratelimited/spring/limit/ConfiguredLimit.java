@@ -133,11 +133,12 @@ public final class ConfiguredLimit implements NamedLimit {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
 
-    /** How many callers may wait at once, of the limit and of its tiers. */
-    public long maxWaiting() {
+    /** How many callers may wait at once, of the limit or of one of its tiers. */
+    public int maxWaiting() {
         return Stream.concat(Stream.of(limiter), tiers.values().stream())
-                .mapToLong(own -> own.limit().maxWaiting())
-                .sum();
+                .mapToInt(own -> own.limit().maxWaiting())
+                .max()
+                .orElse(0);
     }
 
     /** Whether the limit remembers keys in this process, however long they are idle. */

@@ -104,8 +104,9 @@ public final class LimitRegistry {
 
     /** Calls that wait may also sleep in the threads of a child context that starts: limits leave some of these free. */
     public void addThreads(RequestThreads added) {
-        if (added.half() < threads.half()) {
-            threads = added;
+        RequestThreads before = threads;
+        threads = before.orFewer(added);
+        if (threads != before) {
             refresh(properties);
         }
     }

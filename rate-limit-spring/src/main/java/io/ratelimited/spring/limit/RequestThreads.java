@@ -1,18 +1,61 @@
 package io.ratelimited.spring.limit;
 
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The threads that serve requests. Where they are a bounded pool, callers that sleep in them keep all other requests out.
- *
- * @param number 0 where there are as many as needed
+ * The threads that serve requests. Where they are a bounded pool, callers that sleep in them keep all other requests out: half
+ * of them stay free, whatever calls wait for, methods and outgoing calls together. Thread-safe.
  */
-public record RequestThreads(int number) {
+public final class RequestThreads {
 
     /** As many as needed. */
     public static final RequestThreads UNBOUNDED = new RequestThreads(0);
 
     private static final int DEFAULT_MAX_WAITING = 1000;
+
+    private final int number;
+    private final AtomicInteger sleeping;
+
+    private RequestThreads(int number, AtomicInteger sleeping) {
+        this.number = number;
+        this.sleeping = sleeping;
+    }
+
+    /** @param number 0 where there are as many as needed */
+    public RequestThreads(int number) {
+        this(number, new AtomicInteger());
+    }
+
+    /** How many there are; 0 where there are as many as needed. */
+    public int number() {
+        return number;
+    }
+
+    /** These, or others if there are fewer of them; who sleeps already counts. */
+    RequestThreads orFewer(RequestThreads others) {
+        return others.half() < half()
+                ? new RequestThreads(others.number, number == 0 ? others.sleeping : sleeping)
+                : this;
+    }
+
+    /**
+     * Lets a caller sleep in its thread, until it {@link #leave leaves}.
+     *
+     * @param stated how many may sleep at once because a property says so, if that is more than half of the threads
+     * @return false when so many sleep already
+     */
+    public boolean tryEnter(int stated) {
+        int most = Math.max(half(), stated);
+        return number == 0 || sleeping.getAndUpdate(now -> now < most ? now + 1 : now) < most;
+    }
+
+    /** The caller has slept. */
+    public void leave() {
+        if (number > 0) {
+            sleeping.decrementAndGet();
+        }
+    }
 
     /** How many may sleep so that half of the threads are left for other requests. */
     public int half() {

@@ -10,21 +10,31 @@ import io.ratelimited.spring.client.BlockingClientInterceptor;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.client.LimitedClients;
 import io.ratelimited.spring.client.ReactiveClientFilter;
+import io.ratelimited.spring.client.SentOnce;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.Map;
+import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
+import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.http.client.HttpComponentsClientHttpRequestFactoryBuilder;
+import org.springframework.boot.http.client.autoconfigure.ClientHttpRequestFactoryBuilderCustomizer;
+import org.springframework.boot.http.client.autoconfigure.reactive.ClientHttpConnectorBuilderCustomizer;
+import org.springframework.boot.http.client.reactive.HttpComponentsClientHttpConnectorBuilder;
 import org.springframework.boot.restclient.RestClientCustomizer;
 import org.springframework.boot.restclient.RestTemplateCustomizer;
 import org.springframework.boot.webclient.WebClientCustomizer;
+import org.springframework.context.ApplicationContext;
+import org.springframework.context.ApplicationListener;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Conditional;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Lazy;
+import org.springframework.context.event.ContextClosedEvent;
 import org.springframework.core.Ordered;
 import org.springframework.core.annotation.Order;
 import org.springframework.util.ClassUtils;
@@ -61,6 +71,56 @@ public final class ClientRateLimitAutoConfiguration {
                     "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
         }
         return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read));
+    }
+
+    /** A call that waits need not wait for the end of what waits for it. */
+    @Bean("io.ratelimited.closingClients")
+    ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
+        return event -> {
+            if (event.getApplicationContext() == context) {
+                clients.close();
+            }
+        };
+    }
+
+    /**
+     * Apache's client repeats a call that is answered 429 or 503 when {@code Retry-After} is over, and one that fails: inside of
+     * the limits, which would know of neither. Calls that are limited are sent once. The first customizer, so that an
+     * application can decide otherwise.
+     */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({
+        HttpClientBuilder.class,
+        HttpComponentsClientHttpRequestFactoryBuilder.class,
+        ClientHttpRequestFactoryBuilderCustomizer.class
+    })
+    static class ApacheConfiguration {
+
+        @Bean("io.ratelimited.sentOnce")
+        @Order(Ordered.HIGHEST_PRECEDENCE)
+        ClientHttpRequestFactoryBuilderCustomizer<HttpComponentsClientHttpRequestFactoryBuilder> sentOnce(
+                LimitedClients clients) {
+            return builder ->
+                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+        }
+    }
+
+    /** As {@link ApacheConfiguration}, for {@code WebClient}. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass({
+        HttpAsyncClientBuilder.class,
+        HttpComponentsClientHttpConnectorBuilder.class,
+        ClientHttpConnectorBuilderCustomizer.class
+    })
+    static class ReactiveApacheConfiguration {
+
+        @Bean("io.ratelimited.sentOnceWithoutThread")
+        @Order(Ordered.HIGHEST_PRECEDENCE)
+        ClientHttpConnectorBuilderCustomizer<HttpComponentsClientHttpConnectorBuilder> sentOnceWithoutThread(
+                LimitedClients clients) {
+            return builder ->
+                    builder.withHttpClientCustomizer(apache -> apache.setRetryStrategy(new SentOnce(clients)));
+        }
     }
 
     /**
