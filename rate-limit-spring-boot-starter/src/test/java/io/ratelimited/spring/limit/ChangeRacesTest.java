@@ -52,7 +52,7 @@ class ChangeRacesTest {
             a.beforeWrite = author -> {
                 if (author.equals("ann") && bob.getState() == Thread.State.NEW) {
                     bob.start();
-                    while (bob.getState() != Thread.State.WAITING) {
+                    while (!List.of(Thread.State.WAITING, Thread.State.TIMED_WAITING).contains(bob.getState())) {
                         Thread.onSpinWait();
                     }
                 } else if (author.equals("bob")) {
