@@ -52,7 +52,8 @@ class ChangeRacesTest {
             a.beforeWrite = author -> {
                 if (author.equals("ann") && bob.getState() == Thread.State.NEW) {
                     bob.start();
-                    while (!List.of(Thread.State.WAITING, Thread.State.TIMED_WAITING).contains(bob.getState())) {
+                    while (!List.of(Thread.State.WAITING, Thread.State.TIMED_WAITING)
+                            .contains(bob.getState())) {
                         Thread.onSpinWait();
                     }
                 } else if (author.equals("bob")) {
