@@ -188,7 +188,7 @@ class TimeSourceTest {
         until(() -> backend.health().lastError() != null, "refused", PATIENCE);
         for (int i = 0; i < 20; i++) {
             Decision decision = limiter.reserve("k", 1, 0).decision();
-            assertThat(decision.source()).isEqualTo(Source.FALLBACK);
+            assertThat(decision.source()).isEqualTo(Source.UNAVAILABLE);
             assertThat(decision.admitted()).isFalse();
         }
         assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.FALLBACK);
