@@ -95,7 +95,7 @@ class ClosingUnderLoadTest {
             long before = System.nanoTime();
             Reservation call = node.reserve("k", permits, random.nextInt(3) == 0 ? 50_000_000 : 0);
             long after = System.nanoTime();
-            if (call.decision().source() == Source.FALLBACK) {
+            if (call.decision().source() == Source.UNAVAILABLE) {
                 locally.incrementAndGet();
             }
             if (!call.isRefused()) {

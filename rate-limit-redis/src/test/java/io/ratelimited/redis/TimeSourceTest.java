@@ -191,7 +191,7 @@ class TimeSourceTest {
             assertThat(decision.source()).isEqualTo(Source.UNAVAILABLE);
             assertThat(decision.admitted()).isFalse();
         }
-        assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.FALLBACK);
+        assertThat(limiter.peek("k", 1, 0).source()).isEqualTo(Source.UNAVAILABLE);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.DOWN);
         // The reply of the server itself may be the last error first.
         until(() -> String.valueOf(backend.health().lastError()).contains("time"), "the reason", PATIENCE);
