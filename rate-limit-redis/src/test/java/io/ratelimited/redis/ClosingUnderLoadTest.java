@@ -91,7 +91,7 @@ class ClosingUnderLoadTest {
 
     private void call(RateLimiter node, SplittableRandom random) {
         while (!stopped) {
-            long permits = 1 + random.nextInt(3);
+            long permits = 1L + random.nextInt(3);
             long before = System.nanoTime();
             Reservation call = node.reserve("k", permits, random.nextInt(3) == 0 ? 50_000_000 : 0);
             long after = System.nanoTime();
