@@ -43,7 +43,7 @@ class ScriptCostAttacksTest {
         String stats = REDIS.server().ask(redis -> redis.info("commandstats"));
         return stats.lines()
                 .filter(line -> line.startsWith("cmdstat_") && !line.startsWith("cmdstat_info"))
-                .mapToLong(line -> Long.parseLong(line.replaceFirst(".*calls=(\\d+).*", "$1")))
+                .mapToLong(line -> Long.parseLong(line.replaceFirst("[^:]*:calls=(\\d+).*", "$1")))
                 .sum();
     }
 
@@ -83,11 +83,10 @@ class ScriptCostAttacksTest {
     @Test
     void aScriptLooksAtABoundedPartOfALog() {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(Algorithm.SLIDING_LOG), RedisLimitOptions.DEFAULTS);
-        List<Reservation> calls = new ArrayList<>();
         int count = 2_500;
         for (int call = 0; call < count; call++) {
             ticker.advance(Duration.ofNanos(1_000));
-            calls.add(limiter.reserve("k", 1, 0));
+            limiter.reserve("k", 1, 0);
         }
         long before = commands();
         Reservation all = limiter.reserve("k", MANY, 0);
@@ -109,7 +108,7 @@ class ScriptCostAttacksTest {
         List<Reservation> calls = new ArrayList<>();
         for (int call = 0; call < 5_000; call++) {
             ticker.advance(Duration.ofNanos(1_000));
-            calls.add(limiter.reserve("k", 1, 0));
+            limiter.reserve("k", 1, 0);
         }
         long before = commands();
         calls.get(1_234).cancel();

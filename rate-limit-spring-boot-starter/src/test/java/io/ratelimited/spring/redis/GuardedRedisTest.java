@@ -330,7 +330,7 @@ class GuardedRedisTest {
         assertThat(IntStream.range(0, 10).filter(i -> attempt(shop, "bob")).count())
                 .isEqualTo(5);
         assertThatThrownBy(shop::login).isInstanceOf(RateLimitExceededException.class);
-        assertThat(decisions.sources).hasSize(11).containsOnly(Source.FALLBACK);
+        assertThat(decisions.sources).hasSize(11).containsOnly(Source.FALLBACK, Source.UNAVAILABLE);
         assertThatThrownBy(shop::audit).isInstanceOf(RedisUnavailableException.class);
 
         HealthIndicator indicator = context.getBean("rateLimitHealthIndicator", HealthIndicator.class);
