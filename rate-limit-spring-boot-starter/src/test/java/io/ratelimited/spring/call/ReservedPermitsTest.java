@@ -242,8 +242,8 @@ final class ReservedPermitsTest {
     }
 
     @Test
-    void permitsLessThanOneAreAnErrorAndChangeNothing() {
-        assertThatThrownBy(() -> limits.reserve("log", "ann", 0)).isInstanceOf(IllegalArgumentException.class);
+    void negativePermitsAreAnErrorAndChangeNothing() {
+        assertThatThrownBy(() -> limits.reserve("log", "ann", -1)).isInstanceOf(IllegalArgumentException.class);
         assertThat(limits.peek("log", "ann").remaining()).isEqualTo(3);
     }
 

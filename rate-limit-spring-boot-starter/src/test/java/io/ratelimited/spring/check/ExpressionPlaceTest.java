@@ -161,6 +161,7 @@ final class ExpressionPlaceTest {
 
     record Address(String city) {
 
+        @SuppressWarnings("UnusedMethod") // an expression cannot call it
         private String hidden() {
             return city;
         }

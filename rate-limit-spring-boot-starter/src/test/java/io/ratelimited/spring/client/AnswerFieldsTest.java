@@ -118,7 +118,7 @@ class AnswerFieldsTest {
                         String[] fields = lines.subList(1, lines.size() - 1).stream()
                                 .flatMap(line -> Stream.of(line.split(": ", 2)))
                                 .toArray(String[]::new);
-                        String[] first = lines.get(0).split(" / ");
+                        String[] first = lines.get(0).split(" / ", -1);
                         return Arguments.of(
                                 first[0],
                                 Integer.parseInt(first[1]),

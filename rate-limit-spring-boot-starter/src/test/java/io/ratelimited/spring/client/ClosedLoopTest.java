@@ -234,7 +234,7 @@ class ClosedLoopTest {
         callers = 35;
         maxWait = Duration.ofSeconds(5);
         Limit limit = Limit.of("partner", algorithm).rate(rate).burst(burst).build();
-        run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofSeconds(120), 0);
+        run(thisLibrary(limit, Headers.STANDARD), gate(), Duration.ofMinutes(2), 0);
         assertThat(refusedHere).isZero();
         assertThat(refusedAfterFirstAnswer).isZero();
         assertThat(longestStandstill)

@@ -27,6 +27,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfiguration;
+import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeHttpClientAutoConfiguration;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.web.client.RestClient;
 
@@ -138,7 +140,10 @@ class LoopbackTest {
         try {
             Contexts.runner()
                     .withConfiguration(AutoConfigurations.of(
-                            ClientRateLimitAutoConfiguration.class, RestClientAutoConfiguration.class))
+                            ClientRateLimitAutoConfiguration.class,
+                        HttpClientAutoConfiguration.class,
+                        ImperativeHttpClientAutoConfiguration.class,
+                        RestClientAutoConfiguration.class))
                     .withPropertyValues(
                             "rate-limit.clients.partner.hosts=localhost", "rate-limit.clients.partner.max-wait=30s")
                     .run(context -> {

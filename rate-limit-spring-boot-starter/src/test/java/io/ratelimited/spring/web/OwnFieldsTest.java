@@ -20,6 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.http.client.autoconfigure.HttpClientAutoConfiguration;
+import org.springframework.boot.http.client.autoconfigure.imperative.ImperativeHttpClientAutoConfiguration;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.annotation.Bean;
@@ -155,7 +157,10 @@ class OwnFieldsTest {
     private static ApplicationContextRunner client() {
         return Contexts.runner()
                 .withConfiguration(AutoConfigurations.of(
-                        ClientRateLimitAutoConfiguration.class, RestClientAutoConfiguration.class))
+                        ClientRateLimitAutoConfiguration.class,
+                        HttpClientAutoConfiguration.class,
+                        ImperativeHttpClientAutoConfiguration.class,
+                        RestClientAutoConfiguration.class))
                 .withPropertyValues(
                         "rate-limit.clients.partner.hosts=localhost,127.0.0.1",
                         "rate-limit.clients.partner.policy=reject");
