@@ -108,7 +108,7 @@ class ScriptCostAttacksTest {
         List<Reservation> calls = new ArrayList<>();
         for (int call = 0; call < 5_000; call++) {
             ticker.advance(Duration.ofNanos(1_000));
-            limiter.reserve("k", 1, 0);
+            calls.add(limiter.reserve("k", 1, 0));
         }
         long before = commands();
         calls.get(1_234).cancel();
