@@ -115,7 +115,7 @@ class ClientOrderTest {
                         WebClientAutoConfiguration.class))
                 // Other clients read a stream to its end when it is closed.
                 .withPropertyValues(
-                        "rate-limit.clients.partner.hosts=localhost", "spring.http.clients.imperative.factory=reactor")
+                        "rate-limit.clients.partner.hosts=localhost", "spring.http.clients.imperative.factory=jetty")
                 .withPropertyValues(properties);
     }
 
