@@ -141,9 +141,9 @@ class LoopbackTest {
             Contexts.runner()
                     .withConfiguration(AutoConfigurations.of(
                             ClientRateLimitAutoConfiguration.class,
-                        HttpClientAutoConfiguration.class,
-                        ImperativeHttpClientAutoConfiguration.class,
-                        RestClientAutoConfiguration.class))
+                            HttpClientAutoConfiguration.class,
+                            ImperativeHttpClientAutoConfiguration.class,
+                            RestClientAutoConfiguration.class))
                     .withPropertyValues(
                             "rate-limit.clients.partner.hosts=localhost", "rate-limit.clients.partner.max-wait=30s")
                     .run(context -> {
