@@ -22,7 +22,7 @@ import org.springframework.core.annotation.AliasFor;
  *
  * <p>Every attribute can be set in {@code application.yml} under {@code rate-limit.limits.<name>}, which wins over the
  * annotation, property by property; {@code rate-limit.defaults} applies where neither sets a value. Attributes of type
- * {@link String} may contain placeholders ({@code ${…}}). A value that is out of its range, or has no meaning for the algorithm or the
+ * {@link String} may contain placeholders ({@code ${name}}). A value that is out of its range, or has no meaning for the algorithm or the
  * policy, stops the start with an {@link InvalidRateLimitException}.
  *
  * @see RateLimits
