@@ -125,9 +125,6 @@ class StartupRefusalTest {
                 Mistake.of("an annotation that says nothing", Empty.class)
                         .tells("'Empty.call'", "its rate")
                         .and("rate-limit.limits[Empty.call].rate"),
-                Mistake.of("a property with a part of a limit that nothing names")
-                        .with("rate-limit.limits.search.burst=5")
-                        .tells("'search'", "rate-limit.limits.search", "its rate"),
                 Mistake.of("two limits under one name", Twins.class)
                         .tells("'twin'", "defined differently at @RateLimited on " + here + "$Twins.")
                         .and("another name"),

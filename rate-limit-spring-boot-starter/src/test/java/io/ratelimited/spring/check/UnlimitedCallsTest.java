@@ -10,6 +10,8 @@ import io.ratelimited.spring.RateLimitExempt;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.aop.RateLimitAdvisor;
+import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
+import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import jakarta.annotation.PostConstruct;
 import jakarta.annotation.PreDestroy;
 import java.lang.reflect.InvocationHandler;
@@ -27,8 +29,10 @@ import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.beans.factory.config.BeanPostProcessor;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.aop.AopAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
 import org.springframework.boot.test.system.CapturedOutput;
 import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.context.ApplicationContext;
@@ -236,6 +240,42 @@ class UnlimitedCallsTest {
                             .contains("rate limit 'Prepared.load' does not limit this call")
                             .doesNotContain("calls " + LimitedByClass.class.getName());
                 });
+    }
+
+    @Test
+    void anIncompleteLimitThatNothingUsesIsWarnedOfAndLeftOut(CapturedOutput output) {
+        runner.withBean(Early.class)
+                .withPropertyValues(
+                        "rate-limit.limits.logins.missing-key=deny",
+                        "rate-limit.limits.quota.rate=5/d",
+                        "rate-limit.limits.quota.zone=Europe/Berlin",
+                        "rate-limit.limits.reports.max-concurrent=8",
+                        "rate-limit.limits[Early.plaec].max-waiting=8")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(output)
+                            .containsOnlyOnce(
+                                    "Rate limit 'logins' (rate-limit.limits.logins) is left out: no bean, route or client uses it, and alone it is incomplete: its rate is missing. Complete it, or remove it")
+                            .containsOnlyOnce("zone has no meaning for TOKEN_BUCKET, and no other algorithm is stated")
+                            .containsOnlyOnce("Rate limit 'reports' (rate-limit.limits.reports) is left out")
+                            .containsOnlyOnce("uses it (did you mean 'Early.place'?), and alone");
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    assertThatThrownBy(() -> limits.tryAcquire("logins", "ann"))
+                            .isInstanceOf(InvalidRateLimitException.class)
+                            .hasMessageContaining("sets its rate");
+                });
+    }
+
+    @Test
+    void anIncompleteLimitThatARouteUsesStopsTheStart() {
+        new WebApplicationContextRunner()
+                .withConfiguration(AutoConfigurations.of(
+                        RateLimitAutoConfiguration.class, ServletRateLimitAutoConfiguration.class))
+                .withPropertyValues(
+                        "rate-limit.limits.api.missing-key=deny",
+                        "rate-limit.routes[0].path=/api/**",
+                        "rate-limit.routes[0].limits=api")
+                .run(context -> assertThat(context).getFailure().rootCause().hasMessageContaining("sets its rate"));
     }
 
     @Test

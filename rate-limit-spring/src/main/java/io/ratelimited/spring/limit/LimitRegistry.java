@@ -252,8 +252,7 @@ public final class LimitRegistry {
         }
         Set<String> known = new TreeSet<>(limits.keySet());
         known.addAll(properties.limits().keySet());
-        LimitProperty missing =
-                limit.algorithm().countsCallsInFlight() ? LimitProperty.MAX_CONCURRENT : LimitProperty.RATE;
+        LimitProperty missing = size(limit.algorithm());
         throw new InvalidRateLimitException(
                 limit.name(),
                 limit.place(),
@@ -274,10 +273,24 @@ public final class LimitRegistry {
         }
     }
 
-    /** Makes the limits that only the properties name. */
+    /**
+     * Makes the limits that only the properties name. One that no annotation, route or client of this context uses may have
+     * the rest of its definition in a bean that is not there: it is left out, and reported.
+     */
     public void registerConfigured() {
         Set<String> annotated = new TreeSet<>(limits.keySet());
         for (String name : properties.limits().keySet()) {
+            String place = PropertyText.limit(name);
+            if (!annotated.contains(name)) {
+                String lacking = lacking(name, place);
+                if (lacking != null) {
+                    LOG.warn(
+                            "Rate limit '" + name + "' (" + place + ") is left out: no bean, route or client uses it"
+                                    + SimilarName.hint(name, annotated) + ", and alone it is incomplete: " + lacking
+                                    + ". Complete it, or remove it, unless a bean that is not part of this context has the rest.");
+                    continue;
+                }
+            }
             ConfiguredLimit limit = get(name);
             if (annotated.contains(name)) {
                 continue;
@@ -287,5 +300,29 @@ public final class LimitRegistry {
                     .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
                             + ") is not named by any annotation; did you mean '" + similar + "'?"));
         }
+    }
+
+    /** What the properties of a limit need from an annotation; null if they are complete. */
+    private @Nullable String lacking(String name, String place) {
+        Layer annotation = Layer.ofAnnotation(name, place, LimitProperties.NONE);
+        ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
+        LimitProperty size = size(alone.algorithm());
+        if (!alone.values().containsKey(size)) {
+            return "its " + size.kebab() + " is missing";
+        }
+        Layer stated = alone.layers().get(0);
+        return stated.values().containsKey(LimitProperty.ALGORITHM)
+                ? null
+                : stated.values().keySet().stream()
+                        .filter(property -> !property.hasMeaningFor(alone.algorithm()))
+                        .findFirst()
+                        .map(property -> property.kebab() + " has no meaning for " + alone.algorithm()
+                                + ", and no other algorithm is stated")
+                        .orElse(null);
+    }
+
+    /** The property without which no limit of an algorithm can be. */
+    private static LimitProperty size(Algorithm algorithm) {
+        return algorithm.countsCallsInFlight() ? LimitProperty.MAX_CONCURRENT : LimitProperty.RATE;
     }
 }

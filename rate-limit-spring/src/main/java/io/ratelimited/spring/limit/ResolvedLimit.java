@@ -148,6 +148,10 @@ public final class ResolvedLimit {
         return place;
     }
 
+    List<Layer> layers() {
+        return layers;
+    }
+
     Algorithm algorithm() {
         return algorithm;
     }

@@ -6,21 +6,36 @@ import static org.springframework.test.web.client.match.MockRestRequestMatchers.
 import static org.springframework.test.web.client.response.MockRestResponseCreators.withSuccess;
 
 import io.ratelimited.core.testing.ManualTicker;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
+import java.util.regex.MatchResult;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.RepeatedTest;
+import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.autoconfigure.ImportAutoConfiguration;
+import org.springframework.boot.env.YamlPropertySourceLoader;
 import org.springframework.boot.restclient.autoconfigure.RestClientAutoConfiguration;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.webflux.test.autoconfigure.WebFluxTest;
 import org.springframework.boot.webmvc.test.autoconfigure.WebMvcTest;
 import org.springframework.boot.webtestclient.autoconfigure.AutoConfigureWebTestClient;
+import org.springframework.context.ApplicationContextInitializer;
+import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
+import org.springframework.core.io.ByteArrayResource;
 import org.springframework.http.MediaType;
+import org.springframework.test.context.ContextConfiguration;
 import org.springframework.test.context.TestPropertySource;
 import org.springframework.test.web.client.MockRestServiceServer;
 import org.springframework.test.web.reactive.server.WebTestClient;
@@ -99,6 +114,50 @@ class SlicesTest {
         void routesAreLimited() {
             assertThat(mvc.get().uri("/routed")).isNotRateLimited();
             assertThat(mvc.get().uri("/routed")).isRateLimited().by("route").retryAfter(Duration.ofHours(1));
+        }
+    }
+
+    /** The properties of all pages, as an application has that copied every recipe. */
+    static class OfTheGuide implements ApplicationContextInitializer<ConfigurableApplicationContext> {
+
+        private static final Pattern YAML = Pattern.compile("(?ms)^```yaml\\n(.*?)^```$");
+
+        @Override
+        public void initialize(ConfigurableApplicationContext context) {
+            try (Stream<Path> pages =
+                    Stream.concat(Files.list(Path.of("../docs")), Stream.of(Path.of("../README.md")))) {
+                for (Path page : pages.filter(file -> file.toString().endsWith(".md"))
+                        .sorted()
+                        .toList()) {
+                    List<MatchResult> blocks =
+                            YAML.matcher(Files.readString(page)).results().toList();
+                    for (int i = 0; i < blocks.size(); i++) {
+                        String name = page + " " + i;
+                        byte[] text = blocks.get(i).group(1).getBytes(StandardCharsets.UTF_8);
+                        new YamlPropertySourceLoader()
+                                .load(name, new ByteArrayResource(text))
+                                .forEach(context.getEnvironment().getPropertySources()::addLast);
+                    }
+                }
+            } catch (IOException ex) {
+                throw new UncheckedIOException(ex);
+            }
+        }
+    }
+
+    @Nested
+    @WebMvcTest(Shop.Quotes.class)
+    @Import(Web.class)
+    @AutoConfigureRateLimits
+    @ContextConfiguration(initializers = OfTheGuide.class)
+    class WithThePropertiesOfTheGuide {
+
+        @Autowired
+        MockMvcTester mvc;
+
+        @Test
+        void theSliceStarts() {
+            assertThat(mvc.get().uri("/quotes")).isNotRateLimited();
         }
     }
 
