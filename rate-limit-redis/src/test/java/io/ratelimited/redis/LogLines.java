@@ -3,6 +3,7 @@ package io.ratelimited.redis;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.logging.Handler;
+import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import org.junit.jupiter.api.extension.AfterEachCallback;
@@ -15,9 +16,14 @@ public final class LogLines extends Handler implements BeforeEachCallback, After
     private static final Logger LOGGER = Logger.getLogger(RedisBackend.class.getName());
 
     private final List<String> lines = new CopyOnWriteArrayList<>();
+    private final List<Level> levels = new CopyOnWriteArrayList<>();
 
     public List<String> all() {
         return lines;
+    }
+
+    public List<Level> levels() {
+        return levels;
     }
 
     @Override
@@ -32,6 +38,7 @@ public final class LogLines extends Handler implements BeforeEachCallback, After
 
     @Override
     public void publish(LogRecord line) {
+        levels.add(line.getLevel());
         lines.add(line.getMessage());
     }
 

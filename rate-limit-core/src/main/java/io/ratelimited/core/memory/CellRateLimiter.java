@@ -7,6 +7,7 @@ import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
+import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -23,7 +24,7 @@ final class CellRateLimiter implements MemoryLimiter {
     /** When this limiter began: {@link Ticker#nanos}. */
     private final long base;
 
-    private final long maximumKeys;
+    private final LongSupplier maximumKeys;
     private final WaitingRoom waitingRoom;
     /** During a change a call may find a cell with older or newer parameters, which may count in another time. */
     private volatile CellParameters parameters;
@@ -31,8 +32,8 @@ final class CellRateLimiter implements MemoryLimiter {
     private volatile Cell single;
     private volatile @Nullable CachedCells keyed;
 
-    /** @param maximumKeys the largest number of keys to remember */
-    public CellRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+    /** @param maximumKeys the largest number of keys to remember, asked when the first key comes */
+    CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
         this.clock = new SteadyClock(ticker);
         this.waitingRoom = new WaitingRoom(ticker, () -> limit().maxWaiting());
         this.maximumKeys = maximumKeys;
@@ -328,7 +329,7 @@ final class CellRateLimiter implements MemoryLimiter {
     private synchronized CachedCells makeCells() {
         CachedCells cells = keyed;
         if (cells == null) {
-            cells = new CachedCells(parameters, clock, maximumKeys);
+            cells = new CachedCells(parameters, clock, maximumKeys.getAsLong());
             keyed = cells;
         }
         return cells;

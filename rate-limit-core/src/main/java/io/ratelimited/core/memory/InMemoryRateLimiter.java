@@ -8,6 +8,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.memory.concurrency.ConcurrencyLimiter;
 import io.ratelimited.core.several.MemoryLimiter;
+import java.util.function.LongSupplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -34,9 +35,16 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
      * @throws IllegalArgumentException when it is less
      */
     public InMemoryRateLimiter(Limit limit, Ticker ticker, long maximumKeys) {
+        this(limit, ticker, () -> maximumKeys);
         if (maximumKeys < 1) {
             throw new IllegalArgumentException("maximumKeys must be at least 1: " + maximumKeys);
         }
+    }
+
+    /**
+     * @param maximumKeys asked once, when the first key comes: the largest number of keys to remember, 1 or more
+     */
+    public InMemoryRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
         this.limiter = limit.algorithm().countsCallsInFlight()
                 ? new ConcurrencyLimiter(limit, ticker)
                 : new CellRateLimiter(limit, ticker, maximumKeys);

@@ -6,6 +6,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -86,7 +87,7 @@ public final class Health {
     synchronized void stillAway(Throwable reason) {
         lastFailure = reason;
         if (away && changes > LOGGED_CHANGES && threads.nanos() - changesSince >= LOG_PAUSE) {
-            logChange(() -> "Redis does not decide (" + Replies.text(reason) + ")");
+            logChange(threads::warn, () -> "Redis does not decide (" + Replies.text(reason) + ")");
         }
     }
 
@@ -129,12 +130,12 @@ public final class Health {
                 since = threads.now();
             }
             String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
-            logChange(() -> begin + Replies.text(reason) + "); limits decide as their on-failure says");
+            logChange(threads::warn, () -> begin + Replies.text(reason) + "); limits decide as their on-failure says");
         }
     }
 
     /** A server whose answers take about as long as the timeout comes and goes several times a second. */
-    private void logChange(Supplier<String> text) {
+    private void logChange(Consumer<Supplier<String>> log, Supplier<String> text) {
         long now = threads.nanos();
         if (now - changesSince >= LOG_PAUSE) {
             changesSince = now;
@@ -142,9 +143,9 @@ public final class Health {
         }
         changes++;
         if (changes < LOGGED_CHANGES) {
-            threads.warn(text);
+            log.accept(text);
         } else if (changes == LOGGED_CHANGES) {
-            threads.warn(() -> text.get() + "; this comes and goes, and is not logged for a minute: ask health");
+            log.accept(() -> text.get() + "; this comes and goes, and is not logged for a minute: ask health");
         }
     }
 
@@ -162,9 +163,10 @@ public final class Health {
         if (away || !everBack) {
             since = threads.now();
         }
-        if (away) {
-            String text = everBack ? "Redis decides again" : "Redis decides: connected";
-            logChange(() -> text);
+        if (away && everBack) {
+            logChange(threads::warn, () -> "Redis decides again");
+        } else if (away) {
+            logChange(threads::info, () -> "Redis decides: connected");
         }
         away = false;
         everBack = true;

@@ -149,6 +149,11 @@ public final class Threads implements AutoCloseable {
         log(Level.WARNING, text, null);
     }
 
+    /** As {@link #warn(Supplier)}, for what is in order. */
+    void info(Supplier<String> text) {
+        log(Level.INFO, text, null);
+    }
+
     /** {@link #warn(Supplier)} with a stack. */
     void warn(Supplier<String> text, Throwable stack) {
         log(Level.WARNING, text, stack);

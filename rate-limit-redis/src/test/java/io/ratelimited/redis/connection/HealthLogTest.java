@@ -6,6 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.redis.LogLines;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.logging.Level;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
@@ -33,6 +34,16 @@ class HealthLogTest {
         health.away(new IOException("late"));
         assertThat(log.all()).hasSize(11);
         assertThat(log.all().get(10)).startsWith("Redis does not decide (java.io.IOException: late)");
+    }
+
+    @Test
+    void theFirstConnectionIsNoWarning() {
+        health.away(new IOException("absent"));
+        health.back();
+        health.away(new IOException("gone"));
+        health.back();
+        assertThat(log.levels()).containsExactly(Level.WARNING, Level.INFO, Level.WARNING, Level.WARNING);
+        assertThat(log.all().get(1)).isEqualTo("Redis decides: connected");
     }
 
     @Test

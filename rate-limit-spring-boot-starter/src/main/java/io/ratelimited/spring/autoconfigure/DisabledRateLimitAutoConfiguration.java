@@ -73,7 +73,7 @@ public final class DisabledRateLimitAutoConfiguration {
                         name,
                         LimitProperty.ofSomeBackends(),
                         Ticker.system(),
-                        properties.memory().maximumKeys()))
+                        limit -> properties.memory().keys().maximumKeys(limit, 1)))
                 .toList();
     }
 }

@@ -15,8 +15,8 @@ final class PropertyRanges {
      * @throws InvalidRateLimitException when a value is out of range
      */
     static void check(RateLimitProperties properties) {
-        long maximumKeys = properties.memory().maximumKeys();
-        require(maximumKeys >= 1, "memory.maximum-keys", "must be at least 1", maximumKeys);
+        Long maximumKeys = properties.memory().maximumKeys();
+        require(maximumKeys == null || maximumKeys >= 1, "memory.maximum-keys", "must be at least 1", maximumKeys);
         int status = properties.http().status();
         require(status >= 400 && status <= 599, "http.status", "must be from 400 to 599", status);
         int ipv6Prefix = properties.http().ipv6PrefixLength();

@@ -21,12 +21,14 @@ import io.ratelimited.spring.check.LimitLog;
 import io.ratelimited.spring.check.StartupCheck;
 import io.ratelimited.spring.check.WovenCheck;
 import io.ratelimited.spring.limit.ChangeReports;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.UncountedRoutes;
 import java.util.Set;
 import java.util.concurrent.Executor;
+import java.util.function.ToLongFunction;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.annotation.Qualifier;
 import org.springframework.beans.factory.config.BeanDefinition;
@@ -69,9 +71,15 @@ public final class RateLimitAutoConfiguration {
         }
 
         @Bean("io.ratelimited.inMemoryLimiterFactory")
-        LimiterFactory inMemoryLimiterFactory(RateLimitProperties properties, Ticker ticker) {
+        LimiterFactory inMemoryLimiterFactory(
+                RateLimitProperties properties, Ticker ticker, ObjectProvider<LimitRegistry> registry) {
+            KeyMemory memory = properties.memory().keys();
             return new InMemoryLimiterFactory(
-                    "memory", Set.of(), ticker, properties.memory().maximumKeys());
+                    "memory",
+                    Set.of(),
+                    ticker,
+                    limit -> memory.maximumKeys(
+                            limit, registry.getObject().rememberingKeys().size()));
         }
 
         @Bean("io.ratelimited.limitRegistry")
@@ -111,10 +119,7 @@ public final class RateLimitAutoConfiguration {
 
         @Bean("io.ratelimited.limitLog")
         LimitLog limitLog(LimitRegistry registry, RateLimitProperties properties) {
-            return new LimitLog(
-                    registry,
-                    properties.memory().maximumKeys(),
-                    Runtime.getRuntime().maxMemory());
+            return new LimitLog(registry, properties.memory().keys());
         }
 
         @Bean("io.ratelimited.rateLimitConfigurationRefresh")
@@ -232,13 +237,18 @@ public final class RateLimitAutoConfiguration {
                 .orElse(RateLimitProperties.Aspect.DEFAULT_ORDER);
     }
 
-    /** Limits in memory, under the name of a backend. */
-    record InMemoryLimiterFactory(String backend, Set<String> properties, Ticker ticker, long maximumKeys)
+    /**
+     * Limits in memory, under the name of a backend.
+     *
+     * @param maximumKeys asked when the first key of a limit comes
+     */
+    record InMemoryLimiterFactory(
+            String backend, Set<String> properties, Ticker ticker, ToLongFunction<Limit> maximumKeys)
             implements LimiterFactory {
 
         @Override
         public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
-            return new InMemoryRateLimiter(limit, ticker, maximumKeys);
+            return new InMemoryRateLimiter(limit, ticker, () -> maximumKeys.applyAsLong(limit));
         }
     }
 }

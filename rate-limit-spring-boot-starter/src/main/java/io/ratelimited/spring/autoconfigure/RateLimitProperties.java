@@ -1,9 +1,9 @@
 package io.ratelimited.spring.autoconfigure;
 
-import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.client.ClientProperties;
 import io.ratelimited.spring.fields.Headers;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitSettings;
 import io.ratelimited.spring.web.RouteProperties;
 import java.time.Duration;
@@ -48,11 +48,15 @@ public record RateLimitProperties(
     /**
      * Limits in memory.
      *
-     * @param maximumKeys Keys remembered per limit at the most; beyond that, state is folded into shared cells.
+     * @param maximumKeys Keys that each limit remembers at the most; by default what half of the heap holds, at the most 1000000.
      */
-    public record Memory(
-            @DefaultValue("" + InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS)
-            long maximumKeys) {}
+    public record Memory(@Nullable Long maximumKeys) {
+
+        /** How many keys limits remember in the heap of this JVM. */
+        public KeyMemory keys() {
+            return KeyMemory.ofHeap(maximumKeys);
+        }
+    }
 
     /**
      * Answers to HTTP requests.

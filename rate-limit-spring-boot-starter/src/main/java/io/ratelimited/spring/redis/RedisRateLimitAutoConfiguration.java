@@ -17,6 +17,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LogText;
 import java.util.List;
@@ -53,6 +54,9 @@ import org.springframework.util.StringUtils;
 @ConditionalOnMissingBean(name = "io.ratelimited.redisLimiterFactory")
 public final class RedisRateLimitAutoConfiguration {
 
+    /** Refusals and leases are remembered while limits are made: as many of these as most applications have. */
+    private static final int LIMITS = 8;
+
     private static final String OWN_CLIENT =
             "declare a bean of type io.lettuce.core.RedisURI, since a RedisClient does not tell its address; or set"
                     + " backend: memory.";
@@ -61,7 +65,7 @@ public final class RedisRateLimitAutoConfiguration {
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
         return new RedisLimiterFactory(
                 backend,
-                properties.memory().maximumKeys(),
+                properties.memory().keys(),
                 properties.redis().shareChanges() ? new RedisSharedChanges(backend::getObject) : null);
     }
 
@@ -198,7 +202,7 @@ public final class RedisRateLimitAutoConfiguration {
 
     private record RedisLimiterFactory(
             ObjectProvider<RedisBackend> backends,
-            long maximumKeys,
+            KeyMemory memory,
             @Override @Nullable SharedChanges sharedChanges) implements LimiterFactory {
 
         @Override
@@ -223,7 +227,11 @@ public final class RedisRateLimitAutoConfiguration {
             return backends.getObject()
                     .limiter(
                             limit,
-                            new RedisLimitOptions(tier, whileAway, part(properties.maxOvershoot()), maximumKeys));
+                            new RedisLimitOptions(
+                                    tier,
+                                    whileAway,
+                                    part(properties.maxOvershoot()),
+                                    memory.maximumKeys(limit, LIMITS)));
         }
 
         /** From "5%" to 0.05. */

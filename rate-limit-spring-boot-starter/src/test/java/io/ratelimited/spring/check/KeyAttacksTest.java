@@ -2,10 +2,12 @@ package io.ratelimited.spring.check;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpSession;
@@ -377,11 +379,12 @@ class KeyAttacksTest {
         public void everybody() {}
     }
 
-    private void startWithHeap(ApplicationContextRunner application, long maximumKeys, long megabytes) {
+    private void startWithHeap(ApplicationContextRunner application, @Nullable Long maximumKeys, long megabytes) {
         application.withPropertyValues("rate-limit.memory.maximum-keys=10").run(context -> {
             assertThat(context).hasNotFailed();
             context.getBean(RateLimits.class).all();
-            LimitLog log = new LimitLog(context.getBean(LimitRegistry.class), maximumKeys, megabytes << 20);
+            LimitLog log =
+                    new LimitLog(context.getBean(LimitRegistry.class), new KeyMemory(maximumKeys, megabytes << 20));
             log.onApplicationEvent(new ContextRefreshedEvent(context));
             log.onApplicationEvent(new ContextRefreshedEvent(context));
         });
@@ -389,7 +392,7 @@ class KeyAttacksTest {
 
     @Test
     void keysThatDoNotFitInMemoryAreReported(CapturedOutput output) {
-        startWithHeap(runner.withBean(Keyed.class), 1_000_000, 128);
+        startWithHeap(runner.withBean(Keyed.class), 1_000_000L, 128);
         assertThat(output)
                 .containsOnlyOnce("Callers with many keys can fill memory: the limits log, users may remember 1,000,000"
                         + " keys each, which take 38,719 MB, more than half of the heap of 128 MB. Set"
@@ -398,8 +401,43 @@ class KeyAttacksTest {
 
     @Test
     void theMaximumThatTheReportNamesFits(CapturedOutput output) {
-        startWithHeap(runner.withBean(Keyed.class), 1_652, 128);
-        startWithHeap(runner.withBean(Prices.class), 1_000_000, 128);
+        startWithHeap(runner.withBean(Keyed.class), 1_652L, 128);
+        startWithHeap(runner.withBean(Prices.class), 1_000_000L, 128);
         assertThat(output).doesNotContain("fill memory");
+    }
+
+    static class Ordinary {
+
+        @RateLimited(name = "users", rate = "5/m", key = "#user")
+        public void users(String user) {}
+
+        @RateLimited(name = "log", rate = "5/h", key = "#user", algorithm = io.ratelimited.core.Algorithm.SLIDING_LOG)
+        public void log(String user) {}
+    }
+
+    @Test
+    void theDefaultFitsInASmallHeap(CapturedOutput output) {
+        startWithHeap(runner.withBean(Ordinary.class), null, 64);
+        startWithHeap(runner.withBean(Ordinary.class), null, 256);
+        assertThat(output).doesNotContain("fill memory");
+    }
+
+    @Test
+    void aHeapThatIsTooSmallForTheFewestKeysOfALimitIsReported(CapturedOutput output) {
+        startWithHeap(runner.withBean(Keyed.class), null, 128);
+        assertThat(output).containsOnlyOnce("Set rate-limit.memory.maximum-keys to 1652");
+    }
+
+    @Test
+    void theDefaultFollowsFromTheHeapAndTheNumberOfLimits() {
+        Limit limit = Limit.of("users", io.ratelimited.core.Algorithm.TOKEN_BUCKET)
+                .rate("5/m")
+                .build();
+        KeyMemory small = new KeyMemory(null, 256 << 20);
+        assertThat(small.maximumKeys(limit, 1)).isEqualTo(447_392);
+        assertThat(small.maximumKeys(limit, 4)).isEqualTo(111_848);
+        assertThat(small.maximumKeys(limit, 1_000)).isEqualTo(10_000);
+        assertThat(new KeyMemory(null, 8L << 30).maximumKeys(limit, 4)).isEqualTo(1_000_000);
+        assertThat(new KeyMemory(17L, 8L << 30).maximumKeys(limit, 4)).isEqualTo(17);
     }
 }

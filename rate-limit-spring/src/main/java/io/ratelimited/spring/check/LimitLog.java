@@ -1,10 +1,10 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.PropertyText;
@@ -23,26 +23,18 @@ import org.springframework.context.event.ContextRefreshedEvent;
 public final class LimitLog implements ApplicationListener<ContextRefreshedEvent> {
 
     private static final LogText.Lines LOG = LogText.lines(LimitLog.class);
-    /** Of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
-    private static final long BYTES_PER_KEY = 300;
-
     private static final long BYTES_PER_MEGABYTE = 1 << 20;
 
     private final LimitRegistry registry;
-    private final long maximumKeys;
-    private final long heapBytes;
+    private final KeyMemory memory;
     private final Set<String> logged = ConcurrentHashMap.newKeySet();
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
 
-    /**
-     * @param maximumKeys the most keys that each limit in memory remembers
-     * @param heapBytes how large the heap may grow
-     */
-    public LimitLog(LimitRegistry registry, long maximumKeys, long heapBytes) {
+    /** @param memory how many keys each limit in memory remembers */
+    public LimitLog(LimitRegistry registry, KeyMemory memory) {
         this.registry = registry;
-        this.maximumKeys = maximumKeys;
-        this.heapBytes = heapBytes;
+        this.memory = memory;
     }
 
     /** Child contexts publish the event here too, so each limit is logged only once. */
@@ -73,12 +65,18 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     }
 
     private void warnOfMemory() {
-        List<ConfiguredLimit> keyed =
-                registry.all().stream().filter(ConfiguredLimit::remembersKeys).toList();
-        double bytesPerKey = keyed.stream().mapToLong(LimitLog::bytesPerKey).sum();
-        double bytes = bytesPerKey * maximumKeys;
+        List<ConfiguredLimit> keyed = registry.rememberingKeys();
+        long most = 0;
+        double bytesPerKey = 0;
+        double bytes = 0;
+        for (ConfiguredLimit limit : keyed) {
+            long keys = memory.maximumKeys(limit.limit(), keyed.size());
+            most = Math.max(most, keys);
+            bytesPerKey += KeyMemory.bytesPerKey(limit.limit());
+            bytes += (double) keys * KeyMemory.bytesPerKey(limit.limit());
+        }
         String names = keyed.stream().map(ConfiguredLimit::name).collect(Collectors.joining(", "));
-        if (bytes <= heapBytes / 2.0 || names.equals(warned)) {
+        if (bytes <= memory.half() || names.equals(warned)) {
             return;
         }
         warned = names;
@@ -88,17 +86,10 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                         + " more than half of the heap of %,d MB. Set rate-limit.memory.maximum-keys to %d, or give"
                         + " the JVM a larger heap (-Xmx).",
                 names,
-                maximumKeys,
+                most,
                 bytes / BYTES_PER_MEGABYTE,
-                heapBytes / BYTES_PER_MEGABYTE,
-                Math.max(1, (long) (heapBytes / 2.0 / bytesPerKey))));
-    }
-
-    /** A log keeps a time for each permit. */
-    private static long bytesPerKey(NamedLimit limit) {
-        return limit.limit().algorithm() == Algorithm.SLIDING_LOG
-                ? BYTES_PER_KEY + Long.BYTES * limit.limit().rate().permits()
-                : BYTES_PER_KEY;
+                memory.heapBytes() / BYTES_PER_MEGABYTE,
+                Math.max(1, (long) (memory.half() / bytesPerKey))));
     }
 
     private static String describe(NamedLimit limit) {

@@ -152,6 +152,11 @@ public final class LimitRegistry {
         return new TreeMap<>(limits).values();
     }
 
+    /** The limits that remember keys in this process. */
+    public List<ConfiguredLimit> rememberingKeys() {
+        return all().stream().filter(ConfiguredLimit::remembersKeys).toList();
+    }
+
     /**
      * The limit of a name.
      *

@@ -6,6 +6,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.LimitedClient;
 import io.ratelimited.spring.client.LimitedClients;
+import io.ratelimited.spring.limit.KeyMemory;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.InvocationTargetException;
@@ -27,7 +28,7 @@ import org.springframework.beans.factory.ObjectProvider;
 final class FreshBudgets {
 
     private final ManualTicker ticker;
-    private final long maximumKeys;
+    private final KeyMemory memory;
     private final Supplier<LimitRegistry> limits;
     private final ObjectProvider<LimitedClients> clients;
     private final List<Renewable> limiters = new CopyOnWriteArrayList<>();
@@ -38,17 +39,17 @@ final class FreshBudgets {
 
     FreshBudgets(
             ManualTicker ticker,
-            long maximumKeys,
+            KeyMemory memory,
             Supplier<LimitRegistry> limits,
             ObjectProvider<LimitedClients> clients) {
         this.ticker = ticker;
-        this.maximumKeys = maximumKeys;
+        this.memory = memory;
         this.limits = limits;
         this.clients = clients;
     }
 
     RateLimiter limiter(Limit limit) {
-        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, maximumKeys));
+        Renewable limiter = new Renewable(new InMemoryRateLimiter(limit, ticker, memory.maximumKeys(limit, 1)));
         limiters.add(limiter);
         return (RateLimiter)
                 Proxy.newProxyInstance(RateLimiter.class.getClassLoader(), new Class<?>[] {RateLimiter.class}, limiter);
@@ -88,7 +89,7 @@ final class FreshBudgets {
             if (first == null) {
                 first = limiter.limit();
             }
-            limiter = new InMemoryRateLimiter(first, ticker, maximumKeys);
+            limiter = new InMemoryRateLimiter(first, ticker, memory.maximumKeys(first, 1));
         }
 
         @Override

@@ -45,7 +45,7 @@ final class RateLimitTestAutoConfiguration {
             RateLimitProperties properties,
             ObjectProvider<LimitRegistry> limits,
             ObjectProvider<LimitedClients> clients) {
-        return new FreshBudgets(ticker, properties.memory().maximumKeys(), limits::getObject, clients);
+        return new FreshBudgets(ticker, properties.memory().keys(), limits::getObject, clients);
     }
 
     /** Memory in the place of each backend that the properties name. */

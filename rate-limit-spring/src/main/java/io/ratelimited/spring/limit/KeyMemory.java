@@ -1,0 +1,51 @@
+package io.ratelimited.spring.limit;
+
+import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How many keys limits remember in memory: the number that a property states, or else what half of the heap holds, if all limits
+ * with keys have an equal part of it. Immutable.
+ *
+ * @param stated the keys of each limit; null if nothing states them
+ * @param heapBytes how large the heap may grow
+ */
+public record KeyMemory(@Nullable Long stated, long heapBytes) {
+
+    /** Of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
+    private static final long BYTES_PER_KEY = 300;
+    /** With fewer, the callers of an ordinary application would share cells. */
+    private static final long FEWEST = 10_000;
+
+    /** In the heap of this JVM. */
+    public static KeyMemory ofHeap(@Nullable Long stated) {
+        return new KeyMemory(stated, Runtime.getRuntime().maxMemory());
+    }
+
+    /**
+     * The most keys that a limit remembers.
+     *
+     * @param limits the limits with keys, this one included
+     */
+    public long maximumKeys(Limit limit, int limits) {
+        if (stated != null) {
+            return stated;
+        }
+        long fitting = half() / Math.max(1, limits) / bytesPerKey(limit);
+        return Math.max(FEWEST, Math.min(InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS, fitting));
+    }
+
+    /** What all keys of limits may take at the most. */
+    public long half() {
+        return heapBytes / 2;
+    }
+
+    /** A log keeps a time for each permit. */
+    public static long bytesPerKey(Limit limit) {
+        return limit.algorithm() == Algorithm.SLIDING_LOG
+                ? BYTES_PER_KEY + Long.BYTES * limit.rate().permits()
+                : BYTES_PER_KEY;
+    }
+}
