@@ -196,6 +196,27 @@ class ClientAddressAttacksTest {
         }
     }
 
+    @ParameterizedTest
+    @ValueSource(strings = {XFF, "Forwarded"})
+    void aProxyThatIsNotTrustedIsReportedOnce(String header, CapturedOutput output) {
+        try (RunningServer server = start()) {
+            get(server);
+            assertThat(output).doesNotContain("is not set: clientIp");
+            get(server, header, "for=203.0.113.5");
+            get(server, header, "for=203.0.113.6");
+        }
+        assertThat(output)
+                .containsOnlyOnce(
+                        "A request has " + header + ", and rate-limit.http.trusted-proxies is not set: clientIp is")
+                .contains("set rate-limit.http.trusted-proxies to the number");
+    }
+
+    @Test
+    void aProxyThatIsTrustedIsNotReported(CapturedOutput output) {
+        get(behindAProxy("none"), XFF, "203.0.113.7");
+        assertThat(output).doesNotContain("is not set: clientIp");
+    }
+
     private static Throwable root(Throwable failure) {
         return failure.getCause() == null ? failure : root(failure.getCause());
     }

@@ -1,10 +1,13 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
+import io.ratelimited.spring.limit.LogText;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -111,5 +114,40 @@ public record TrustedProxies(int hops, List<Network> networks) {
 
     private boolean isTrusted(InetAddress address) {
         return networks.stream().anyMatch(network -> network.contains(address));
+    }
+
+    /** Notices, while no proxy is trusted, that requests have passed one. Thread-safe. */
+    public static final class Untrusted {
+
+        private static final LogText.Lines LOG = LogText.lines(TrustedProxies.class);
+        /** A proxy adds its header to every request, so the first ones show it, and later ones cost nothing. */
+        private static final int WATCHED = 1_000;
+
+        private final AtomicInteger left = new AtomicInteger();
+
+        /** From now on. */
+        public void watch() {
+            left.set(WATCHED);
+        }
+
+        /**
+         * A limit has asked for the client of a request.
+         *
+         * @param headers of the request, by name
+         */
+        public void seen(Function<String, @Nullable String> headers) {
+            if (left.get() <= 0 || left.getAndDecrement() <= 0) {
+                return;
+            }
+            for (String header : new String[] {"X-Forwarded-For", "Forwarded"}) {
+                if (headers.apply(header) != null && left.getAndSet(0) >= 0) {
+                    LOG.warn("A request has " + header + ", and " + PROPERTY
+                            + " is not set: clientIp is the address of the"
+                            + " peer. If that is a proxy, all callers behind it share one budget: set " + PROPERTY
+                            + " to the number of proxies that every request passes, such as 1, or to their networks.");
+                    return;
+                }
+            }
+        }
     }
 }

@@ -37,18 +37,24 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
     private final ApplicationContext context;
     private final boolean proxiesKnown;
     private final BooleanSupplier readsClientIp;
+    private final Runnable watchForProxies;
 
     /**
      * @param proxies null when none is trusted
      * @param readsClientIp whether any limit reads the address of clients
+     * @param watchForProxies reports requests that have passed a proxy
      * @throws InvalidRateLimitException when the server reads forwarding headers that are to be read here
      */
     public ForwardedHeadersCheck(
-            ApplicationContext context, @Nullable TrustedProxies proxies, BooleanSupplier readsClientIp) {
+            ApplicationContext context,
+            @Nullable TrustedProxies proxies,
+            BooleanSupplier readsClientIp,
+            Runnable watchForProxies) {
         this.context = context;
         this.environment = context.getEnvironment();
         this.proxiesKnown = proxies != null;
         this.readsClientIp = readsClientIp;
+        this.watchForProxies = watchForProxies;
         if (proxiesKnown) {
             requireRawRequests();
         }
@@ -90,6 +96,9 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
             return;
         }
         String strategy = strategy();
+        if (strategy.equals("none")) {
+            watchForProxies.run();
+        }
         if (strategy.equals("framework") || (strategy.equals("native") && !isTomcat())) {
             LOG.warn("clientIp is the leftmost address of X-Forwarded-For or Forwarded, because " + STRATEGY + " is "
                     + strategy

@@ -14,9 +14,10 @@ import reactor.util.context.ContextView;
  * Finds the address of the client of a WebFlux request.
  *
  * @param proxies null when none is trusted: the client is whom the server has resolved
+ * @param untrusted sees the requests in that case
  */
 public record ReactiveClients(
-        ClientAddress addresses, @Nullable TrustedProxies proxies) {
+        ClientAddress addresses, @Nullable TrustedProxies proxies, TrustedProxies.Untrusted untrusted) {
 
     /** Key of the request in the Reactor context, as the server has read it. */
     private static final String RAW = ReactiveClients.class.getName();
@@ -39,6 +40,7 @@ public record ReactiveClients(
     @Nullable
     String of(ServerHttpRequest request, @Nullable ServerHttpRequest raw) {
         if (proxies == null) {
+            untrusted.seen(request.getHeaders()::getFirst);
             return addresses.of(request.getRemoteAddress());
         }
         if (raw == null) {

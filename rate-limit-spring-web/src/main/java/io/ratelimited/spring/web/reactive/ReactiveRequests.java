@@ -46,7 +46,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
 
     /** @param proxies null if none is trusted */
     public ReactiveRequests(ClientAddress address, @Nullable TrustedProxies proxies, LimitFields.Style style) {
-        this.clients = new ReactiveClients(address, proxies);
+        this.clients = new ReactiveClients(address, proxies, new TrustedProxies.Untrusted());
         this.style = style;
     }
 
@@ -94,6 +94,11 @@ public final class ReactiveRequests implements CurrentRequest.Source {
     @Nullable
     public TrustedProxies proxies() {
         return clients.proxies();
+    }
+
+    /** Reports requests that have passed a proxy, though none is trusted. */
+    public void watchForProxies() {
+        clients.untrusted().watch();
     }
 
     /** Whether a call of a method may have to sleep. */

@@ -14,12 +14,14 @@ import org.jspecify.annotations.Nullable;
  * Finds the address of the client of a servlet request.
  *
  * @param proxies null when none is trusted: the client is whom the server has resolved
+ * @param untrusted sees the requests in that case
  */
-record ServletClients(ClientAddress addresses, @Nullable TrustedProxies proxies) {
+record ServletClients(ClientAddress addresses, @Nullable TrustedProxies proxies, TrustedProxies.Untrusted untrusted) {
 
     @Nullable
     String of(HttpServletRequest request) {
         if (proxies == null) {
+            untrusted.seen(request::getHeader);
             return addresses.of(request.getRemoteAddr());
         }
         HttpServletRequest raw = asItCame(request);

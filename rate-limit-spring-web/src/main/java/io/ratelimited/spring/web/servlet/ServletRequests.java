@@ -20,7 +20,7 @@ public final class ServletRequests implements CurrentRequest.Source {
 
     /** @param proxies null if none is trusted */
     public ServletRequests(ClientAddress address, @Nullable TrustedProxies proxies, LimitFields.Style style) {
-        this.clients = new ServletClients(address, proxies);
+        this.clients = new ServletClients(address, proxies, new TrustedProxies.Untrusted());
         this.style = style;
     }
 
@@ -44,6 +44,11 @@ public final class ServletRequests implements CurrentRequest.Source {
     @Nullable
     public TrustedProxies proxies() {
         return clients.proxies();
+    }
+
+    /** Reports requests that have passed a proxy, though none is trusted. */
+    public void watchForProxies() {
+        clients.untrusted().watch();
     }
 
     @Override

@@ -135,7 +135,8 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ReactiveRequests requests) {
-        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+        return new ForwardedHeadersCheck(
+                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")

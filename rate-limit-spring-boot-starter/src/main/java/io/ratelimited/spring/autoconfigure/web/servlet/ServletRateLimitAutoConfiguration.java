@@ -153,7 +153,8 @@ public final class ServletRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitForwardedHeadersCheck")
     @Lazy(false)
     ForwardedHeadersCheck rateLimitForwardedHeadersCheck(ApplicationContext context, ServletRequests requests) {
-        return new ForwardedHeadersCheck(context, requests.proxies(), requests::readClientIp);
+        return new ForwardedHeadersCheck(
+                context, requests.proxies(), requests::readClientIp, requests::watchForProxies);
     }
 
     @Bean("io.ratelimited.rateLimitRouteCheck")
