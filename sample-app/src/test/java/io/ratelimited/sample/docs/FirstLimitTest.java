@@ -31,6 +31,9 @@ class FirstLimitTest {
         assertThat(first("xml"))
                 .contains("<groupId>" + element(pom, "groupId") + "<", "<version>" + element(pom, "version") + "<")
                 .contains("<artifactId>rate-limit-spring-boot-starter<");
+        assertThat(first("groovy"))
+                .contains("'" + element(pom, "groupId") + ":rate-limit-spring-boot-starter:" + element(pom, "version")
+                        + "'");
         assertThat(Pages.ROOT.resolve("rate-limit-spring-boot-starter/pom.xml")).exists();
     }
 

@@ -52,7 +52,7 @@ class GuideTest {
      * plain text show output.
      */
     private static final Set<String> KINDS =
-            Set.of("java", "kotlin", "yaml", "properties", "xml", "console", "shell", "http", "json", "");
+            Set.of("java", "kotlin", "groovy", "yaml", "properties", "xml", "console", "shell", "http", "json", "");
 
     /** The application that a reader of the page on tests has. */
     private static final String APPLICATION =
