@@ -96,6 +96,7 @@ public final class RedisBackend implements AutoCloseable {
                 threads,
                 options.timeSource() == TimeSource.NODE,
                 testTime);
+        connection.health().describeShare(this::share);
         this.context = new LimiterContext(
                 connection,
                 keys,
@@ -231,6 +232,15 @@ public final class RedisBackend implements AutoCloseable {
         return options.expectedNodes() > 0
                 ? options.expectedNodes()
                 : Math.max(counted ? 1 : NODES_UNTIL_COUNTED, countedNodes);
+    }
+
+    private String share() {
+        return ": local admits " + (nodes() == 1 ? "all" : "1/" + nodes()) + " of each limit"
+                + (options.expectedNodes() > 0
+                        ? ", since expected-nodes is " + options.expectedNodes()
+                        : counted
+                                ? ", by the instances that were counted"
+                                : ", since the instances are not counted yet and expected-nodes is not set");
     }
 
     private CompletableFuture<?> heartbeat() {

@@ -44,6 +44,9 @@ class FaultsTest {
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
 
+    @RegisterExtension
+    final LogLines log = new LogLines();
+
     private static @Nullable RedisBackend away;
 
     private static Limit limit(String name) {
@@ -120,6 +123,40 @@ class FaultsTest {
         REDIS.closeLater(RedisProcess.start(RedisProcess.binary(), port));
         awaitRecovery("late start", limiter);
         assertThat(backend.health().state()).isEqualTo(RedisHealth.State.UP);
+    }
+
+    @Test
+    void theLogNamesTheShareOfAnInstanceThatStartsWithoutRedis() {
+        REDIS.closeLater(RedisBackend.of(
+                RedisServers.settings(RedisProcess.freePort()),
+                RedisBackendOptions.DEFAULTS.timeout(Duration.ofSeconds(1))));
+        REDIS.closeLater(RedisBackend.of(RedisServers.settings(RedisProcess.freePort()), PATIENT.expectedNodes(3)));
+        until(() -> log.all().size() == 2, "told", PATIENCE);
+        assertThat(log.all().get(0))
+                .endsWith(
+                        "limits decide as their on-failure says: local admits 1/4 of each limit, since the instances are"
+                                + " not counted yet and expected-nodes is not set");
+        assertThat(log.all().get(1)).endsWith(": local admits 1/3 of each limit, since expected-nodes is 3");
+    }
+
+    /** Nobody knows whether Redis carries out a command that it has not answered in time, so it may count beside the local decision. */
+    @Test
+    void aCallThatRedisAnswersTooLateCountsTwiceAtTheMost() {
+        RedisBackend backend = REDIS.backend(RedisBackendOptions.DEFAULTS.expectedNodes(1));
+        Limit limit = Limit.of("late", Algorithm.FIXED_WINDOW).rate("6/h").build();
+        RateLimiter limiter = backend.limiter(limit, RedisLimitOptions.DEFAULTS);
+        assertThat(limiter.reserve("k", 1, 0).decision().source()).isEqualTo(Source.REDIS);
+        REDIS.server().freeze();
+        Decision late = limiter.reserve("k", 1, 0).decision();
+        assertThat(late.admitted()).isTrue();
+        assertThat(late.source()).isEqualTo(Source.FALLBACK);
+        REDIS.server().thaw();
+        until(
+                () -> isDecidedByRedis(backend.limiter(limit("other"), RedisLimitOptions.DEFAULTS)),
+                "recovery",
+                PATIENCE);
+        until(() -> limiter.peek("k", 1, 0).source() == Source.REDIS, "recovery", PATIENCE);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isBetween(3L, 4L);
     }
 
     @Test

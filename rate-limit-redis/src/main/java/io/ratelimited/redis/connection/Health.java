@@ -38,11 +38,19 @@ public final class Health {
     /** Guarded by this. */
     private int changes;
 
+    /** What local limits are meanwhile, for the log. */
+    private volatile Supplier<String> share = () -> "";
+
     Health(Threads threads) {
         this.threads = threads;
         this.corruptLoggedAt = threads.nanos() - LOG_PAUSE;
         this.changesSince = threads.nanos() - LOG_PAUSE;
         this.since = threads.now();
+    }
+
+    /** Says, for the log, what local limits are while Redis does not decide. */
+    public void describeShare(Supplier<String> text) {
+        share = text;
     }
 
     /** Commands sent. */
@@ -130,7 +138,9 @@ public final class Health {
                 since = threads.now();
             }
             String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
-            logChange(threads::warn, () -> begin + Replies.text(reason) + "); limits decide as their on-failure says");
+            logChange(
+                    threads::warn,
+                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get());
         }
     }
 
@@ -154,7 +164,7 @@ public final class Health {
         if (!away && !everBack) {
             away = true;
             threads.warn(() -> "Redis has not been reached within " + millis
-                    + " ms and is still tried; limits decide as their on-failure says");
+                    + " ms and is still tried; limits decide as their on-failure says" + share.get());
         }
     }
 
