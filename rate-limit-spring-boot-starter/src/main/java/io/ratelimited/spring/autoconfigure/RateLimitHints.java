@@ -36,11 +36,14 @@ import org.springframework.util.ReflectionUtils;
 /**
  * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
  * types of parameters and beans that expressions look into, and fallbacks, as annotations name them and the properties
- * that the build knows; and the scripts of Redis.
+ * that the build knows; the scripts of Redis, and the caches.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
     private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
+    /** What the copy of Caffeine loads by name for caches that are bounded by number, and perhaps by the time of writes or uses. */
+    private static final List<String> CACHES = List.of("SSMS", "PSMS", "SSMSW", "PSWMS", "SSMSA", "PSAMS");
+
     private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");
 
     @Override
@@ -53,6 +56,14 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
                         MemberCategory.INVOKE_DECLARED_CONSTRUCTORS,
                         MemberCategory.INVOKE_PUBLIC_METHODS);
         hints.resources().registerPattern("io/ratelimited/redis/*.lua");
+        for (String cache : CACHES) {
+            hints.reflection()
+                    .registerTypeIfPresent(
+                            classLoader,
+                            "io.ratelimited.core.caffeine.cache." + cache,
+                            MemberCategory.INVOKE_DECLARED_CONSTRUCTORS,
+                            MemberCategory.ACCESS_DECLARED_FIELDS);
+        }
     }
 
     @Override
