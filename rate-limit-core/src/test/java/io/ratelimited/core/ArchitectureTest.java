@@ -18,9 +18,11 @@ import java.time.Clock;
 import java.util.List;
 import java.util.function.Supplier;
 import org.assertj.core.api.InstanceOfAssertFactories;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What may use what inside the core. */
+@Tag("once")
 class ArchitectureTest {
 
     private static final JavaClasses CORE = new ClassFileImporter()

@@ -14,11 +14,13 @@ import java.time.ZoneId;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Quotas per week, month and year, in memory. */
+@Tag("once")
 class CalendarQuotaTest {
 
     private static final String START = "2026-01-20T12:00:00Z";

@@ -11,9 +11,11 @@ import io.ratelimited.core.ForeignInsides;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.redis.connection.Threads;
 import java.time.Instant;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** How the classes of the Redis module lie. */
+@Tag("once")
 class ArchitectureTest {
 
     private static final ClassRules RULES = ClassRules.of("io.ratelimited.redis");

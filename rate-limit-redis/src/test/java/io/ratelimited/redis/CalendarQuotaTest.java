@@ -24,6 +24,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Quotas per week, month and year, as the script computes their windows. */
+@Tag("once")
 class CalendarQuotaTest {
 
     @RegisterExtension

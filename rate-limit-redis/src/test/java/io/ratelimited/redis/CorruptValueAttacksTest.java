@@ -19,12 +19,14 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Somebody has written to a key of ours what no script of ours writes: it counts as a key never seen, and nobody else is hit. */
+@Tag("once")
 class CorruptValueAttacksTest {
 
     /** Each corrupts a key that a limiter has just written. */

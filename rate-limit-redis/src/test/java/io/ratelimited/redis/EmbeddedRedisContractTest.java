@@ -6,9 +6,11 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Where there is a server on the path, which the other tests use, the contract is held on that of the jar as well. */
+@Tag("once")
 class EmbeddedRedisContractTest extends RateLimiterContract {
 
     @RegisterExtension

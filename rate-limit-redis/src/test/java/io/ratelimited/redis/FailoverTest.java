@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Test;
 
 /** The primary dies under load: in Sentinel, and in Cluster. Its short form is {@link FrozenPrimaryTest}. */
 @Tag("proof")
+@Tag("once")
 class FailoverTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(2);

@@ -29,6 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What callers see while Redis, or the way to it, is broken, and after. */
+@Tag("once")
 class FaultsTest {
 
     /** The timeout and 20 ms. */

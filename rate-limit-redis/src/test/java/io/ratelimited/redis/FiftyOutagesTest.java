@@ -18,6 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Outages in a row leave nothing behind: threads, connections, heap and calls in flight are as before the first. */
+@Tag("once")
 class FiftyOutagesTest {
 
     private static final int PLACES = 8;

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** The primary is frozen: it keeps its connections, accepts new ones and answers nothing, while a replica takes over. */
+@Tag("once")
 class FrozenPrimaryTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

@@ -3,9 +3,11 @@ package io.ratelimited.redis;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterContract;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Where nodes tell scripts the time. */
+@Tag("once")
 class NodeTimeContractTest extends RateLimiterContract {
 
     @RegisterExtension

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** Several nodes, whose clocks are hours apart, under full load on one key of one limit. */
+@Tag("once")
 class NodesTest {
 
     private static final int PROCESSES = 2;

@@ -26,11 +26,13 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** What is particular to a cluster, and every script on it; {@link RedisClusterContractTest} holds it to the whole contract. */
+@Tag("once")
 class RedisClusterTest {
 
     private static RedisCluster cluster;

@@ -18,10 +18,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Keys that callers make up to fill Redis or to reach the budget of somebody else, and operators who read along. */
+@Tag("once")
 class RedisKeyAttacksTest {
 
     @RegisterExtension

@@ -16,9 +16,11 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Records that nodes share, on a server that loses a part of them. */
+@Tag("once")
 class SharedRecordsTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

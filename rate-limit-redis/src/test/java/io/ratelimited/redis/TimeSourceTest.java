@@ -21,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -32,6 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Servers that refuse TIME: to a user without the command, who is refused it in scripts and outside. A server that
  * refuses it in scripts alone is this one with a connection of another user for plain TIME.
  */
+@Tag("once")
 class TimeSourceTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

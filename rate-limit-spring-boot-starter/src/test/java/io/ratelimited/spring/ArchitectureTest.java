@@ -15,6 +15,7 @@ import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Field;
 import java.util.Set;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.aop.Advisor;
 import org.springframework.aop.framework.Advised;
@@ -24,6 +25,7 @@ import reactor.core.publisher.Hooks;
 import reactor.core.scheduler.Schedulers;
 
 /** Which package may use which, in every module that the starter sees. */
+@Tag("once")
 class ArchitectureTest {
 
     private static final JavaClasses ALL = ArchConfiguration.withThreadLocalScope(configuration -> {

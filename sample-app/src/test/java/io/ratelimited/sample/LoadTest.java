@@ -12,6 +12,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.boot.test.context.SpringBootTest.WebEnvironment;
@@ -25,6 +26,7 @@ import org.springframework.boot.test.web.server.LocalServerPort;
             "rate-limit.limits.demo-token-bucket.burst=150",
             "rate-limit.actuator.mask-keys=false"
         })
+@Tag("once")
 class LoadTest {
 
     private static final int CONNECTIONS = 50;

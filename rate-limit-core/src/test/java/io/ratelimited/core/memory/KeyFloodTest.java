@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -24,6 +25,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Memory that a flood of keys cannot bend (C1 to C3 of {@link CachedCells}): it stays bounded, and nobody gets budget by
  * being evicted. The cache does its housekeeping where it does in production: in the common pool.
  */
+@Tag("once")
 class KeyFloodTest {
 
     private static final int MAXIMUM = 1_000;

@@ -32,6 +32,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * histories also hold stale ones. {@code -Dlincheck.scale=20} looks at twenty times as many histories.
  */
 @Tag("long")
+@Tag("once")
 class LinearizabilityTest {
 
     /** Random histories of each kind. */

@@ -11,10 +11,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** Every algorithm that counts over time, against its naive twin, on random timelines. */
+@Tag("once")
 class TwinTest {
 
     private static final int CALLS = 120;

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ForeignInsides;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** What the classes of this module may use. */
+@Tag("once")
 final class ArchitectureTest {
 
     @Test

@@ -37,10 +37,12 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.UnaryOperator;
 import java.util.logging.Filter;
 import java.util.logging.Logger;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.RegisterExtension;
 
 /** Replies that come late, never, or are none. */
+@Tag("once")
 class RepliesTest {
 
     private static final Duration PATIENCE = Duration.ofMinutes(1);

@@ -43,6 +43,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * On random schedules every script decides what the Java step decides, to the microsecond. Without keys: a cell of Java
  * that nothing evicts.
  */
+@Tag("once")
 class ScriptModelTest {
 
     @RegisterExtension

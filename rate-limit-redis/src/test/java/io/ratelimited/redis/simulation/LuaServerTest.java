@@ -45,6 +45,7 @@ import org.luaj.vm2.LuaString;
  * The server of the simulation replies to every script as a real server does, and keeps the same: what limiters ask is
  * asked of both. Numbers of random schedules, limits that change, clocks that step, other algorithms on the same key.
  */
+@Tag("once")
 class LuaServerTest {
 
     @RegisterExtension

@@ -26,6 +26,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /** The simulation notices changes of the shipped code: those of {@link MethodMutants} and {@link ScriptMutants}. */
+@Tag("once")
 class MutantsTest {
 
     private static final String CLASS_PATH = System.getProperty("java.class.path");

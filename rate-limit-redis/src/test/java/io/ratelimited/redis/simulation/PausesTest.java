@@ -10,9 +10,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Pauses that nodes share, in virtual time, on a network whose messages take up to ten milliseconds. */
+@Tag("once")
 class PausesTest {
 
     private static final long SECOND = 1_000_000_000;

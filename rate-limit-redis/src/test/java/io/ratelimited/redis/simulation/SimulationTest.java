@@ -10,6 +10,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /** What {@code docs/engineering/cluster.md} promises, on random schedules of calls and faults. */
+@Tag("once")
 class SimulationTest {
 
     @Test

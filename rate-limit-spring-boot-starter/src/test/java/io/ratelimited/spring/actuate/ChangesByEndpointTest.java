@@ -18,6 +18,7 @@ import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -52,6 +53,7 @@ import org.springframework.web.bind.annotation.RestController;
 /** Who has changed a limit over HTTP, behind Spring Security: the event, and the audit event of Spring Boot. */
 @ParameterizedClass
 @EnumSource(names = {"SERVLET", "REACTIVE"})
+@Tag("spring-boot")
 class ChangesByEndpointTest {
 
     @Parameter

@@ -26,12 +26,14 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /** Eight callers who want ten times what a server allows, in virtual time; round trips take up to a few milliseconds. */
+@Tag("once")
 class ClosedLoopTest {
 
     private static final int CALLERS = 8;

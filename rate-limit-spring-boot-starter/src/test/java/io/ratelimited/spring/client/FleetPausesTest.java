@@ -33,6 +33,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.WebApplicationType;
@@ -47,6 +48,7 @@ import org.springframework.web.client.RestClientResponseException;
 
 /** Two instances that call one server: what one of them is told holds for the other, by a real Redis. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("once")
 class FleetPausesTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

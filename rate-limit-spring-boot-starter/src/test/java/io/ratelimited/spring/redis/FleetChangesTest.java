@@ -29,6 +29,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.WebApplicationType;
@@ -42,6 +43,7 @@ import org.springframework.context.annotation.Configuration;
 
 /** Changes of limits that several instances share, and budgets of callers. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("once")
 class FleetChangesTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

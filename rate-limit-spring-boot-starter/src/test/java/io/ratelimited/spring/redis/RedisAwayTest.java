@@ -23,6 +23,7 @@ import java.net.http.HttpResponse;
 import java.time.Duration;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.springframework.boot.WebApplicationType;
@@ -41,6 +42,7 @@ import org.springframework.web.bind.annotation.RestController;
 
 /** What callers and operators see of an application before, while and after its Redis is away. */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("once")
 class RedisAwayTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

@@ -30,6 +30,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -44,6 +45,7 @@ import org.springframework.core.env.MapPropertySource;
 import reactor.core.publisher.Mono;
 
 /** Two applications on one Redis have one budget. */
+@Tag("once")
 class SharedLimitTest {
 
     private static final Duration PATIENCE = Duration.ofSeconds(60);

@@ -14,6 +14,7 @@ import java.util.concurrent.Future;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
@@ -27,6 +28,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(
         value = Kind.class,
         names = {"TOMCAT", "REACTOR_NETTY"})
+@Tag("once")
 class PasswordGuessingTest {
 
     private static final String PAGE = "stop-guessing-passwords.md";

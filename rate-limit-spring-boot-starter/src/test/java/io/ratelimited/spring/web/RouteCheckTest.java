@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -32,6 +33,7 @@ import reactor.core.publisher.Mono;
         value = Kind.class,
         names = {"TOMCAT", "REACTOR_NETTY"})
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class RouteCheckTest {
 
     private static final String[] LOGIN = {

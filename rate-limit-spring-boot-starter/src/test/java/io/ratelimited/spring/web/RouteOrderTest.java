@@ -8,6 +8,7 @@ import io.ratelimited.spring.web.RunningServer.Kind;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -20,6 +21,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @EnumSource(
         value = Kind.class,
         names = {"TOMCAT", "REACTOR_NETTY"})
+@Tag("spring-boot")
 class RouteOrderTest {
 
     private static RunningServer server;

@@ -7,6 +7,7 @@ import io.ratelimited.spring.RateLimits;
 import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -27,6 +28,7 @@ import reactor.core.publisher.Mono;
  * reads replies for all limits. What may block must not run there.
  */
 @ExtendWith(OutputCaptureExtension.class)
+@Tag("spring-boot")
 class RoutesOnRedisTest {
 
     /** A reply may be there before anybody waits for it; not so many times in a row. */

@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
 import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
@@ -34,6 +35,7 @@ import reactor.core.publisher.Mono;
 /** Limits behind Spring Security, as Spring Boot places it: it knows the caller, and stops whom it does not know. */
 @ParameterizedClass
 @EnumSource(Kind.class)
+@Tag("spring-boot")
 class SpringSecurityTest {
 
     private static RunningServer server;

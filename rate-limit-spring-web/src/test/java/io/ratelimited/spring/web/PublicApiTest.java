@@ -1,9 +1,11 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.PublicApi;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** This module promises nothing to applications: all of it is internal. */
+@Tag("once")
 class PublicApiTest {
 
     @Test

@@ -19,6 +19,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -34,6 +35,7 @@ import org.springframework.core.annotation.AnnotatedElementUtils;
 /**
  * The snippets of a section of the guide are one application: it is compiled and started, and the tests in it are run.
  */
+@Tag("once")
 class GuideTest {
 
     private static final Path ROOT = Pages.ROOT;

@@ -14,6 +14,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** Runs of the live page. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
+@Tag("once")
 class LivePageTest extends LivePage {
 
     private static final List<String> OUTCOMES = List.of("admitted", "delayed", "rejected", "shadowed");

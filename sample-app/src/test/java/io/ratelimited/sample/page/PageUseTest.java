@@ -31,6 +31,7 @@ import org.springframework.util.ReflectionUtils;
 
 /** What visitors do with the live page besides runs: controls, copies, the keyboard, themes and small screens. */
 @EnabledIf(value = "io.ratelimited.sample.page.Browser#isInstalled", disabledReason = Browser.MISSING)
+@Tag("once")
 class PageUseTest extends LivePage {
 
     /** Of what is copied into a class of one's own: an annotation. */

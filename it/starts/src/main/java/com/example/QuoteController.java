@@ -1,0 +1,3 @@
+package com.example;
+
+@README.md java@
