@@ -1,5 +1,7 @@
 package io.ratelimited.core.memory;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.ratelimited.core.Algorithm;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
@@ -19,7 +21,7 @@ final class KeyFloodAttacksProofTest extends KeyFloodAttacksTest {
         return List.of(1.25, 1.5, 2.0, 3.0, 5.0, 10.0);
     }
 
-    /** Prints how many of 100 strangers are refused. */
+    /** Prints how many of 100 strangers are refused, by floods of a cache of 10,000 keys: a larger flood refuses no fewer. */
     @Test
     void table() {
         StringBuilder table = new StringBuilder("| refused strangers, % | calls |");
@@ -27,8 +29,12 @@ final class KeyFloodAttacksProofTest extends KeyFloodAttacksTest {
         for (Algorithm algorithm : algorithms().toList()) {
             for (int calls : new int[] {1, 5}) {
                 table.append("\n| `%s` | %d |".formatted(algorithm, calls));
+                double refused = 0;
                 for (double times : floods()) {
-                    table.append(" %.2f |".formatted(refusedAfter(algorithm, times, calls) / 100.0));
+                    double fewer = refused;
+                    refused = refusedAfter(algorithm, maximum() / 10, times, calls);
+                    assertThat(refused).as("%s, × %s", algorithm, times).isGreaterThanOrEqualTo(fewer);
+                    table.append(" %.2f |".formatted(refused / 100.0));
                 }
             }
         }

@@ -61,7 +61,7 @@ class KeyFloodAttacksTest {
     void keysThatCallOnceDoNotAddUpToALockOut(Algorithm algorithm) {
         for (double times : floods()) {
             if (times <= 3) {
-                assertThat(refusedAfter(algorithm, times, 1))
+                assertThat(refusedAfter(algorithm, maximum(), times, 1))
                         .as("strangers refused after %s times the most keys".formatted(times))
                         .isLessThanOrEqualTo(STRANGERS / 100);
             }
@@ -84,17 +84,17 @@ class KeyFloodAttacksTest {
     }
 
     /** Strangers of {@value #STRANGERS} that are refused after a flood that takes ten minutes. */
-    int refusedAfter(Algorithm algorithm, double times, int calls) {
+    int refusedAfter(Algorithm algorithm, int maximum, double times, int calls) {
         ManualTicker ticker = new ManualTicker();
-        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(algorithm), ticker, maximum());
-        int flood = (int) (maximum() * times);
+        InMemoryRateLimiter limiter = new InMemoryRateLimiter(limit(algorithm), ticker, maximum);
+        int flood = (int) (maximum * times);
         for (int key = 0; key < flood; key++) {
             for (int call = 0; call < calls; call++) {
                 limiter.tryAcquire("invented" + key, 1);
             }
             ticker.advanceNanos(Duration.ofMinutes(10).toNanos() / flood);
         }
-        Threads.until(() -> limiter.keys() <= maximum());
+        Threads.until(() -> limiter.keys() <= maximum);
         int refused = 0;
         for (int stranger = 0; stranger < STRANGERS; stranger++) {
             refused += limiter.peek("stranger" + stranger, 1, 0).admitted() ? 0 : 1;
