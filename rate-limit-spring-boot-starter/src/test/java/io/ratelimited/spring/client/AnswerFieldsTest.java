@@ -24,7 +24,6 @@ import java.util.TreeMap;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -36,11 +35,15 @@ class AnswerFieldsTest {
     private static final long SECOND = 1_000_000_000L;
 
     private static Answer read(int status, String... fields) {
+        return readAt(NOW, status, fields);
+    }
+
+    private static Answer readAt(Instant now, int status, String... fields) {
         Map<String, List<String>> all = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
         for (int i = 0; i < fields.length; i += 2) {
             all.computeIfAbsent(fields[i], name -> new ArrayList<>()).add(fields[i + 1]);
         }
-        return AnswerFields.read(status, all::get, NOW.toEpochMilli());
+        return AnswerFields.read(status, all::get, now.toEpochMilli());
     }
 
     private static Quota quota(String... fields) {
@@ -94,37 +97,71 @@ class AnswerFieldsTest {
                 .isEqualTo(millis * 1_000_000);
     }
 
-    /** Each line of the page: a service, the status, its fields, and what they say. */
+    /** Each paragraph of the page: a service, the page where its answer is written down, its fields, and what they say. */
     @ParameterizedTest
-    @MethodSource
-    void theAnswersOfServicesAreReadRight(String service, int status, String[] fields, String expected) {
-        Answer answer = read(status, fields);
+    @MethodSource("answersOfServices")
+    void theAnswersOfServicesAreReadRight(ServiceAnswer of) {
+        Answer answer = readAt(of.now, of.status, of.fields);
         StringBuilder read = new StringBuilder("pause " + answer.retryAfterNanos() / 1_000_000);
         for (Quota quota : answer.quotas()) {
             read.append("; ").append(quota.remaining()).append(" of ").append(quota.quota());
             read.append(", window ").append(quota.windowNanos() < 0 ? -1 : quota.windowNanos() / 1_000_000);
             read.append(", reset ").append(quota.resetNanos() / 1_000_000);
         }
-        assertThat(read).hasToString(expected);
+        assertThat(read).hasToString(of.expected);
     }
 
-    static Stream<Arguments> theAnswersOfServicesAreReadRight() throws IOException {
+    @Test
+    void theAnswersOfTwentyServicesHaveValuesOfAPublicPage() throws IOException {
+        List<ServiceAnswer> answers = answersOfServices();
+        assertThat(answers)
+                .allSatisfy(answer -> assertThat(answer.source)
+                        .matches("(recorded|documented|names) in https://[^ ]+( \\(.+\\))?(; .+)?"));
+        assertThat(answers.stream()
+                        .filter(answer -> !answer.source.startsWith("names"))
+                        .map(ServiceAnswer::service)
+                        .distinct())
+                .hasSizeGreaterThanOrEqualTo(20);
+        assertThat(answers.stream()
+                        .filter(answer -> answer.source.startsWith("recorded"))
+                        .map(ServiceAnswer::service)
+                        .distinct())
+                .hasSizeGreaterThanOrEqualTo(8);
+    }
+
+    private record ServiceAnswer(
+            String name, String source, int status, Instant now, String[] fields, String expected) {
+
+        private String service() {
+            return name.split(",", 2)[0];
+        }
+
+        @Override
+        public String toString() {
+            return name;
+        }
+    }
+
+    static List<ServiceAnswer> answersOfServices() throws IOException {
         try (InputStream page = AnswerFieldsTest.class.getResourceAsStream("answers-of-services.txt")) {
             String text = new String(page.readAllBytes(), StandardCharsets.UTF_8);
             return Stream.of(text.split("\n\n+"))
                     .filter(answer -> !answer.startsWith("#"))
                     .map(answer -> {
                         List<String> lines = answer.strip().lines().toList();
-                        String[] fields = lines.subList(1, lines.size() - 1).stream()
+                        String[] fields = lines.subList(2, lines.size() - 1).stream()
                                 .flatMap(line -> Stream.of(line.split(": ", 2)))
                                 .toArray(String[]::new);
                         String[] first = lines.get(0).split(" / ", -1);
-                        return Arguments.of(
+                        return new ServiceAnswer(
                                 first[0],
+                                lines.get(1),
                                 Integer.parseInt(first[1]),
+                                first.length > 2 ? Instant.parse(first[2]) : NOW,
                                 fields,
                                 lines.get(lines.size() - 1).substring(2));
-                    });
+                    })
+                    .toList();
         }
     }
 
