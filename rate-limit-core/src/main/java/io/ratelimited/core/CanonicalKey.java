@@ -7,6 +7,7 @@ import java.lang.reflect.Array;
 import java.lang.reflect.RecordComponent;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.net.URI;
 import java.nio.ByteBuffer;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -55,7 +56,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>A list, another collection or an array is the texts of its elements, each with its length: {@code
  *       (List)3:ann4:gold}. A set, {@code (Set)}, and a map, {@code (Map)}, have them sorted. A record is its components:
  *       {@code (record com.example.Customer)7:(Long)7}. Null among them is {@code (null)}.
- *   <li>A {@link Principal} is its name, and an {@link Optional} its value.
+ *   <li>A {@link URI} is as it is written, a {@link Principal} is its name, and an {@link Optional} its value.
  *   <li>Another object is no key, because nothing tells whether its {@code toString} is different for each.
  * </ul>
  *
@@ -157,6 +158,7 @@ public final class CanonicalKey {
                 || SIMPLE.contains(type)
                 || type == CanonicalKey.class
                 || type == Optional.class
+                || type == URI.class
                 || Stream.of(Enum.class, CharSequence.class, Principal.class, Collection.class, Map.class)
                         .anyMatch(kind -> kind.isAssignableFrom(type));
     }
@@ -183,8 +185,8 @@ public final class CanonicalKey {
         if (key instanceof CanonicalKey made) {
             return made.text;
         }
-        if (key instanceof CharSequence string) {
-            return ofString(string.toString());
+        if (key instanceof CharSequence || key instanceof URI) {
+            return ofString(key.toString());
         }
         if (key instanceof Principal principal) {
             return part(principal.getName());

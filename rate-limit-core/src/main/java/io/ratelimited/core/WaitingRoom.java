@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  * The callers of one limit that wait, until a time or until their turn comes. At most {@link Limit#maxWaiting} wait; the
  * next one is refused. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
  * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future
- * is cancelled, gives back what it reserved. Used by the reservations of every backend. Thread-safe.
+ * is cancelled, gives back what it reserved. Used by the reservations of every backend, and by calls to others. Thread-safe.
  */
 public final class WaitingRoom {
 
@@ -194,9 +194,12 @@ public final class WaitingRoom {
         }
     }
 
-    /** {@link #await(CompletableFuture, Supplier, Waiter)} without a thread. */
-    public CompletableFuture<Boolean> awaitAsync(
-            CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter) {
+    /**
+     * {@link #await(CompletableFuture, Supplier, Waiter)} without a thread.
+     *
+     * @param <T> what the turn brings
+     */
+    public <T> CompletableFuture<T> awaitAsync(CompletableFuture<T> turn, Supplier<Runnable> alarm, Waiter waiter) {
         if (!tryEnter(waiter.key())) {
             waiter.crowdOut();
             return turn;
@@ -221,7 +224,7 @@ public final class WaitingRoom {
     }
 
     /** Frees the seat when the future ends, and cancels the waiter with the future. */
-    private CompletableFuture<Boolean> seated(CompletableFuture<Boolean> future, Runnable stopAlarm, Waiter waiter) {
+    private <T> CompletableFuture<T> seated(CompletableFuture<T> future, Runnable stopAlarm, Waiter waiter) {
         Runnable end = () -> future.completeExceptionally(new RateLimiterClosedException());
         future.whenComplete((admitted, failure) -> {
             ends.remove(end);

@@ -7,6 +7,7 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.math.BigDecimal;
 import java.math.BigInteger;
+import java.net.URI;
 import java.nio.CharBuffer;
 import java.security.Principal;
 import java.time.Instant;
@@ -184,6 +185,14 @@ class KeyAttacksTest {
         assertThat(CanonicalKey.text(new BigDecimal("1e999999999"))).isEqualTo("(BigDecimal)1E+999999999");
         assertThat(CanonicalKey.text(OffsetDateTime.parse("2026-11-25T10:30+02:00")))
                 .isEqualTo("(OffsetDateTime)2026-11-25T08:30:00Z");
+    }
+
+    @Test
+    void anAddressIsAKeyAsItIsWritten() {
+        URI address = URI.create("https://a.example/x");
+        assertThat(CanonicalKey.text(address)).isEqualTo("https://a.example/x");
+        assertThat(CanonicalKey.text(List.of("GET", address))).isEqualTo("(List)3:GET19:https://a.example/x");
+        assertThat(CanonicalKey.isKey(URI.class)).isTrue();
     }
 
     @Test

@@ -7,6 +7,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.RateLimiterClosedException;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.Contexts;
@@ -33,6 +34,7 @@ import java.util.function.BiConsumer;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
@@ -41,6 +43,8 @@ import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.http.HttpMethod;
 import org.springframework.http.client.ClientHttpResponse;
 import org.springframework.mock.http.client.MockClientHttpRequest;
+import reactor.core.publisher.Mono;
+import reactor.core.scheduler.Schedulers;
 
 /** Callers who leave, and readers and keys of the application that are not as expected. */
 @ExtendWith(OutputCaptureExtension.class)
@@ -80,7 +84,12 @@ class ClientAttacksTest {
     /** The other side may have counted it, whatever an answer to an earlier call says was left. */
     @Test
     void aCallThatIsCancelledOnItsWayCostsItsPermit() {
-        ClientGate gate = new ClientGate(ticker, Duration.ofMinutes(1).toNanos());
+        ClientGate gate = new ClientGate(
+                "",
+                null,
+                new WaitingRoom(ticker, () -> 1_000),
+                ticker,
+                Duration.ofMinutes(1).toNanos());
         Pass first = gate.enter(0).join().pass();
         gate.answered(first, quota(90), false);
         Pass early = gate.enter(0).join().pass();
@@ -157,16 +166,93 @@ class ClientAttacksTest {
         });
     }
 
+    /** The words of a key are checked as those of the expressions of limits are, with their messages. */
     @ParameterizedTest
-    @ValueSource(
-            strings = {"#account", "header('X') ?: #account", "new String('x')", "T(String).valueOf(1)", "@bean", "#f()"
-            })
-    void aKeyWithAWordThatMeansNothingStopsTheStart(String key) {
+    @CsvSource(delimiter = '|', quoteCharacter = '`', textBlock = """
+                    #account                    | names the unknown parameter #account
+                    header('X') ?: #account     | names the unknown parameter #account
+                    #f()                        | calls the unknown function #f()
+                    new String('x')             | uses new String('x')
+                    T(String).valueOf(host)     | uses T(String)
+                    @bean.of(host)              | uses @bean
+                    hots                        | has the unknown word hots
+                    header('X') + clientIp      | has the unknown word clientIp
+                    hedder('X')                 | has the unknown word hedder()
+                    class                       | has the unknown word class
+                    uri.pth                     | reads pth of java.net.URI, which does not declare it
+                    uri.path.nothing()          | reads nothing() of java.lang.String, which does not declare it
+                    header('X').nothing         | reads nothing of java.lang.String, which does not declare it
+                    null                        | has the same value for every call
+                    'all'                       | has the same value for every call
+                    host +                      | is not a SpEL expression
+                    """)
+    void aKeyWithAWordThatMeansNothingStopsTheStart(String key, String problem) {
         runner("rate-limit.clients.partner.key=" + key)
                 .run(context -> assertThat(context)
                         .getFailure()
                         .rootCause()
-                        .hasMessageContaining("rate-limit.clients.partner.key"));
+                        .hasMessageContaining("Property rate-limit.clients.partner.key " + problem));
+    }
+
+    @Test
+    void aKeyIsTheSameWhenItIsCompiled() {
+        runner(
+                        "rate-limit.clients.partner.policy=reject",
+                        "rate-limit.clients.partner.limits=partner",
+                        "rate-limit.limits.partner.rate=1/h",
+                        "rate-limit.clients.partner.key=method + uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (int i = 0; i < 300; i++) {
+                        client.enter(request("/" + i));
+                    }
+                    assertThatThrownBy(() -> client.enter(request("/7")))
+                            .isInstanceOf(RateLimitExceededException.class);
+                });
+    }
+
+    /** The policy WAIT is the default: who calls on an event loop must learn why nothing waits. */
+    @Test
+    void aCallOnAnEventLoopThatWouldWaitIsRefusedAndTheLogSaysSoOnce(CapturedOutput output) {
+        runner().run(context -> {
+            LimitedClient client = context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("1") : null);
+            for (int i = 0; i < 2; i++) {
+                assertThatThrownBy(() -> Mono.fromCallable(() -> client.enter(request("/")))
+                                .subscribeOn(Schedulers.parallel())
+                                .toFuture()
+                                .get())
+                        .hasCauseInstanceOf(RateLimitExceededException.class);
+            }
+            assertThat(output)
+                    .containsOnlyOnce(
+                            "Client 'partner' (rate-limit.clients.partner) has the policy WAIT, but thread parallel-");
+        });
+    }
+
+    @Test
+    void oneKeyTakesHalfOfTheSeatsOfTheClient() {
+        runner("rate-limit.clients.partner.max-wait=1m", "rate-limit.clients.partner.key=uri.path")
+                .run(context -> {
+                    LimitedClient client =
+                            context.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+                    for (String path : List.of("/a", "/b", "/c")) {
+                        client.enter(request(path))
+                                .answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+                    }
+                    List<CompletableFuture<ClientCall>> waiting = new ArrayList<>();
+                    for (String path : List.of("/a", "/b")) {
+                        for (int i = 0; i < 500; i++) {
+                            waiting.add(client.enterAsync(request(path)));
+                        }
+                        assertThat(client.enterAsync(request(path))).isCompletedExceptionally();
+                    }
+                    assertThat(client.enterAsync(request("/c"))).isCompletedExceptionally();
+                    assertThat(waiting).noneMatch(CompletableFuture::isDone);
+                    waiting.get(0).cancel(false);
+                    assertThat(client.enterAsync(request("/c"))).isNotDone();
+                });
     }
 
     @ParameterizedTest
@@ -179,7 +265,12 @@ class ClientAttacksTest {
     /** As after a wait for a limit, when another answer has told to pause meanwhile. */
     @Test
     void whoMayWaitForLessIsRefusedInTimeBehindWhoMayWaitForMore() {
-        ClientGate gate = new ClientGate(ticker, Duration.ofMinutes(1).toNanos());
+        ClientGate gate = new ClientGate(
+                "",
+                null,
+                new WaitingRoom(ticker, () -> 1_000),
+                ticker,
+                Duration.ofMinutes(1).toNanos());
         Pass answered = gate.enter(0).join().pass();
         gate.pause(Duration.ofSeconds(1).toNanos(), answered);
         gate.answered(answered, Answer.SILENT, true);
@@ -263,7 +354,7 @@ class ClientAttacksTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"null", "' '", "header('X-Account')"})
+    @ValueSource(strings = {"header('X-Account')", "header('X-Account') ?: ' '", "header('X-Account')?.trim()"})
     void aCallWithoutAKeyFollowsMissingKey(String key) {
         runner(
                         "rate-limit.clients.partner.policy=reject",

@@ -6,6 +6,7 @@ import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.client.ClientGate.Entered;
@@ -141,7 +142,7 @@ class ClosedLoopTest {
     }
 
     private ClientGate gate() {
-        return new ClientGate(ticker, MAX_PAUSE);
+        return new ClientGate("", null, new WaitingRoom(ticker, () -> 1_000), ticker, MAX_PAUSE);
     }
 
     /** A server that has this library. */

@@ -1,33 +1,137 @@
 package io.ratelimited.spring.client;
 
+import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.call.Admission;
+import io.ratelimited.spring.call.LimitRequest;
 import io.ratelimited.spring.client.ClientPace.Pass;
-import io.ratelimited.spring.client.LimitedClient.KeyedGate;
+import io.ratelimited.spring.expression.CallResult;
 import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/** A call that may go. It is told once what becomes of it, and once that it has ended; later tellings are ignored. Thread-safe. */
+/**
+ * A call of a client, from its entry to its end. It passes the gate of its key first and the limits then, so that what goes out
+ * after a pause keeps to the limits. Once it may go, it is answered or given back once, and ends once; what comes later is
+ * ignored. Thread-safe.
+ */
 final class ClientCall {
 
     private final LimitedClient client;
-    private final KeyedGate keyed;
-    private final Pass pass;
-    private final @Nullable Admission admission;
+    private final ClientGate gate;
+    private final @Nullable Object key;
+    private final long maxWaitNanos;
+    private final long began;
+    private final CompletableFuture<ClientCall> entered = new CompletableFuture<>();
+    /** What the call waits for. */
+    private volatile CompletableFuture<?> step = CompletableFuture.completedFuture(null);
+    /** Set before the call is {@link #entered}, as the admission is. */
+    private @Nullable Pass pass;
+
+    private @Nullable Admission admission;
     private final AtomicBoolean answered = new AtomicBoolean();
 
-    ClientCall(LimitedClient client, KeyedGate keyed, Pass pass, @Nullable Admission admission) {
+    ClientCall(LimitedClient client, ClientGate gate, @Nullable Object key, long maxWaitNanos) {
         this.client = client;
-        this.keyed = keyed;
-        this.pass = pass;
-        this.admission = admission;
+        this.gate = gate;
+        this.key = key;
+        this.maxWaitNanos = maxWaitNanos;
+        this.began = client.ticker().nanos();
+    }
+
+    /**
+     * Completes with this call when it may go.
+     *
+     * @return fails with {@link RateLimitExceededException} when the call may not go; cancelling it gives everything back
+     */
+    CompletableFuture<ClientCall> enter() {
+        entered.whenComplete((done, failure) -> {
+            if (failure != null) {
+                step.cancel(false);
+            }
+        });
+        enterGate();
+        return entered;
+    }
+
+    private long waitLeft() {
+        return Math.max(0, maxWaitNanos - (client.ticker().nanos() - began));
+    }
+
+    /** The steps that can be cancelled; a step that begins after the cancellation is cancelled at once. */
+    private <T> CompletableFuture<T> step(CompletableFuture<T> next) {
+        step = next;
+        if (entered.isDone()) {
+            next.cancel(false);
+        }
+        return next;
+    }
+
+    private void enterGate() {
+        if (client.terms().policy() == Policy.SHADOW) {
+            enterLimits(gate.enterAnyway());
+            return;
+        }
+        step(gate.enter(waitLeft())).whenComplete((result, failure) -> {
+            if (failure != null) {
+                entered.completeExceptionally(failure);
+            } else if (result.pass() == null) {
+                refused(client.refusal(result.retryAfterNanos()));
+            } else {
+                enterLimits(result.pass());
+            }
+        });
+    }
+
+    private void enterLimits(Pass given) {
+        LimitRequest[] requests = client.limits().requests(client.terms().policy(), waitLeft(), key);
+        if (requests.length == 0) {
+            go(given, null);
+            return;
+        }
+        step(client.enforcer().reserveAsync(requests, null)).whenComplete((admitted, failure) -> {
+            if (failure != null) {
+                gate.giveBack(given);
+                refused(CallResult.unwrap(failure));
+            } else if (client.terms().policy() != Policy.SHADOW && gate.pauseLeft() > 0) {
+                // An answer has asked for a pause while the call waited for its limits.
+                admitted.cancel();
+                gate.giveBack(given);
+                enterGate();
+            } else {
+                go(given, admitted);
+            }
+        });
+    }
+
+    private void go(Pass given, @Nullable Admission admitted) {
+        pass = given;
+        admission = admitted;
+        if (entered.complete(this)) {
+            client.went(client.ticker().nanos() - began);
+        } else {
+            giveBack();
+        }
+    }
+
+    private void refused(Throwable failure) {
+        if (failure instanceof RateLimitExceededException) {
+            client.refused();
+        }
+        entered.completeExceptionally(failure);
+    }
+
+    private Pass pass() {
+        return Objects.requireNonNull(pass);
     }
 
     /** The call is not made: everything is given back. */
     void giveBack() {
         if (answered.compareAndSet(false, true)) {
-            keyed.gate().giveBack(pass);
+            gate.giveBack(pass());
             if (admission != null) {
                 admission.cancel();
             }
@@ -41,14 +145,14 @@ final class ClientCall {
      */
     void answered(int status, Function<String, @Nullable List<String>> fields) {
         if (answered.compareAndSet(false, true)) {
-            client.answered(keyed, pass, status, fields);
+            client.answered(gate, pass(), status, fields);
         }
     }
 
     /** The call has ended, with its answer read to the end or without an answer: it is no longer in flight. */
     void end() {
         if (answered.compareAndSet(false, true)) {
-            keyed.gate().failed(pass);
+            gate.failed(pass());
         }
         if (admission != null) {
             admission.end();

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
+import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.spring.client.ClientPace.Pass;
 import io.ratelimited.spring.fields.Answer;
 import java.util.ArrayDeque;
@@ -17,12 +18,15 @@ import org.jspecify.annotations.Nullable;
  * one alarm for all that wait. Thread-safe; futures are completed outside the lock.
  *
  * <ol>
- *   <li>Everything but the futures is guarded by this. No future is completed, and no alarm set, with the lock held: what
- *       follows a future may enter the gate again.
+ *   <li>Everything but the futures is guarded by this. No future that anybody has is completed, and no alarm set, with the lock
+ *       held: what follows a future may enter the gate again.
  *   <li>A call goes at once if nobody waits and its time has come. Behind others it waits, so calls go in the order in which
  *       they came, whatever their longest waits are.
- *   <li>A call is refused at once only if it could not go within its longest wait even if all answers were as good as they can
- *       be. Otherwise it waits, and is refused at its own deadline if it has not gone until then.
+ *   <li>A call is refused at once if it could not go within its longest wait even if all answers were as good as they can be,
+ *       or if it finds no seat in the {@link WaitingRoom} of its client. Otherwise it waits, and is refused at its own deadline
+ *       if it has not gone until then.
+ *   <li>Who waits has a seat in that room from before it is in the queue until its future is complete. The room ends the futures
+ *       when it is closed, and a future that fails or is cancelled leaves the queue.
  *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
  *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
  *       changed the state is about to look. An alarm that comes too early looks again.
@@ -30,8 +34,9 @@ import org.jspecify.annotations.Nullable;
  */
 final class ClientGate {
 
-    private static final int MAX_WAITING = 1_000;
-
+    private final String digest;
+    private final @Nullable String key;
+    private final WaitingRoom room;
     private final Ticker ticker;
     private final ClientPace pace;
     private final Deque<Waiter> waiters = new ArrayDeque<>();
@@ -39,7 +44,39 @@ final class ClientGate {
     private long alarmAt;
     private Runnable stopAlarm = () -> {};
 
-    private record Waiter(CompletableFuture<Entered> entered, long deadline) {}
+    /** A call that waits, with its seat in the room. */
+    private final class Waiter implements WaitingRoom.Waiter {
+
+        private final CompletableFuture<Entered> entered;
+        private final long deadline;
+        private final Entered refused;
+
+        private Waiter(CompletableFuture<Entered> entered, long deadline, Entered refused) {
+            this.entered = entered;
+            this.deadline = deadline;
+            this.refused = refused;
+        }
+
+        @Override
+        public @Nullable Object key() {
+            return key;
+        }
+
+        @Override
+        public boolean mayGo() {
+            return true;
+        }
+
+        @Override
+        public void crowdOut() {
+            entered.complete(refused);
+        }
+
+        @Override
+        public void cancel() {
+            leave(this);
+        }
+    }
 
     /**
      * What became of a call.
@@ -49,9 +86,31 @@ final class ClientGate {
      */
     record Entered(@Nullable Pass pass, long retryAfterNanos) {}
 
-    ClientGate(Ticker ticker, long maxPause) {
+    /**
+     * Makes a gate.
+     *
+     * @param digest of the key
+     * @param key the text of the key; null for calls without a key
+     * @param room the seats of all that wait for the client
+     * @param maxPause the longest pause in nanoseconds
+     */
+    ClientGate(String digest, @Nullable String key, WaitingRoom room, Ticker ticker, long maxPause) {
+        this.digest = digest;
+        this.key = key;
+        this.room = room;
         this.ticker = ticker;
         this.pace = new ClientPace(maxPause);
+    }
+
+    /** Stands for the key where nobody may read it. */
+    String digest() {
+        return digest;
+    }
+
+    /** The text of the key; null for calls without a key. */
+    @Nullable
+    String key() {
+        return key;
     }
 
     /**
@@ -67,23 +126,25 @@ final class ClientGate {
             long now = ticker.nanos();
             long next = pace.next(now);
             if (waiters.isEmpty() && next - now <= 0) {
-                entered.complete(new Entered(pace.go(now), 0));
-                return entered;
+                return CompletableFuture.completedFuture(new Entered(pace.go(now), 0));
             }
             long wait = pace.leastWait(waiters.size(), now);
-            if (wait > maxWaitNanos || waiters.size() >= MAX_WAITING || maxWaitNanos <= 0) {
-                entered.complete(new Entered(null, Math.max(1, wait)));
-                return entered;
+            Entered refused = new Entered(null, Math.max(1, wait));
+            if (wait > maxWaitNanos || maxWaitNanos <= 0) {
+                return CompletableFuture.completedFuture(refused);
             }
-            waiter = new Waiter(entered, now + maxWaitNanos);
-            waiters.add(waiter);
+            waiter = new Waiter(entered, now + maxWaitNanos, refused);
         }
-        entered.whenComplete((done, cancellation) -> {
-            if (cancellation != null) {
+        room.awaitAsync(entered, () -> () -> {}, waiter);
+        if (!entered.isDone()) {
+            synchronized (this) {
+                waiters.add(waiter);
+            }
+            if (entered.isDone()) {
                 leave(waiter);
             }
-        });
-        drain();
+            drain();
+        }
         return entered;
     }
 

@@ -6,6 +6,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.client.ClientProperties.Obey;
 import io.ratelimited.spring.client.LimitedClient.Terms;
+import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
@@ -26,6 +27,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
 /** The clients of {@code rate-limit.clients}, by the hosts that they call. Immutable. */
 public final class LimitedClients {
@@ -45,9 +47,10 @@ public final class LimitedClients {
             Map<String, ClientProperties> clients,
             LimitRegistry registry,
             LimitEnforcer enforcer,
-            RateLimitFieldReader reader) {
+            RateLimitFieldReader reader,
+            ConfigurableBeanFactory beans) {
         clients.forEach((name, properties) -> {
-            Terms terms = terms(name, properties, registry);
+            Terms terms = terms(name, properties, registry, beans);
             LimitedClient client =
                     new LimitedClient(name, terms, enforcer, registry.sharedPauses(terms.limits()), reader);
             byName.put(name, client);
@@ -64,7 +67,8 @@ public final class LimitedClients {
         });
     }
 
-    private static Terms terms(String name, ClientProperties client, LimitRegistry registry) {
+    private static Terms terms(
+            String name, ClientProperties client, LimitRegistry registry, ConfigurableBeanFactory beans) {
         List<String> hosts = orEmpty(client.hosts());
         if (hosts.isEmpty()) {
             throw invalid(
@@ -102,9 +106,18 @@ public final class LimitedClients {
                 client.maxPause().toNanos(),
                 policy,
                 policy == Policy.WAIT ? client.maxWait().toNanos() : 0,
-                client.key() == null || client.key().isBlank()
-                        ? null
-                        : new ClientKey(property(name, "key"), client.key()));
+                client.key() == null || client.key().isBlank() ? null : key(name, client.key(), beans));
+    }
+
+    private static CallExpression key(String client, String text, ConfigurableBeanFactory beans) {
+        String property = property(client, "key");
+        try {
+            return CallExpression.on(OutgoingRequest.class, "property " + property, text, beans);
+        } catch (IllegalArgumentException ex) {
+            throw new InvalidRateLimitException(
+                    "Property " + property + " " + ex.getMessage(),
+                    "Use host, method, uri and header('…'), as in header('X-Account').");
+        }
     }
 
     private static boolean isHost(String host) {

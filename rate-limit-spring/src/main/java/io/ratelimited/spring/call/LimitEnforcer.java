@@ -13,13 +13,10 @@ import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
 import io.ratelimited.spring.limit.ConfiguredLimit;
-import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -30,14 +27,14 @@ import org.jspecify.annotations.Nullable;
  */
 public final class LimitEnforcer {
 
-    private static final LogText.Lines LOG = LogText.lines(LimitEnforcer.class);
+    private static final String REMEDY =
+            "Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
+                    + " Schedulers.boundedElastic(), or use the policy REJECT.";
 
     private final DecisionReports reports;
     private final Ticker ticker;
     private final ContextPropagatingExecutor executor;
-    private final Supplier<RequestThreads> threads;
-    /** Names of the limits under WAIT that have refused a call on an event loop. */
-    private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
+    private final CallerThreads threads;
 
     /**
      * Makes an enforcer.
@@ -50,7 +47,7 @@ public final class LimitEnforcer {
             Ticker ticker,
             ContextPropagatingExecutor executor,
             Supplier<RequestThreads> threads) {
-        this.threads = threads;
+        this.threads = new CallerThreads(threads);
         this.reports = new DecisionReports(observers, ticker);
         this.ticker = ticker;
         this.executor = executor;
@@ -62,8 +59,8 @@ public final class LimitEnforcer {
     }
 
     /** Where calls sleep that wait with a thread. */
-    public RequestThreads threads() {
-        return threads.get();
+    public CallerThreads threads() {
+        return threads;
     }
 
     /** Runs calls that had to wait without a thread. */
@@ -118,9 +115,9 @@ public final class LimitEnforcer {
     private Reservation reserveEnforced(Entry entry) {
         entry.requireKeys();
         long waitedForThread = entry.takeWaitedNanos();
-        boolean maySleep = !entry.mayWait() || !EventLoops.isCurrentThread();
+        boolean maySleep = !entry.mayWait() || threads.mayCurrentSleep();
         Reservation reservation = AllOf.reserve(entry.claims(maySleep, waitedForThread));
-        RequestThreads seats = threads.get();
+        RequestThreads seats = threads.seats();
         if (reservation.mayWait() && !seats.tryEnter(entry.maxWaiting())) {
             reservation.cancel();
             reservation = AllOf.reserve(entry.claims(false, waitedForThread));
@@ -151,17 +148,13 @@ public final class LimitEnforcer {
         return exception;
     }
 
-    /** Warns once for each limit that WAIT cannot apply on an event loop. */
+    /** Warns of the limits that WAIT cannot apply on an event loop. */
     private void warnOfEventLoop(Entry entry, @Nullable Decision[] refusals) {
         for (int i = 0; i < refusals.length; i++) {
             LimitRequest request = entry.enforced()[i];
             NamedLimit limit = request.limit();
-            if (refusals[i] != null && request.policy() == Policy.WAIT && refusedOnEventLoops.add(limit.name())) {
-                LOG.warn("Rate limit '" + limit.name() + "' (" + limit.place() + ") has the policy WAIT, but thread "
-                        + Thread.currentThread().getName()
-                        + " is an event loop and must not sleep: its calls over the limit are refused at once."
-                        + " Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
-                        + " Schedulers.boundedElastic(), or use the policy REJECT.");
+            if (refusals[i] != null && request.policy() == Policy.WAIT) {
+                threads.warnOfEventLoop("Rate limit '" + limit.name() + "' (" + limit.place() + ")", REMEDY);
             }
         }
     }

@@ -10,7 +10,6 @@ import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
-import java.security.Principal;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -156,7 +155,7 @@ public final class LimitUse {
         if (key == null) {
             return new LimitRequest(limit, enforcement, limiter, null, weight, false, once, cost);
         }
-        Object id = identity(key, key.value(target, args, current));
+        Object id = key.asKey(key.value(target, args, current));
         if (id != null) {
             RateLimiter own = limit.limiterOf(id, limiter);
             return new LimitRequest(limit, enforcement, own, id, weight, false, once, cost);
@@ -192,26 +191,6 @@ public final class LimitUse {
         return tierName == null || tierName.toString().isBlank()
                 ? limit.limiter()
                 : limit.limiterOfTier(tierName.toString());
-    }
-
-    /** The key as a value that cannot change; null for a missing key. */
-    private static @Nullable Object identity(CallExpression expression, @Nullable Object value) {
-        Object id = ObjectUtils.unwrapOptional(value);
-        if (id instanceof Principal principal) {
-            id = principal.getName();
-        }
-        if (id instanceof CharSequence text) {
-            String string = text.toString();
-            return string.isBlank() ? null : string;
-        }
-        if (id == null) {
-            return null;
-        }
-        try {
-            return CanonicalKey.frozen(id);
-        } catch (IllegalArgumentException ex) {
-            throw new IllegalStateException(expression + ": " + ex.getMessage() + "; the call was not made", ex);
-        }
     }
 
     /** Whether no instance of a parameter's type can be a key. */

@@ -1,14 +1,22 @@
 package io.ratelimited.spring.expression;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.expression.ExpressionWords.Root;
 import io.ratelimited.spring.limit.LogText;
+import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;
+import java.net.URI;
+import java.security.Principal;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.context.expression.BeanFactoryResolver;
 import org.springframework.core.NativeDetector;
@@ -25,6 +33,7 @@ import org.springframework.expression.spel.standard.SpelExpression;
 import org.springframework.expression.spel.standard.SpelExpressionParser;
 import org.springframework.expression.spel.support.StandardEvaluationContext;
 import org.springframework.expression.spel.support.StandardTypeLocator;
+import org.springframework.util.ObjectUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
@@ -48,8 +57,9 @@ public final class CallExpression {
     private static final Method REQUEST =
             Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
 
-    private final String attribute;
-    private final String limit;
+    /** Which expression it is, for messages. */
+    private final String name;
+
     private final String text;
     private final Method method;
     private final ConfigurableBeanFactory beans;
@@ -81,8 +91,23 @@ public final class CallExpression {
             Method method,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
-        this.attribute = attribute;
-        this.limit = limit;
+        this(
+                method.equals(REQUEST) ? ExpressionWords.REQUEST : ExpressionWords.CALL,
+                attribute + " of rate limit '" + limit + "'",
+                text,
+                method,
+                parameters,
+                beans);
+    }
+
+    private CallExpression(
+            Root root,
+            String name,
+            String text,
+            Method method,
+            Map<String, Integer> parameters,
+            ConfigurableBeanFactory beans) {
+        this.name = name;
         this.text = text.strip();
         this.method = method;
         this.beans = beans;
@@ -100,9 +125,8 @@ public final class CallExpression {
         }
         this.parameters = Map.copyOf(parameters);
         SpelExpression whole = parse(this.text, beans);
-        Set<String> names = method.equals(REQUEST) ? ExpressionWords.OF_REQUEST : ExpressionWords.OF_CALL;
-        this.words = new ExpressionWords(this.text, whole.getAST(), names, method, parameters, beans);
-        ExpressionWords.undeclaredProperty(whole.getAST(), method, parameters).ifPresent(this::refuseOrWarn);
+        this.words = new ExpressionWords(this.text, whole.getAST(), root, method, parameters, beans);
+        UndeclaredMember.find(whole.getAST(), root, method, parameters).ifPresent(this::refuseOrWarn);
         if (parameter != NONE) {
             this.bean = null;
             this.expression = parse(Objects.requireNonNull(rest), beans);
@@ -120,10 +144,10 @@ public final class CallExpression {
     }
 
     /** A subclass may have the property. What has none, or is in the place of an object of Kotlin, never does. */
-    private void refuseOrWarn(ExpressionWords.Undeclared missing) {
+    private void refuseOrWarn(UndeclaredMember missing) {
         if (missing.isFinal()) {
             throw new IllegalArgumentException("reads " + missing + ", in \"" + text + "\""
-                    + (ExpressionWords.mayHaveValueClasses(method)
+                    + (UndeclaredMember.mayHaveValueClasses(method)
                             ? "; Kotlin passes the value of a value class in its place, so that the parameter alone reads it"
                             : missing.hint()));
         }
@@ -167,6 +191,27 @@ public final class CallExpression {
     /** An expression of a limit on requests. */
     public static CallExpression ofRequest(String attribute, String limit, String text, ConfigurableBeanFactory beans) {
         return new CallExpression(attribute, limit, text, REQUEST, Map.of(), beans);
+    }
+
+    /**
+     * An expression on an object that is no call of a method, and on nothing else: without variables, types, constructors and
+     * beans.
+     *
+     * @param name which expression it is, for messages
+     * @param root the class of the object, public as its methods are
+     * @throws IllegalArgumentException as {@link #CallExpression}, and when the expression does not read the object
+     */
+    public static CallExpression on(Class<?> root, String name, String text, ConfigurableBeanFactory beans) {
+        Set<String> names = Stream.of(BeanUtils.getPropertyDescriptors(root))
+                .map(PropertyDescriptor::getName)
+                .filter(property -> !property.equals("class"))
+                .collect(Collectors.toSet());
+        CallExpression expression =
+                new CallExpression(new Root(root, names, false), name, text, REQUEST, Map.of(), beans);
+        if (!Objects.requireNonNull(expression.words).readsRoot()) {
+            throw new IllegalArgumentException("has the same value for every call: \"" + expression.text + "\"");
+        }
+        return expression;
     }
 
     /** Classes are those that beans see, on whatever thread a call comes: its own class loader may see neither. */
@@ -232,6 +277,45 @@ public final class CallExpression {
         }
     }
 
+    /**
+     * The value for an object of the class that the expression is {@link #on}.
+     *
+     * @throws IllegalStateException when the expression fails; the call must not go
+     */
+    @Nullable
+    public Object value(Object root) {
+        try {
+            return Objects.requireNonNull(expression).getValue(shared, root);
+        } catch (RuntimeException ex) {
+            throw failure(ex, "; the call was not made");
+        }
+    }
+
+    /**
+     * A value of the expression as a key that cannot change; null for a missing one.
+     *
+     * @throws IllegalStateException when the value is no key; the call must not go
+     */
+    @Nullable
+    public Object asKey(@Nullable Object value) {
+        Object id = ObjectUtils.unwrapOptional(value);
+        if (id instanceof Principal principal) {
+            id = principal.getName();
+        }
+        if (id instanceof CharSequence || id instanceof URI) {
+            String string = id.toString();
+            return string.isBlank() ? null : string;
+        }
+        if (id == null) {
+            return null;
+        }
+        try {
+            return CanonicalKey.frozen(id);
+        } catch (IllegalArgumentException ex) {
+            throw new IllegalStateException(this + ": " + ex.getMessage() + "; the call was not made", ex);
+        }
+    }
+
     private @Nullable Object value(
             @Nullable Object target,
             @Nullable Object[] args,
@@ -281,9 +365,9 @@ public final class CallExpression {
                 this + " failed: " + escaped + consequence, escaped.equals(why) ? cause : null);
     }
 
-    /** The attribute, its limit, and the text. */
+    /** Which expression it is, and its text. */
     @Override
     public String toString() {
-        return attribute + " of rate limit '" + limit + "' \"" + text + "\"";
+        return name + " \"" + text + "\"";
     }
 }

@@ -1,14 +1,9 @@
 package io.ratelimited.spring.expression;
 
-import io.ratelimited.spring.limit.SimilarName;
-import java.beans.PropertyDescriptor;
-import java.lang.reflect.Field;
 import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Predicate;
@@ -17,15 +12,14 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.BeanUtils;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
-import org.springframework.core.KotlinDetector;
 import org.springframework.core.MethodParameter;
-import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.AnnotatedMethod;
 import org.springframework.core.annotation.MergedAnnotations;
 import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.expression.spel.SpelNode;
 import org.springframework.expression.spel.ast.BeanReference;
 import org.springframework.expression.spel.ast.CompoundExpression;
+import org.springframework.expression.spel.ast.ConstructorReference;
 import org.springframework.expression.spel.ast.FunctionReference;
 import org.springframework.expression.spel.ast.Indexer;
 import org.springframework.expression.spel.ast.InlineMap;
@@ -34,9 +28,8 @@ import org.springframework.expression.spel.ast.Projection;
 import org.springframework.expression.spel.ast.PropertyOrFieldReference;
 import org.springframework.expression.spel.ast.Selection;
 import org.springframework.expression.spel.ast.StringLiteral;
+import org.springframework.expression.spel.ast.TypeReference;
 import org.springframework.expression.spel.ast.VariableReference;
-import org.springframework.util.ClassUtils;
-import org.springframework.util.StringUtils;
 
 /**
  * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
@@ -46,10 +39,11 @@ final class ExpressionWords {
 
     /** The variables that are the root or a part of it, not a parameter. */
     static final Set<String> SELF = Set.of("root", "this");
-    /** The names that a call of a method has beside its parameters. */
-    static final Set<String> OF_CALL = Set.of("method", "target", "args", "clientIp", "principal", "session", "class");
-    /** The names that a request has which is no call of a method. */
-    static final Set<String> OF_REQUEST = Set.of("clientIp", "principal", "session");
+    /** A call of a method. */
+    static final Root CALL = new Root(
+            CallRoot.class, Set.of("method", "target", "args", "clientIp", "principal", "session", "class"), true);
+    /** A request that is no call of a method. */
+    static final Root REQUEST = new Root(CallRoot.class, Set.of("clientIp", "principal", "session"), true);
 
     /** The methods of the root that return what a caller may say without proof. */
     private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
@@ -76,8 +70,16 @@ final class ExpressionWords {
             "(get|requested|first)*(header|param|query|cookie|session|form|multipart|part|body)",
             Pattern.CASE_INSENSITIVE);
 
+    /**
+     * What an expression starts from.
+     *
+     * @param names properties of the type that a bare word may mean
+     * @param isOpen whether types, constructors and beans may be used, too
+     */
+    record Root(Class<?> type, Set<String> names, boolean isOpen) {}
+
     private final String text;
-    private final Set<String> names;
+    private final Root root;
     private final Set<String> parameters;
     private final ConfigurableBeanFactory beans;
     private final Predicate<VariableReference> written;
@@ -92,12 +94,12 @@ final class ExpressionWords {
     ExpressionWords(
             String text,
             SpelNode parsed,
-            Set<String> names,
+            Root root,
             Method method,
             Map<String, Integer> parameters,
             ConfigurableBeanFactory beans) {
         this.text = text;
-        this.names = names;
+        this.root = root;
         this.parameters = parameters.keySet();
         this.beans = beans;
         this.written = variable -> isWritten(method, parameters.getOrDefault(name(variable), -1));
@@ -144,6 +146,12 @@ final class ExpressionWords {
                 readsVariables = true;
                 readsCancelled |= variable.equals("cancelled");
             }
+        } else if (!root.isOpen
+                && (node instanceof TypeReference
+                        || node instanceof ConstructorReference
+                        || node instanceof BeanReference)) {
+            throw new IllegalArgumentException(
+                    "uses " + node.toStringAST() + " in \"" + text + "\"; there are " + shownWords());
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(
                     "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
@@ -151,12 +159,12 @@ final class ExpressionWords {
             throw new IllegalArgumentException(
                     "names the unknown bean " + bean.toStringAST().replace("'", "") + " in \"" + text + "\"");
         } else if (onRoot && node instanceof PropertyOrFieldReference word) {
-            requireWord(word.getName(), names.contains(word.getName()));
+            requireWord(word.getName(), root.names.contains(word.getName()));
             readsRoot = true;
         } else if (onRoot && node instanceof MethodReference call) {
             requireWord(
                     call.getName() + "()",
-                    Stream.of(CallRoot.class.getMethods())
+                    Stream.of(root.type.getMethods())
                             .anyMatch(method -> method.getName().equals(call.getName())));
             readsRoot = true;
             if (call.getName().equals("header")
@@ -240,7 +248,7 @@ final class ExpressionWords {
                         || Stream.of(type.getInterfaces()).anyMatch(parent -> isOf(types, parent)));
     }
 
-    private static String name(VariableReference variable) {
+    static String name(VariableReference variable) {
         return variable.toStringAST().substring(1);
     }
 
@@ -263,10 +271,14 @@ final class ExpressionWords {
 
     private void requireWord(String word, boolean known) {
         if (!known) {
-            throw new IllegalArgumentException("has the unknown word " + word + " in \"" + text
-                    + "\"; there are header('…'), " + String.join(", ", new TreeSet<>(names))
-                    + " and the parameters " + shownParameters());
+            throw new IllegalArgumentException(
+                    "has the unknown word " + word + " in \"" + text + "\"; there are " + shownWords());
         }
+    }
+
+    private String shownWords() {
+        return "header('…'), " + String.join(", ", new TreeSet<>(root.names))
+                + (root.isOpen ? " and the parameters " + shownParameters() : "");
     }
 
     private List<String> shownParameters() {
@@ -275,102 +287,5 @@ final class ExpressionWords {
                 .map("#"::concat)
                 .sorted()
                 .toList();
-    }
-
-    /**
-     * A property that a declared type does not have as SpEL reads it.
-     *
-     * @param isFinal whether no subclass can have it either
-     */
-    record Undeclared(String property, Class<?> owner, boolean isFinal) {
-
-        @Override
-        public String toString() {
-            return property + " of " + owner.getName() + ", which does not declare it";
-        }
-
-        /** What may be meant, for a message. */
-        String hint() {
-            Stream<String> getters =
-                    Stream.of(BeanUtils.getPropertyDescriptors(owner)).map(PropertyDescriptor::getName);
-            Stream<String> accessors = Stream.of(owner.getMethods())
-                    .filter(method -> method.getParameterCount() == 0)
-                    .map(Method::getName);
-            return SimilarName.hint(
-                    property, Stream.concat(getters, accessors).distinct().toList());
-        }
-    }
-
-    /** Whether parameters of a function of Kotlin may stand for objects of value classes: its name has a hash then. */
-    static boolean mayHaveValueClasses(Method method) {
-        return method.getName().indexOf('-') > 0 && KotlinDetector.isKotlinType(method.getDeclaringClass());
-    }
-
-    /**
-     * Finds a property that an expression reads from a parameter or from the result, and that its declared type does not have:
-     * a typing error, mostly, which would otherwise show at the first call.
-     *
-     * @return the first such property
-     */
-    static Optional<Undeclared> undeclaredProperty(SpelNode node, Method method, Map<String, Integer> parameters) {
-        if (node instanceof CompoundExpression && node.getChild(0) instanceof VariableReference variable) {
-            String name = name(variable);
-            Integer position = parameters.get(name);
-            ResolvableType type = position == null
-                    ? ResolvableType.NONE
-                    : position >= 0
-                            ? ResolvableType.forMethodParameter(method, position)
-                            : name.equals("result") ? ResolvableType.forMethodReturnType(method) : ResolvableType.NONE;
-            Optional<Undeclared> missing =
-                    undeclaredOnPath(node, type).filter(found -> (position != null && position >= 0) || found.isFinal);
-            if (missing.isPresent()) {
-                return missing;
-            }
-        }
-        for (int i = 0; i < node.getChildCount(); i++) {
-            Optional<Undeclared> missing = undeclaredProperty(node.getChild(i), method, parameters);
-            if (missing.isPresent()) {
-                return missing;
-            }
-        }
-        return Optional.empty();
-    }
-
-    /** SpEL reads static properties of the class that a {@code Class} stands for, and {@code ?.} the value of an Optional. */
-    private static Optional<Undeclared> undeclaredOnPath(SpelNode path, ResolvableType start) {
-        ResolvableType type = start;
-        for (int i = 1; i < path.getChildCount() && path.getChild(i) instanceof PropertyOrFieldReference read; i++) {
-            Class<?> owner = type.resolve(Object.class);
-            if (owner == Object.class
-                    || owner == Class.class
-                    || owner == Optional.class
-                    || owner == void.class
-                    || (owner.isArray() && read.getName().equals("length"))) {
-                return Optional.empty();
-            }
-            ResolvableType next = property(owner, type, read.getName());
-            if (next == null) {
-                return Optional.of(new Undeclared(read.getName(), owner, Modifier.isFinal(owner.getModifiers())));
-            }
-            type = next;
-        }
-        return Optional.empty();
-    }
-
-    /** As SpEL finds it: a public getter, a public method of this name, or a public field. */
-    private static @Nullable ResolvableType property(Class<?> owner, ResolvableType type, String name) {
-        String suffix = StringUtils.capitalize(name);
-        for (String accessor : List.of("get" + suffix, "get" + name, "is" + suffix, name)) {
-            Method getter = ClassUtils.getMethodIfAvailable(owner, accessor, new Class<?>[0]);
-            if (getter != null) {
-                return ResolvableType.forType(getter.getGenericReturnType(), type);
-            }
-        }
-        for (Field field : owner.getFields()) {
-            if (field.getName().equals(name)) {
-                return ResolvableType.forType(field.getGenericType(), type);
-            }
-        }
-        return null;
     }
 }

@@ -17,6 +17,7 @@ import java.util.Map;
 import org.apache.hc.client5.http.impl.async.HttpAsyncClientBuilder;
 import org.apache.hc.client5.http.impl.classic.HttpClientBuilder;
 import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -61,7 +62,8 @@ public final class ClientRateLimitAutoConfiguration {
             RateLimitProperties properties,
             LimitRegistry registry,
             LimitEnforcer enforcer,
-            ObjectProvider<RateLimitFieldReader> readers) {
+            ObjectProvider<RateLimitFieldReader> readers,
+            ConfigurableListableBeanFactory beans) {
         Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
         ClassLoader loader = getClass().getClassLoader();
         if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
@@ -70,7 +72,7 @@ public final class ClientRateLimitAutoConfiguration {
                             + ", but nothing on the class path builds clients that can be limited",
                     "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
         }
-        return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read));
+        return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
     }
 
     /** A call that waits need not wait for the end of what waits for it. */

@@ -1,0 +1,87 @@
+package io.ratelimited.spring.call;
+
+import io.ratelimited.core.RateLimitExceededException;
+import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.limit.RequestThreads;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * Where calls sleep that wait with a thread, whatever they wait for: never on an event loop, and only while half of the threads
+ * that serve requests are left. Thread-safe.
+ */
+public final class CallerThreads {
+
+    private static final LogText.Lines LOG = LogText.lines(CallerThreads.class);
+
+    private final Supplier<RequestThreads> threads;
+    /** Whose calls have been refused on an event loop. */
+    private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
+
+    CallerThreads(Supplier<RequestThreads> threads) {
+        this.threads = threads;
+    }
+
+    /** Whether the calling thread is one that may sleep. */
+    boolean mayCurrentSleep() {
+        return !EventLoops.isCurrentThread();
+    }
+
+    /** The threads that serve requests; who sleeps in one of them enters and leaves the same object. */
+    RequestThreads seats() {
+        return threads.get();
+    }
+
+    /** Warns once that a policy cannot be applied in the calling thread. */
+    void warnOfEventLoop(String waiter, String remedy) {
+        if (refusedOnEventLoops.add(waiter)) {
+            LOG.warn(waiter + " has the policy WAIT, but thread "
+                    + Thread.currentThread().getName()
+                    + " is an event loop and must not sleep: its calls over the limit are refused at once. " + remedy);
+        }
+    }
+
+    /**
+     * Waits in the calling thread for what waits without one. Where the thread must not sleep, it is asked not to wait.
+     *
+     * @param waiter who waits, for the warning
+     * @param remedy for the warning that the thread is an event loop
+     * @param waits whether the policy of the waiter is to wait
+     * @param attempt given whether it may wait; called again if it would wait and no more threads may sleep
+     * @throws InterruptedException when interrupted while it waits; what it waited for has been cancelled
+     */
+    public <T> T await(String waiter, String remedy, boolean waits, Function<Boolean, CompletableFuture<T>> attempt)
+            throws InterruptedException {
+        boolean maySleep = mayCurrentSleep();
+        CompletableFuture<T> result = attempt.apply(maySleep);
+        RequestThreads seats = seats();
+        boolean seated = !result.isDone() && seats.tryEnter(0);
+        if (!seated && !result.isDone()) {
+            result.cancel(false);
+            result = attempt.apply(false);
+        }
+        try {
+            return result.get();
+        } catch (InterruptedException ex) {
+            result.cancel(false);
+            throw ex;
+        } catch (ExecutionException ex) {
+            Throwable cause = ex.getCause();
+            if (cause instanceof RateLimitExceededException && waits && !maySleep) {
+                warnOfEventLoop(waiter, remedy);
+            }
+            if (cause instanceof Error error) {
+                throw error;
+            }
+            throw cause instanceof RuntimeException failure ? failure : new IllegalStateException(cause);
+        } finally {
+            if (seated) {
+                seats.leave();
+            }
+        }
+    }
+}
