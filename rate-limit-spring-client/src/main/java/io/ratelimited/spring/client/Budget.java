@@ -101,7 +101,8 @@ final class Budget {
     }
 
     private void keepTerms(Quota told) {
-        quota = Math.max(told.quota() == Quota.UNKNOWN ? quota : told.quota(), told.remaining());
+        // One, if nothing is known: a call must go at a reset to learn what is there.
+        quota = Math.max(1, Math.max(told.quota() == Quota.UNKNOWN ? quota : told.quota(), told.remaining()));
         long before = window;
         window = told.windowNanos() == Quota.UNKNOWN ? Math.max(window, told.resetNanos()) : told.windowNanos();
         if (window != before) {

@@ -2,6 +2,7 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.spring.fields.Answer;
 import io.ratelimited.spring.fields.Answer.Quota;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -16,6 +17,11 @@ import org.jspecify.annotations.Nullable;
 final class ClientPace {
 
     private static final long NANOS_OF_SECOND = 1_000_000_000L;
+
+    /** No quota has more permits, and no window is longer: their sums and products stay within a long. */
+    private static final long MOST = 1_000_000_000_000_000L;
+
+    private static final long LONGEST = Duration.ofDays(366).toNanos();
 
     private final long maxPause;
     private final RecentCalls recent = new RecentCalls();
@@ -164,7 +170,8 @@ final class ClientPace {
         long since = answers - pass.answersBefore;
         if (!answer.quotas().isEmpty()) {
             Map<String, Budget> told = new HashMap<>();
-            for (Quota quota : answer.quotas()) {
+            for (Quota unbounded : answer.quotas()) {
+                Quota quota = bounded(unbounded);
                 Budget known = budgets.get(quota.name());
                 if (known == null) {
                     known = new Budget(quota, recent, inFlight + since, inFlight, pass.sentAt, now);
@@ -176,6 +183,15 @@ final class ClientPace {
             budgets = told;
         }
         answers++;
+    }
+
+    private static Quota bounded(Quota told) {
+        return new Quota(
+                told.name(),
+                Math.min(told.quota(), MOST),
+                Math.min(told.remaining(), MOST),
+                Math.min(told.windowNanos(), LONGEST),
+                Math.min(told.resetNanos(), LONGEST));
     }
 
     /**
