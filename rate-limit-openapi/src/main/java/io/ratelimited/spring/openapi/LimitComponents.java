@@ -25,7 +25,9 @@ import org.jspecify.annotations.Nullable;
 final class LimitComponents {
 
     private static final String REFUSAL = "RateLimited";
+    private static final String UNAVAILABLE = "RateLimitUnavailable";
     private static final String PROBLEM = "RateLimitProblem";
+    private static final String PROBLEM_JSON = "application/problem+json";
     private static final String RETRY_AFTER = "Retry-After";
     /** Characters of the longest value: servers accept about so many in all header fields together. */
     private static final int LONGEST = 8192;
@@ -85,7 +87,16 @@ final class LimitComponents {
 
     /** A refusal, by reference. */
     ApiResponse refusal() {
-        return new ApiResponse().$ref("#/components/responses/" + REFUSAL);
+        return reference(REFUSAL);
+    }
+
+    /** The answer to a request that nobody can decide, by reference. */
+    ApiResponse unavailable() {
+        return reference(UNAVAILABLE);
+    }
+
+    private static ApiResponse reference(String response) {
+        return new ApiResponse().$ref("#/components/responses/" + response);
     }
 
     /** Adds the rate limit fields that a response has not documented. */
@@ -112,8 +123,7 @@ final class LimitComponents {
                 .flatMap(operation ->
                         operation.getResponses() == null ? Stream.empty() : operation.getResponses().values().stream())
                 .toList();
-        boolean refused =
-                responses.stream().anyMatch(response -> refusal().get$ref().equals(response.get$ref()));
+        boolean refused = isUsed(refusal(), responses);
         Map<String, Header> all = new LinkedHashMap<>(fields);
         all.put(RETRY_AFTER, number("Seconds after which a lone retry is admitted. Absent if none can be.", 1));
         Components components = document.getComponents();
@@ -131,10 +141,21 @@ final class LimitComponents {
             }
             ApiResponse refusal = new ApiResponse()
                     .description("A rate limit refuses the request.")
-                    .content(new Content().addMediaType(Refusal.CONTENT_TYPE, new MediaType().schema(problem)));
+                    .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(problem)));
             all.keySet().forEach(name -> addHeader(refusal, name));
             components.addResponses(REFUSAL, refusal);
         }
+        if (isUsed(unavailable(), responses) && isFree(components.getResponses(), UNAVAILABLE)) {
+            ApiResponse unavailable = new ApiResponse()
+                    .description("Nobody can decide a rate limit at present.")
+                    .content(new Content().addMediaType(PROBLEM_JSON, new MediaType().schema(anyProblem(503))));
+            addFields(unavailable);
+            components.addResponses(UNAVAILABLE, unavailable);
+        }
+    }
+
+    private static boolean isUsed(ApiResponse reference, List<ApiResponse> responses) {
+        return responses.stream().anyMatch(response -> reference.get$ref().equals(response.get$ref()));
     }
 
     private static boolean isFree(@Nullable Map<String, ?> components, String name) {
@@ -150,10 +171,22 @@ final class LimitComponents {
 
     /** The problem detail of {@link Refusal}. */
     private Schema<?> problem() {
-        ObjectSchema problem = new ObjectSchema();
+        ObjectSchema problem = anyProblem(status);
         problem.setDescription("A problem detail of RFC 9457, of the type quota-exceeded.");
         problem.addProperty(
                 "type", new StringSchema().format("uri").maxLength(LONGEST).example(Refusal.TYPE));
+        problem.addProperty(
+                "violated-policies",
+                new ArraySchema()
+                        .items(text())
+                        .maxItems(100)
+                        .description("The names of the limits that refused the request."));
+        problem.setRequired(List.of("type", "title", "status", "violated-policies"));
+        return problem;
+    }
+
+    private static ObjectSchema anyProblem(int status) {
+        ObjectSchema problem = new ObjectSchema();
         problem.addProperty("title", text());
         problem.addProperty(
                 "status",
@@ -162,13 +195,8 @@ final class LimitComponents {
                         .maximum(BigDecimal.valueOf(599))
                         .example(status));
         problem.addProperty("detail", text());
-        problem.addProperty(
-                "violated-policies",
-                new ArraySchema()
-                        .items(text())
-                        .maxItems(100)
-                        .description("The names of the limits that refused the request."));
-        problem.setRequired(List.of("type", "title", "status", "violated-policies"));
+        problem.addProperty("instance", text());
+        problem.setRequired(List.of("title", "status"));
         return problem;
     }
 

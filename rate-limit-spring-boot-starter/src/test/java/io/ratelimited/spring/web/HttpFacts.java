@@ -111,6 +111,8 @@ abstract class HttpFacts {
                         429,
                         "detail",
                         "Rate limit 'one' is exceeded; retry after 60 s.",
+                        "instance",
+                        "/one",
                         "violated-policies",
                         List.of("one")));
         assertThat(output).doesNotContain("ERROR").doesNotContain("RateLimitExceededException");

@@ -8,11 +8,14 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Locale;
 import org.junit.jupiter.api.Test;
+import org.springframework.boot.json.JsonWriter;
+import org.springframework.context.support.StaticMessageSource;
+import org.springframework.http.ProblemDetail;
 
 class RefusalTest {
 
     @Test
-    void theBodyIsJsonWhateverDigitsTheMachineWrites() {
+    void theAnswerHasPlainDigitsWhateverTheMachineWrites() {
         Refusal refusal = new Refusal(
                 new RateLimitExceededException(new Decision(
                         "search",
@@ -27,8 +30,14 @@ class RefusalTest {
         Locale machine = Locale.getDefault();
         Locale.setDefault(Locale.forLanguageTag("ar-EG"));
         try {
-            assertThat(new String(refusal.body(), StandardCharsets.UTF_8))
-                    .contains("\"status\":429,", "retry after 5 s.");
+            Problems problems = new Problems(new StaticMessageSource(), JsonWriter.standard()::writeToString);
+            ProblemDetail problem =
+                    problems.of(refusal, Locale.getDefault(), "/search").getBody();
+            assertThat(new String(problems.json(problem), StandardCharsets.UTF_8))
+                    .isEqualTo("{\"type\":\"" + Refusal.TYPE
+                            + "\",\"title\":\"Request cannot be satisfied as assigned quota has been exceeded\",\"status\":429,"
+                            + "\"detail\":\"Rate limit 'search' is exceeded; retry after 5 s.\",\"instance\":\"/search\","
+                            + "\"violated-policies\":[\"search\"]}");
         } finally {
             Locale.setDefault(machine);
         }
@@ -37,6 +46,8 @@ class RefusalTest {
     @Test
     void whoSendsNoListOfMediaTypesIsNoBrowser() {
         assertThat(Refusal.isPageWanted("text/html;q=x")).isFalse();
+        assertThat(Refusal.isPageWanted("application/problem+xml,text/html;q=0.5"))
+                .isFalse();
         assertThat(Refusal.isPageWanted("text/html" + ",a/b".repeat(60))).isFalse();
         assertThat(Refusal.isPageWanted("text/html;q=0")).isFalse();
         assertThat(Refusal.isPageWanted(null)).isFalse();

@@ -8,7 +8,6 @@ import io.ratelimited.core.RateLimiterClosedException;
 import io.ratelimited.spring.call.InvalidPermitsException;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,16 +16,15 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.BiConsumer;
 import java.util.function.Predicate;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.HttpStatusCode;
 import org.springframework.http.InvalidMediaTypeException;
 import org.springframework.http.MediaType;
-import org.springframework.http.ProblemDetail;
 import org.springframework.util.InvalidMimeTypeException;
 import org.springframework.util.MimeTypeUtils;
+import org.springframework.web.ErrorResponse;
 
 /**
  * What a request is told that its limits did not let go, on both stacks: status, header fields and problem detail of RFC
@@ -42,7 +40,10 @@ public record Refusal(RuntimeException exception, int status) {
 
     public static final String TYPE = "https://iana.org/assignments/http-problem-types#quota-exceeded";
 
-    public static final String CONTENT_TYPE = "application/problem+json";
+    private static final List<MediaType> PROBLEMS =
+            List.of(MediaType.APPLICATION_PROBLEM_JSON, MediaType.APPLICATION_JSON, MediaType.APPLICATION_PROBLEM_XML);
+
+    private static final String UNAVAILABLE = ".unavailable";
 
     private static final int DEEPEST = 32;
 
@@ -69,8 +70,8 @@ public record Refusal(RuntimeException exception, int status) {
     }
 
     /**
-     * Whether a client wants to read a page rather than a problem detail: it accepts HTML, and no JSON before it. Browsers
-     * do where they show a page; programs and scripts do not.
+     * Whether a client wants to read a page rather than a problem detail: it accepts HTML, and no JSON or problem
+     * before it. Browsers do where they show a page; programs and scripts do not.
      *
      * @param accept the {@code Accept} field of the request
      */
@@ -79,7 +80,7 @@ public record Refusal(RuntimeException exception, int status) {
             return false;
         }
         for (MediaType range : accepted(accept)) {
-            if (range.includes(MediaType.APPLICATION_PROBLEM_JSON) || range.includes(MediaType.APPLICATION_JSON)) {
+            if (PROBLEMS.stream().anyMatch(range::includes)) {
                 return false;
             }
             if (range.includes(MediaType.TEXT_HTML)) {
@@ -183,55 +184,25 @@ public record Refusal(RuntimeException exception, int status) {
         return attributes;
     }
 
-    /** The answer to programs. */
-    public ProblemDetail problem() {
-        ProblemDetail problem = ProblemDetail.forStatusAndDetail(HttpStatusCode.valueOf(status), detail());
-        if (exception instanceof RateLimitExceededException exceeded && !isUndecided()) {
-            problem.setType(URI.create(TYPE));
-            problem.setTitle("Request cannot be satisfied as assigned quota has been exceeded");
-            problem.setProperty("violated-policies", exceeded.limits());
+    /**
+     * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
+     * the seconds to wait, 0 if nobody knows them. What nobody could decide has codes that end with {@code .unavailable}.
+     */
+    ErrorResponse.Builder problem() {
+        Class<?> type = exception.getClass();
+        Decision decision = decision();
+        Long seconds = retryAfter();
+        ErrorResponse.Builder problem = ErrorResponse.builder(exception, HttpStatusCode.valueOf(status), detail())
+                .detailMessageArguments(decision == null ? "" : decision.limit(), seconds == null ? 0L : seconds);
+        if (isUndecided()) {
+            return problem.typeMessageCode(ErrorResponse.getDefaultTypeMessageCode(type) + UNAVAILABLE)
+                    .titleMessageCode(ErrorResponse.getDefaultTitleMessageCode(type) + UNAVAILABLE)
+                    .detailMessageCode(ErrorResponse.getDefaultDetailMessageCode(type, null) + UNAVAILABLE);
         }
-        return problem;
-    }
-
-    /** The problem as JSON in UTF-8. Written here, so that it is the same whatever converts the bodies of the application. */
-    public byte[] body() {
-        ProblemDetail problem = problem();
-        Map<String, @Nullable Object> members = new LinkedHashMap<>();
-        members.put("type", problem.getType());
-        members.put("title", problem.getTitle());
-        members.put("status", problem.getStatus());
-        members.put("detail", problem.getDetail());
-        Map<String, Object> more = problem.getProperties();
-        if (more != null) {
-            members.putAll(more);
-        }
-        return members.entrySet().stream()
-                .filter(member -> member.getValue() != null)
-                .map(member -> json(member.getKey()) + ":" + json(member.getValue()))
-                .collect(Collectors.joining(",", "{", "}"))
-                .getBytes(StandardCharsets.UTF_8);
-    }
-
-    private static String json(@Nullable Object value) {
-        if (value instanceof Number) {
-            return value.toString();
-        }
-        if (value instanceof List<?> list) {
-            return list.stream().map(Refusal::json).collect(Collectors.joining(",", "[", "]"));
-        }
-        String text = String.valueOf(value);
-        StringBuilder json = new StringBuilder(text.length() + 2).append('"');
-        for (int i = 0; i < text.length(); i++) {
-            char c = text.charAt(i);
-            if (c == '"' || c == '\\') {
-                json.append('\\').append(c);
-            } else if (c < ' ') {
-                json.append(String.format("\\u%04x", (int) c));
-            } else {
-                json.append(c);
-            }
-        }
-        return json.append('"').toString();
+        return exception instanceof RateLimitExceededException exceeded
+                ? problem.type(URI.create(TYPE))
+                        .title("Request cannot be satisfied as assigned quota has been exceeded")
+                        .property("violated-policies", exceeded.limits())
+                : problem;
     }
 }

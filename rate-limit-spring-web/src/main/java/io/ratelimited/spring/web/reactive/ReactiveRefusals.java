@@ -32,6 +32,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     private final ReactiveRequests requests;
     private final LimitRegistry limits;
     private final RefusalHandlers handlers;
+    private final ReactiveProblems problems;
     private final InvalidPermitsLog log;
     private final Supplier<DispatcherHandler> dispatcher;
 
@@ -44,12 +45,14 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
             ReactiveRequests requests,
             LimitRegistry limits,
             RefusalHandlers handlers,
+            ReactiveProblems problems,
             InvalidPermitsLog log,
             Supplier<DispatcherHandler> dispatcher) {
         this.status = status;
         this.requests = requests;
         this.limits = limits;
         this.handlers = handlers;
+        this.problems = problems;
         this.log = log;
         this.dispatcher = dispatcher;
     }
@@ -92,12 +95,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
             return Mono.error(new ResponseStatusException(
                     HttpStatusCode.valueOf(refusal.status()), refusal.detail(), refusal.exception()));
         }
-        byte[] body = refusal.body();
-        response.setStatusCode(HttpStatusCode.valueOf(refusal.status()));
-        headers.set(HttpHeaders.CONTENT_TYPE, Refusal.CONTENT_TYPE);
-        headers.setContentLength(body.length);
-        return response.writeWith(
-                Mono.fromSupplier(() -> response.bufferFactory().wrap(body)));
+        return problems.write(exchange, refusal);
     }
 
     private void report(Refusal refusal, ServerWebExchange exchange) {

@@ -8,14 +8,14 @@ import jakarta.servlet.DispatcherType;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.Ordered;
 import org.springframework.http.HttpHeaders;
+import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.method.HandlerMethod;
 import org.springframework.web.servlet.HandlerExceptionResolver;
 import org.springframework.web.servlet.ModelAndView;
@@ -33,9 +33,10 @@ public final class ServletRefusals {
     private final ServletRequests requests;
     private final LimitRegistry limits;
     private final RefusalHandlers handlers;
+    private final ServletProblems problems;
     private final ServletCors cors;
     private final InvalidPermitsLog log;
-    private final Supplier<Stream<HandlerExceptionResolver>> resolvers;
+    private final Supplier<List<HandlerExceptionResolver>> resolvers;
 
     /**
      * @param status of what is over a limit
@@ -46,6 +47,7 @@ public final class ServletRefusals {
             ServletRequests requests,
             LimitRegistry limits,
             RefusalHandlers handlers,
+            ServletProblems problems,
             ServletCors cors,
             InvalidPermitsLog log,
             Supplier<Stream<HandlerExceptionResolver>> resolvers) {
@@ -53,15 +55,15 @@ public final class ServletRefusals {
         this.requests = requests;
         this.limits = limits;
         this.handlers = handlers;
+        this.problems = problems;
         this.cors = cors;
         this.log = log;
-        this.resolvers = resolvers;
+        this.resolvers = SingletonSupplier.of(() -> resolvers.get().toList());
     }
 
     /** Answers in a filter as the dispatcher servlet would; an answer that is a view cannot be shown there. */
     void answer(HttpServletRequest request, HttpServletResponse response, RuntimeException failure) throws IOException {
-        boolean answered = resolvers
-                .get()
+        boolean answered = resolvers.get().stream()
                 .map(resolver -> resolver.resolveException(request, response, null, failure))
                 .filter(view -> view != null)
                 .findFirst()
@@ -96,17 +98,7 @@ public final class ServletRefusals {
             RefusalPage.request(request, response, refusal);
             return;
         }
-        byte[] body = refusal.body();
-        response.setStatus(refusal.status());
-        response.setContentType(Refusal.CONTENT_TYPE);
-        try {
-            OutputStream stream = response.getOutputStream();
-            response.setContentLength(body.length);
-            stream.write(body);
-        } catch (IllegalStateException ex) {
-            // A template or handler has the writer already, whose encoding decides how many bytes the text takes.
-            response.getWriter().write(new String(body, StandardCharsets.UTF_8));
-        }
+        problems.write(request, response, refusal);
     }
 
     /** Answers refusals at one place among the exception resolvers. */

@@ -12,6 +12,7 @@ import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.Problems;
 import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
@@ -24,6 +25,7 @@ import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
 import io.ratelimited.spring.web.reactive.ReactiveCors;
 import io.ratelimited.spring.web.reactive.ReactiveHandlers;
+import io.ratelimited.spring.web.reactive.ReactiveProblems;
 import io.ratelimited.spring.web.reactive.ReactiveRefusals;
 import io.ratelimited.spring.web.reactive.ReactiveRequests;
 import io.ratelimited.spring.web.reactive.RefusalAdvice;
@@ -38,6 +40,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.json.JsonWriter;
 import org.springframework.boot.webflux.error.DefaultErrorAttributes;
 import org.springframework.boot.webflux.error.ErrorAttributes;
 import org.springframework.context.ApplicationContext;
@@ -88,12 +91,14 @@ public final class ReactiveRateLimitAutoConfiguration {
             LimitRegistry limits,
             RefusalHandlers handlers,
             LimitEnforcer enforcer,
+            ApplicationContext context,
             ObjectProvider<DispatcherHandler> dispatcher) {
         return new ReactiveRefusals(
                 properties.http().status(),
                 requests,
                 limits,
                 handlers,
+                new ReactiveProblems(context, new Problems(context, JsonWriter.standard()::writeToString)),
                 new InvalidPermitsLog(enforcer.ticker()),
                 dispatcher::getObject);
     }

@@ -12,6 +12,7 @@ import io.ratelimited.spring.limit.RequestThreads;
 import io.ratelimited.spring.web.ClientAddress;
 import io.ratelimited.spring.web.InvalidPermitsLog;
 import io.ratelimited.spring.web.LimitFields;
+import io.ratelimited.spring.web.Problems;
 import io.ratelimited.spring.web.RefusalHandlers;
 import io.ratelimited.spring.web.RouteCheck;
 import io.ratelimited.spring.web.RouteLimits;
@@ -23,6 +24,7 @@ import io.ratelimited.spring.web.servlet.RefusalFilter;
 import io.ratelimited.spring.web.servlet.RefusalPage;
 import io.ratelimited.spring.web.servlet.ServletCors;
 import io.ratelimited.spring.web.servlet.ServletHandlers;
+import io.ratelimited.spring.web.servlet.ServletProblems;
 import io.ratelimited.spring.web.servlet.ServletRefusals;
 import io.ratelimited.spring.web.servlet.ServletRequests;
 import jakarta.servlet.DispatcherType;
@@ -38,6 +40,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
+import org.springframework.boot.json.JsonWriter;
 import org.springframework.boot.thread.Threading;
 import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
@@ -108,6 +111,7 @@ public final class ServletRateLimitAutoConfiguration {
                 requests,
                 limits,
                 new RefusalHandlers(context),
+                new ServletProblems(context, new Problems(context, JsonWriter.standard()::writeToString)),
                 cors,
                 new InvalidPermitsLog(enforcer.ticker()),
                 resolvers::orderedStream);
