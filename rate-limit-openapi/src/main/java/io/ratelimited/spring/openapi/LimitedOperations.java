@@ -1,6 +1,7 @@
 package io.ratelimited.spring.openapi;
 
 import io.ratelimited.core.Policy;
+import io.ratelimited.spring.LimitProperties.OnFailure;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.aop.LimitedMethods;
@@ -14,6 +15,7 @@ import io.swagger.v3.oas.models.responses.ApiResponses;
 import java.util.List;
 import org.springdoc.core.customizers.GlobalOpenApiCustomizer;
 import org.springdoc.core.customizers.GlobalOperationCustomizer;
+import org.springframework.http.HttpStatus;
 import org.springframework.web.method.HandlerMethod;
 
 /**
@@ -22,6 +24,8 @@ import org.springframework.web.method.HandlerMethod;
  * found. Thread-safe.
  */
 final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenApiCustomizer {
+
+    private static final String UNAVAILABLE = String.valueOf(HttpStatus.SERVICE_UNAVAILABLE.value());
 
     private final LimitedMethods methods;
     private final RoutePatterns routes;
@@ -69,12 +73,20 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
             responses = new ApiResponses();
             operation.setResponses(responses);
         }
-        boolean mayRefuse = refuses && limiting.stream().anyMatch(limit -> limit.policy() != Policy.SHADOW);
+        List<? extends NamedLimit> refusing = refuses
+                ? limiting.stream()
+                        .filter(limit -> limit.policy() != Policy.SHADOW)
+                        .toList()
+                : List.of();
+        boolean mayRefuse = !refusing.isEmpty();
         ApiResponse own = responses.get(components.status());
         if (own != null && mayRefuse) {
             components.addRetryAfter(own);
         } else if (mayRefuse) {
             responses.addApiResponse(components.status(), components.refusal());
+        }
+        if (refusing.stream().anyMatch(limit -> limit.properties().onFailure() == OnFailure.DENY)) {
+            responses.putIfAbsent(UNAVAILABLE, components.unavailable());
         }
         responses.values().forEach(components::addFields);
     }

@@ -3,7 +3,12 @@ package io.ratelimited.spring.openapi;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.jayway.jsonpath.JsonPath;
+import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
+import io.ratelimited.core.RateLimiter;
+import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.fields.RateLimitFieldWriter;
 import io.ratelimited.spring.web.RunningServer;
@@ -42,7 +47,7 @@ class OpenApiTest {
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
-    @Import({Api.class, OfOneLimit.class, OwnProblem.class, OwnFields.class})
+    @Import({Api.class, OfOneLimit.class, OwnProblem.class, OwnFields.class, Away.class})
     static class App {}
 
     @RestController
@@ -87,6 +92,12 @@ class OpenApiTest {
             return "unlimited";
         }
 
+        @GetMapping("/local")
+        @RateLimited(name = "local", rate = "5/m")
+        String local() {
+            return "local";
+        }
+
         @GetMapping("/cased")
         String cased() {
             return "cased";
@@ -129,6 +140,26 @@ class OpenApiTest {
         @Override
         public List<String> names() {
             return List.of("Quota");
+        }
+    }
+
+    /** A backend that may not answer, as Redis. */
+    @Component
+    static class Away implements LimiterFactory {
+
+        @Override
+        public String backend() {
+            return "away";
+        }
+
+        @Override
+        public Set<String> properties() {
+            return Set.of("onFailure");
+        }
+
+        @Override
+        public RateLimiter create(Limit limit, String tier, LimitProperties properties) {
+            return new InMemoryRateLimiter(limit);
         }
     }
 
@@ -197,7 +228,7 @@ class OpenApiTest {
                         document, "$.components.responses.RateLimited.content['application/problem+json'].schema.$ref"))
                 .isEqualTo("#/components/schemas/RateLimitProblem");
         assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.schemas.RateLimitProblem.properties"))
-                .containsOnlyKeys("type", "title", "status", "detail", "violated-policies");
+                .containsOnlyKeys("type", "title", "status", "detail", "instance", "violated-policies");
         assertThat(JsonPath.<Map<String, Object>>read(document, "$.components.headers"))
                 .containsOnlyKeys("RateLimit", "RateLimit-Policy", "Retry-After");
 
@@ -230,6 +261,43 @@ class OpenApiTest {
         assertThat(headers(none, "/class", "200")).isEmpty();
         assertThat(JsonPath.<Map<String, Object>>read(none, "$.components.responses.RateLimited.headers"))
                 .containsOnlyKeys("Retry-After");
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SERVLET", "REACTIVE"})
+    void aLimitThatDeniesWhileItsBackendIsAwayShowsThatItIsUnavailable(WebApplicationType type) throws Exception {
+        List<String> away = new ArrayList<>(List.of("--rate-limit.redis.on-failure=deny"));
+        for (String limit : List.of("limited", "route", "shadow", "fallback", "unlimited", "local")) {
+            away.add("--rate-limit.limits." + limit + ".backend=away");
+        }
+        away.add("--rate-limit.limits.local.on-failure=local");
+        String document = document(type, away.toArray(String[]::new));
+        for (String path : List.of("/limited/{id}", "/routed/{id}")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200", "429", "503");
+            assertThat(JsonPath.<String>read(document, "$.paths['" + path + "'].get.responses['503'].$ref"))
+                    .isEqualTo("#/components/responses/RateLimitUnavailable");
+        }
+        String unavailable = "$.components.responses.RateLimitUnavailable";
+        assertThat(JsonPath.<Map<String, Object>>read(document, unavailable + ".headers"))
+                .containsOnlyKeys("RateLimit", "RateLimit-Policy");
+        assertThat(JsonPath.<Map<String, Object>>read(
+                        document, unavailable + ".content['application/problem+json'].schema.properties"))
+                .containsOnlyKeys("title", "status", "detail", "instance");
+        for (String path : List.of("/shadow", "/fallback", "/unlimited")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200");
+        }
+        for (String path : List.of("/local", "/class")) {
+            assertThat(responses(document, "get", path)).as(path).containsOnlyKeys("200", "429");
+        }
+        String same = document(type, concat(away, "--rate-limit.http.status=503"));
+        assertThat(JsonPath.<String>read(same, "$.paths['/limited/{id}'].get.responses['503'].$ref"))
+                .isEqualTo("#/components/responses/RateLimited");
+    }
+
+    private static String[] concat(List<String> arguments, String more) {
+        List<String> all = new ArrayList<>(arguments);
+        all.add(more);
+        return all.toArray(String[]::new);
     }
 
     @Test
