@@ -1,7 +1,6 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.calendar.CalendarWindows;
-import java.math.BigInteger;
 import java.time.Duration;
 import java.time.ZoneId;
 import java.time.ZoneOffset;
@@ -18,9 +17,6 @@ public final class Limit {
 
     /** The longest time in nanoseconds in which a bucket is refilled, and the longest wait: 36 years. */
     static final long LONGEST = 1L << 60;
-
-    private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
-    private static final Duration LONGEST_LEASE = Duration.ofDays(3_650);
 
     private final String name;
     private final Algorithm algorithm;
@@ -242,7 +238,7 @@ public final class Limit {
 
         private final String label;
         /** A value of an attribute that has no default; null if it has one. */
-        private final @Nullable String example;
+        final @Nullable String example;
 
         Attribute(String label, @Nullable String example) {
             this.label = label;
@@ -270,37 +266,19 @@ public final class Limit {
     /** Collects the parameters of a limit, each described at its accessor there; {@link #build} checks them. Not thread-safe. */
     public static final class Builder {
 
-        final String name;
-        final Algorithm algorithm;
+        private final String name;
+        private final Algorithm algorithm;
+        private @Nullable Rate rate;
+        private @Nullable Long burst;
+        private @Nullable Duration warmup;
+        private @Nullable Double coldFactor;
+        private @Nullable Integer maxConcurrent;
+        private @Nullable ZoneId zone;
+        private @Nullable String startsOn;
+        private @Nullable Integer slots;
+        private @Nullable Duration lease;
 
-        @Nullable
-        Rate rate;
-
-        @Nullable
-        Long burst;
-
-        @Nullable
-        Duration warmup;
-
-        @Nullable
-        Double coldFactor;
-
-        @Nullable
-        Integer maxConcurrent;
-
-        @Nullable
-        ZoneId zone;
-
-        @Nullable
-        String startsOn;
-
-        @Nullable
-        Integer slots;
-
-        @Nullable
-        Duration lease;
-
-        int maxWaiting = 1000;
+        private int maxWaiting = 1000;
 
         private Builder(String name, Algorithm algorithm) {
             this.name = name;
@@ -327,7 +305,9 @@ public final class Limit {
                 return rate(Rate.parse(rate));
             } catch (InvalidLimitException ex) {
                 // A bare "2" means 2 calls, so the error does not explain how to write a rate.
-                throw algorithm == Algorithm.CONCURRENCY ? meaningless(Attribute.RATE, rate) : ex;
+                throw algorithm == Algorithm.CONCURRENCY
+                        ? LimitRanges.meaningless(algorithm, Attribute.RATE, rate)
+                        : ex;
             }
         }
 
@@ -389,39 +369,9 @@ public final class Limit {
          *     the message names the parameter, its value and the remedy
          */
         public Limit build() {
-            require(!name.isBlank(), "name", "must not be blank", '"' + name + '"');
-            require(
-                    algorithm != Algorithm.DEFAULT,
-                    "algorithm",
-                    "must be one of " + Algorithm.all() + ", since only @RateLimited can leave it open",
-                    algorithm);
-            for (Attribute attribute : Attribute.values()) {
-                checkUse(attribute, value(attribute));
-            }
-            if (burst != null) {
-                checkBurst(burst, algorithm.storesOneSecond() ? 0 : 1);
-            }
-            require(
-                    warmup == null || (!warmup.isNegative() && warmup.compareTo(LONGEST_WARMUP) <= 0),
-                    "warmup",
-                    "must be from 0s to 365d",
-                    warmup);
-            Double cold = coldFactor;
-            require(cold == null || (cold >= 1 && cold <= 1000), "coldFactor", "must be from 1 to 1000", cold);
-            require(maxConcurrent == null || maxConcurrent >= 0, "maxConcurrent", "must be 0 or more", maxConcurrent);
-            require(slots == null || (slots >= 1 && slots <= 10_000), "slots", "must be from 1 to 10000", slots);
-            require(
-                    lease == null || !(lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0),
-                    "lease",
-                    "must be longer than 0s and at most 3650d",
-                    lease);
-            require(maxWaiting >= 0, "maxWaiting", "must be 0 or more", maxWaiting);
-            String flaw = rate == null ? null : algorithm.flaw(rate);
-            require(flaw == null, "rate", String.valueOf(flaw), rate);
-            if (startsOn != null && rate != null) {
-                checkFirstDay(startsOn, rate);
-            }
-            return new Limit(this);
+            Limit limit = new Limit(this);
+            LimitRanges.check(limit);
+            return limit;
         }
 
         private @Nullable Object value(Attribute attribute) {
@@ -436,62 +386,6 @@ public final class Limit {
                 case STARTS_ON -> startsOn;
                 case SLOTS -> slots;
             };
-        }
-
-        private void checkUse(Attribute attribute, @Nullable Object value) {
-            boolean used = algorithm.uses(attribute);
-            if (value != null && !used) {
-                throw meaningless(attribute, value);
-            }
-            if (value == null && used && attribute.example != null) {
-                throw new InvalidLimitException(
-                        attribute.label, "is missing: " + algorithm + " needs one, such as " + attribute.example);
-            }
-        }
-
-        private InvalidLimitException meaningless(Attribute attribute, Object value) {
-            return new InvalidLimitException(
-                    attribute.label,
-                    "has no meaning for " + algorithm + ": " + value
-                            + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
-        }
-
-        /** A tier without windows, closed or unlimited, may have the first day of its limit. */
-        private void checkFirstDay(String day, Rate rate) {
-            if (rate.calendar() != null) {
-                try {
-                    CalendarWindows.of(rate.calendar(), day, ZoneOffset.UTC);
-                } catch (IllegalArgumentException ex) {
-                    throw new InvalidLimitException("startsOn", String.valueOf(ex.getMessage()), ex);
-                }
-            } else if (!rate.isClosed() && !rate.isUnlimited()) {
-                throw new InvalidLimitException(
-                        "startsOn",
-                        "has no meaning for a rate of " + rate + ": " + day
-                                + "; remove it, or use a rate per week, month or year");
-            }
-        }
-
-        /** A bucket has to be full again within {@link Limit#LONGEST}. */
-        private void checkBurst(long burst, long least) {
-            require(burst >= least, "burst", "must be at least " + least, burst);
-            require(burst <= 1_000_000_000_000_000L, "burst", "must be at most 10^15", burst);
-            if (rate != null && !rate.isClosed() && !rate.isUnlimited()) {
-                BigInteger needed = BigInteger.valueOf(burst)
-                        .multiply(BigInteger.valueOf(rate.period().toNanos()));
-                BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(LONGEST));
-                require(
-                        needed.compareTo(range) < 0,
-                        "burst",
-                        "must be refilled within 36 years at rate " + rate,
-                        burst);
-            }
-        }
-
-        private static void require(boolean condition, String attribute, String rule, @Nullable Object value) {
-            if (!condition) {
-                throw new InvalidLimitException(attribute, rule + ": " + value);
-            }
         }
     }
 }

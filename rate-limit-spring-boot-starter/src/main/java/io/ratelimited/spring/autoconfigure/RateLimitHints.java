@@ -4,6 +4,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declaration;
+import io.ratelimited.spring.aop.Declarations;
 import io.ratelimited.spring.client.OutgoingRequest;
 import io.ratelimited.spring.expression.CallRoot;
 import io.ratelimited.spring.limit.ResolvedLimit;
@@ -70,7 +71,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
     public @Nullable BeanRegistrationAotContribution processAheadOfTime(RegisteredBean bean) {
         Class<?> type = ClassUtils.getUserClass(bean.getBeanClass());
         List<Declaration> limits = BeanTypes.methods(type).stream()
-                .flatMap(method -> Declaration.of(method, type).stream())
+                .flatMap(method -> Declarations.of(method, type).stream())
                 .toList();
         return limits.isEmpty() ? null : new Contribution(type, limits, bean.getBeanFactory());
     }

@@ -145,10 +145,6 @@ public record RateLimitProperties(
 
     /** The part that makes limits. */
     public LimitSettings limitSettings() {
-        return new LimitSettings(
-                backend,
-                redis.onFailure(),
-                defaults == null ? LimitProperties.NONE : defaults,
-                limits == null ? Map.of() : limits);
+        return LimitSettings.of(backend, redis.onFailure(), defaults, limits);
     }
 }

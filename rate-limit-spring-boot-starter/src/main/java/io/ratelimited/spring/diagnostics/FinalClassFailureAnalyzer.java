@@ -1,7 +1,7 @@
 package io.ratelimited.spring.diagnostics;
 
 import io.ratelimited.spring.aop.BeanTypes;
-import io.ratelimited.spring.aop.Declaration;
+import io.ratelimited.spring.aop.Declarations;
 import java.lang.reflect.Modifier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -25,7 +25,7 @@ final class FinalClassFailureAnalyzer extends AbstractFailureAnalyzer<AopConfigE
         Class<?> type = ClassUtils.resolveClassName(matcher.group(1), null);
         return Modifier.isFinal(type.getModifiers())
                 ? BeanTypes.methods(type).stream()
-                        .flatMap(method -> Declaration.of(method, type).stream())
+                        .flatMap(method -> Declarations.of(method, type).stream())
                         .findFirst()
                         .map(limited -> new FailureAnalysis(
                                 limited.place() + ": class " + type.getName()

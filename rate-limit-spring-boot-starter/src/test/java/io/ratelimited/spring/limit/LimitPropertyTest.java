@@ -42,6 +42,22 @@ class LimitPropertyTest {
     }
 
     @Test
+    void thePropertiesOfALimitAreMadeOnceForEachStateOfIt() {
+        Contexts.runner(new ManualTicker())
+                .withPropertyValues("rate-limit.limits.a.rate=100/s", "rate-limit.limits.a.tiers.gold.rate=200/s")
+                .run(context -> {
+                    RateLimits limits = context.getBean(RateLimits.class);
+                    LimitProperties before = limits.get("a").properties();
+                    assertThat(limits.get("a").properties()).isSameAs(before);
+                    assertThat(before.tiers()).isEqualTo(Map.of("gold", LimitProperties.of(Map.of("rate", "200/s"))));
+
+                    limits.update("a", LimitProperties.of(Map.of("rate", "70/s")));
+                    assertThat(limits.get("a").properties().rate()).isEqualTo("70/s");
+                    assertThat(limits.get("a").properties().tiers()).isEqualTo(before.tiers());
+                });
+    }
+
+    @Test
     void eachAttributeOfTheAnnotationButItsNameHasARow() {
         assertThat(RateLimited.class.getDeclaredMethods())
                 .extracting(Method::getName)

@@ -59,9 +59,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
         Map<String, String> keys = new LinkedHashMap<>();
         for (String name : names) {
             String key = route.key() == null
-                    ? registry.ofUse(name, place, LimitProperties.NONE)
-                            .properties()
-                            .key()
+                    ? registry.ofUse(name, place, Map.of()).properties().key()
                     : route.key();
             if (key != null && !key.isBlank()) {
                 keys.put(name, key);
@@ -98,8 +96,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
         ConfiguredLimit limit = named(name, place, property);
         // A servlet filter sleeps; WebFlux has no threads of requests to run out of.
         limit.usedBy(true);
-        LimitProperties use =
-                registry.ofUse(name, property, LimitProperties.NONE).properties();
+        LimitProperties use = registry.ofUse(name, property, Map.of()).properties();
         return LimitUse.of(
                 limit,
                 expression("key", key == null ? use.key() : key, limit, key == null ? property : route + ".key"),

@@ -64,7 +64,7 @@ public final class BeanTypes {
             Method[] all = type.isInterface() ? type.getMethods() : ReflectionUtils.getUniqueDeclaredMethods(type);
             // Of a method that it inherits from a hidden class, a public class may have the bridge alone.
             return Stream.of(all)
-                    .map(method -> Declaration.written(method, type))
+                    .map(method -> Declarations.written(method, type))
                     .filter(method -> !method.isBridge() && !method.isSynthetic())
                     .filter(method -> method.getDeclaringClass() != Object.class)
                     .distinct()

@@ -130,10 +130,10 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     }
 
     private List<Declared> declared(Method method, Class<?> targetClass) {
-        return Declaration.of(method, targetClass).stream().map(Declared::new).toList();
+        return Declarations.of(method, targetClass).stream().map(Declared::new).toList();
     }
 
-    private ConfiguredLimit register(Declaration declaration, String place, LimitProperties properties) {
+    private ConfiguredLimit register(Declaration declaration, String place, Map<LimitProperty, Object> properties) {
         String name = declaration.name(placeholders);
         if (declaration.isNameless(placeholders)) {
             String other = nameless.putIfAbsent(name, place);
@@ -155,7 +155,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
             return null;
         }
         declareAll();
-        Method specific = Declaration.specific(method, ClassUtils.getUserClass(targetClass));
+        Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
         List<LimitUse> limits = new ArrayList<>();
         Set<String> charged = new HashSet<>();
         String fallbackName = null;
@@ -204,7 +204,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
 
         private final Declaration declaration;
         private final String place;
-        private final LimitProperties properties;
+        private final Map<LimitProperty, Object> properties;
         private @Nullable ConfiguredLimit limit;
 
         Declared(Declaration declaration) {
@@ -215,7 +215,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
 
         /** Makes the limit if the annotation defines it, not only uses it. */
         void define() {
-            if (LimitProperty.isDefinition(properties)) {
+            if (!LimitProperty.definition(properties).isEmpty()) {
                 limit();
             }
         }

@@ -40,7 +40,7 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
 
     /** Whether there are limits on a method; makes none of them. */
     public static boolean isLimited(Method method, Class<?> targetClass) {
-        return !Declaration.of(method, targetClass).isEmpty();
+        return !Declarations.of(method, targetClass).isEmpty();
     }
 
     /** Whether a proxy limits methods of its target. */

@@ -8,6 +8,7 @@ import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.FixedPermits;
 import io.ratelimited.spring.limit.LogText;
 import java.lang.reflect.Modifier;
 import java.util.function.BiFunction;
@@ -65,7 +66,7 @@ public final class LimitUse {
             BiFunction<String, @Nullable String, @Nullable CallExpression> expressions,
             @Nullable String once) {
         String permits = properties.permits();
-        boolean fixed = permits == null || ConfiguredLimit.isFixed(permits);
+        boolean fixed = permits == null || FixedPermits.isNumber(permits);
         if (key != null) {
             limit.usedWithKeys();
         }
@@ -73,7 +74,7 @@ public final class LimitUse {
                 limit,
                 key,
                 fixed ? null : expressions.apply("permits", permits),
-                permits != null && fixed ? limit.fixedPermits(permits, place) : 1,
+                permits != null && fixed ? limit.fixedPermits().read(permits, place) : 1,
                 expressions.apply("when", properties.when()),
                 expressions.apply("tier", properties.tier()),
                 expressions.apply("charge", properties.charge()),

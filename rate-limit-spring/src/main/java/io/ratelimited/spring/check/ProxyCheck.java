@@ -4,6 +4,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Controllers;
 import io.ratelimited.spring.aop.Declaration;
+import io.ratelimited.spring.aop.Declarations;
 import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethod;
 import io.ratelimited.spring.limit.LogText;
@@ -57,11 +58,11 @@ final class ProxyCheck {
     /** A fallback is called on the object behind the proxy, so that its own limits would not be asked. */
     private void requireUnlimitedFallback(Method method, LimitedMethod found) {
         Method fallback = found.fallback();
-        List<Declaration> own = fallback == null ? List.of() : Declaration.of(fallback, type);
+        List<Declaration> own = fallback == null ? List.of() : Declarations.of(fallback, type);
         if (!own.isEmpty()) {
             throw new InvalidRateLimitException(
                     found.limits().get(0).limit().name(),
-                    Declaration.of(method, type).get(0).place(),
+                    Declarations.of(method, type).get(0).place(),
                     "fallback " + KotlinNames.of(own.get(0).method()) + " is limited itself ("
                             + own.get(0).place() + "), but as a fallback it is called without its limit",
                     (own.get(0).ofClass() ? "Exempt it with @RateLimitExempt" : "Remove its annotation")
@@ -82,10 +83,10 @@ final class ProxyCheck {
         } else if (!byInterface && BeanTypes.isOfOtherPackage(method, type)) {
             flaw = "package-private" + in(method) + ", which is in another package";
         }
-        if (flaw == null && !Declaration.makesBean(method)) {
+        if (flaw == null && !Declarations.makesBean(method)) {
             return;
         }
-        Declaration declaration = Declaration.of(method, type).get(0);
+        Declaration declaration = Declarations.of(method, type).get(0);
         String limit = limitedMethod(method).limits().get(0).limit().name();
         if (flaw != null) {
             throw new InvalidRateLimitException(
@@ -133,7 +134,7 @@ final class ProxyCheck {
                 .filter(method -> (method.getModifiers() & (Modifier.PRIVATE | Modifier.STATIC)) == 0)
                 .filter(method ->
                         controller ? !Controllers.assistsHandler(method) : !Modifier.isPublic(method.getModifiers()))
-                .filter(method -> !Declaration.ofClass(method, type).isEmpty() && !Declaration.isExempt(method))
+                .filter(method -> !Declarations.ofClass(method, type).isEmpty() && !Declarations.isExempt(method))
                 .map(Method::getName)
                 .distinct()
                 .sorted()
@@ -150,7 +151,7 @@ final class ProxyCheck {
     /** Warns of annotations on interfaces and superclasses that do not apply, because others do. */
     void warnOfHiddenAnnotations() {
         BeanTypes.methods(type).stream()
-                .flatMap(method -> Declaration.warningsOfHidden(method, type))
+                .flatMap(method -> Declarations.warningsOfHidden(method, type))
                 .distinct()
                 .sorted()
                 .forEach(LOG::warn);
@@ -159,7 +160,7 @@ final class ProxyCheck {
     /** Warns of limited methods that the container calls when it makes or ends the object, which no proxy sees. */
     void warnOfCallbacks() {
         limited.forEach((method, found) -> {
-            if (isCallback(method) && !Declaration.of(method, type).get(0).ofClass()) {
+            if (isCallback(method) && !Declarations.of(method, type).get(0).ofClass()) {
                 LOG.warn("The container calls " + type.getName() + "." + KotlinNames.of(method)
                         + " on the object itself, which Spring's proxy does not see: rate limit '"
                         + String.join("', '", limitNames(method))

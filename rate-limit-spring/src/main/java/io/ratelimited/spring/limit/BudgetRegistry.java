@@ -10,7 +10,6 @@ import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets.Budget;
 import java.time.Duration;
 import java.util.Collection;
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -56,7 +55,7 @@ final class BudgetRegistry {
      * @throws InvalidRateLimitException when it is something else, or the limit cannot have it
      */
     String text(ConfiguredLimit limit, LimitProperties budget) {
-        Map<LimitProperty, @Nullable Object> values = LimitProperty.values(budget);
+        Map<LimitProperty, Object> values = LimitProperty.values(budget);
         boolean tier = values.keySet().equals(Set.of(LimitProperty.TIER));
         boolean rate = values.containsKey(LimitProperty.RATE)
                 && Set.of(LimitProperty.RATE, LimitProperty.BURST).containsAll(values.keySet());
@@ -114,10 +113,8 @@ final class BudgetRegistry {
     }
 
     private static ResolvedLimit resolve(ConfiguredLimit limit, Map<LimitProperty, @Nullable Object> values) {
-        ResolvedLimit resolved = limit.settings()
-                .resolved()
-                .part(place(limit), place(limit), CORRECT, LimitProperty.properties(new EnumMap<>(values)));
-        limit.requireRoom(resolved.limit(), " of a caller", place(limit), CORRECT);
+        ResolvedLimit resolved = limit.settings().resolved().part(place(limit), place(limit), CORRECT, values);
+        limit.fixedPermits().requireRoom(resolved.limit(), " of a caller", place(limit), CORRECT);
         return resolved;
     }
 

@@ -1,11 +1,11 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.spring.LimitProperties;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.StringJoiner;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
@@ -21,20 +21,17 @@ final class ChangeText {
     private ChangeText() {}
 
     /** @param configured the properties below the change: only what differs from their tiers is written */
-    static String of(Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> configured) {
+    static String of(Map<LimitProperty, ?> changes, Map<LimitProperty, ?> configured) {
         StringJoiner text = new StringJoiner("&");
         changes.forEach((property, value) -> {
             if (property != LimitProperty.TIERS) {
                 text.add(of(property, value));
             }
         });
-        Map<String, LimitProperties> below = LimitProperty.tiers(configured);
+        Map<String, Map<LimitProperty, Object>> below = LimitProperty.tiers(configured);
         LimitProperty.tiers(changes).forEach((tier, changed) -> {
-            Map<LimitProperty, @Nullable Object> values = LimitProperty.values(changed);
-            LimitProperties before = below.get(tier);
-            if (before != null) {
-                values.entrySet().removeAll(LimitProperty.values(before).entrySet());
-            }
+            Map<LimitProperty, Object> values = new EnumMap<>(changed);
+            values.entrySet().removeAll(below.getOrDefault(tier, Map.of()).entrySet());
             values.forEach((property, value) -> text.add(TIERS + encode(tier) + "/" + of(property, value)));
         });
         return text.toString();
@@ -82,18 +79,19 @@ final class ChangeText {
      *
      * @throws IllegalArgumentException when there is no tier of a name
      */
-    static Map<String, LimitProperties> changed(
-            Map<String, LimitProperties> tiers, Map<String, Map<LimitProperty, @Nullable Object>> changes) {
-        Map<String, LimitProperties> changed = new TreeMap<>(tiers);
+    static Map<String, Map<LimitProperty, Object>> changed(
+            Map<String, Map<LimitProperty, Object>> tiers, Map<String, ? extends Map<LimitProperty, ?>> changes) {
+        Map<String, Map<LimitProperty, Object>> changed = new TreeMap<>(tiers);
         changes.forEach((tier, values) -> {
-            LimitProperties stated = tiers.get(tier);
+            Map<LimitProperty, Object> stated = tiers.get(tier);
             if (stated == null) {
                 throw new IllegalArgumentException(
                         "there is no tier '" + tier + "'; there are " + new TreeMap<>(tiers).keySet());
             }
-            Map<LimitProperty, @Nullable Object> all = LimitProperty.values(stated);
+            Map<LimitProperty, Object> all = new EnumMap<>(stated);
             all.putAll(values);
-            changed.put(tier, LimitProperty.properties(all));
+            all.values().removeIf(Objects::isNull);
+            changed.put(tier, all);
         });
         return changed;
     }

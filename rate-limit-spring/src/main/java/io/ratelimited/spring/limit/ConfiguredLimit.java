@@ -4,12 +4,10 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimitProperties.HttpHeaders;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
-import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
@@ -19,7 +17,6 @@ import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -28,18 +25,14 @@ public final class ConfiguredLimit implements NamedLimit {
 
     private static final LogText.Lines LOG = LogText.lines(ConfiguredLimit.class);
     private static final Duration DEFAULT_MAX_WAIT = Duration.ofSeconds(1);
-    private static final Pattern NUMBER = Pattern.compile("[+-]?\\d+([.]\\d+)?");
-    private static final Pattern WHOLE_NUMBER = Pattern.compile("\\+?\\d{1,18}");
-    private static final Weight LIGHTEST = new Weight(1, "a call");
 
-    private final String name;
-    private final String place;
-    private final RateLimiter limiter;
-    private volatile LimitProperties definition;
     private final ResolvedLimit atStart;
+    private final RateLimiter limiter;
     private final Map<String, RateLimiter> tiers;
     private final boolean countsInFlight;
     private final LimiterFactory backend;
+    private final FixedPermits fixedPermits = new FixedPermits(this);
+    private volatile Map<LimitProperty, Object> definition;
     private volatile Settings settings;
     private volatile Shared shared = Shared.NONE;
     /** Null while no caller has a budget of its own. */
@@ -52,8 +45,6 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile boolean keyed;
     private volatile boolean usedWithThreads;
     private volatile boolean usedWithoutThreads;
-    /** The largest fixed number of permits that a call asks for: a change has to leave room for it. */
-    private volatile Weight heaviest = LIGHTEST;
 
     /**
      * @param definition what the first annotation that names the limit states, without the properties of its use
@@ -62,15 +53,13 @@ public final class ConfiguredLimit implements NamedLimit {
      * @param backend where the limiters come from
      */
     ConfiguredLimit(
-            LimitProperties definition,
+            Map<LimitProperty, Object> definition,
             List<Layer> configuration,
             ResolvedLimit resolved,
             LimiterFactory backend,
             RateLimiter limiter,
             Map<String, RateLimiter> tiers) {
         this.backend = backend;
-        this.name = resolved.name();
-        this.place = resolved.place();
         this.definition = definition;
         this.limiter = limiter;
         this.tiers = Map.copyOf(tiers);
@@ -82,12 +71,12 @@ public final class ConfiguredLimit implements NamedLimit {
 
     @Override
     public String name() {
-        return name;
+        return atStart.name();
     }
 
     @Override
     public String place() {
-        return place;
+        return atStart.place();
     }
 
     @Override
@@ -96,11 +85,11 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     /** The definition of the limit where it is declared first, without the properties of its use. */
-    LimitProperties definition() {
+    Map<LimitProperty, Object> definition() {
         return definition;
     }
 
-    void define(LimitProperties first) {
+    void define(Map<LimitProperty, Object> first) {
         definition = first;
     }
 
@@ -116,7 +105,7 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** Whether some calls have a key: an annotation, a route or a property names one. */
     public boolean isKeyed() {
-        return keyed || properties().key() != null;
+        return keyed || settings.resolved.values().containsKey(LimitProperty.KEY);
     }
 
     /** Some calls wait, where the policy lets them, in their thread, or without one. */
@@ -150,12 +139,12 @@ public final class ConfiguredLimit implements NamedLimit {
     public void warnOfTiersWithout(@Nullable String expression, String usedAt) {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn(
-                    "Rate limit '" + name + "' (" + usedAt + ") has the tiers " + tiers.keySet()
+                    "Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
                             + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\".");
         } else if (expression != null && tiers.isEmpty()) {
-            LOG.warn("Rate limit '" + name + "' (" + usedAt + ") has the tier expression \"" + expression
+            LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers: the limit itself applies to every caller. Define "
-                    + PropertyText.limit(name) + ".tiers.");
+                    + PropertyText.limit(name()) + ".tiers.");
         }
     }
 
@@ -167,7 +156,7 @@ public final class ConfiguredLimit implements NamedLimit {
         }
         if (!warnedOfTier) {
             warnedOfTier = true;
-            LOG.warn("Rate limit '" + name + "' has no tier '" + LogText.escaped(tier)
+            LOG.warn("Rate limit '" + name() + "' has no tier '" + LogText.escaped(tier)
                     + "': the limit itself applies. Tiers: " + tiers.keySet());
         }
         return limiter;
@@ -195,67 +184,21 @@ public final class ConfiguredLimit implements NamedLimit {
 
     /** The layer of the properties that are read only once, when the limit is made or first used. */
     Layer fixed() {
+        // Null for those that have their default for as long as the application runs.
         Map<LimitProperty, @Nullable Object> fixed = new EnumMap<>(LimitProperty.class);
         Stream.of(LimitProperty.values())
                 .filter(property -> !property.isChangeable())
                 .forEach(property -> fixed.put(property, atStart.values().get(property)));
-        return new Layer(Layer.Strength.KEPT, place, "Correct the configuration and restart.", fixed);
+        return new Layer(Layer.Strength.KEPT, place(), "Correct the configuration and restart.", fixed);
     }
 
     Settings settings() {
         return settings;
     }
 
-    /** Whether permits are stated as a number, perhaps an invalid one, and not as an expression. */
-    public static boolean isFixed(String permits) {
-        return NUMBER.matcher(permits.strip()).matches();
-    }
-
-    /**
-     * Reads permits that are stated as a number.
-     *
-     * @param where they are stated
-     * @throws InvalidRateLimitException when calls can never have so many
-     */
-    public synchronized long fixedPermits(String permits, String where) {
-        String text = permits.strip();
-        long number = WHOLE_NUMBER.matcher(text).matches() ? Long.parseLong(text) : 0;
-        if (number < 1) {
-            throw new InvalidRateLimitException(
-                    name,
-                    where,
-                    "permits must be a whole number from 1 to 10^18: " + permits,
-                    "Correct the annotation or the property.");
-        }
-        Weight weight = new Weight(number, where);
-        requireRoom(weight, limit(), "", where, "Ask for fewer permits, or raise the limit.");
-        tiers.forEach((tier, own) -> requireRoom(
-                weight, own.limit(), " of tier '" + tier + "'", where, "Ask for fewer permits, or raise the limit."));
-        if (number > heaviest.permits) {
-            heaviest = weight;
-        }
-        return number;
-    }
-
-    /**
-     * Checks that calls can still have what they ask for by a fixed number.
-     *
-     * @param changed the limit or that of a tier, as it shall be
-     * @throws InvalidRateLimitException when they never could
-     */
-    void requireRoom(Limit changed, String whose, String where, String remedy) {
-        requireRoom(heaviest, changed, whose, where, remedy);
-    }
-
-    private void requireRoom(Weight weight, Limit limit, String whose, String where, String remedy) {
-        if (limit.capacity() != 0 && weight.permits > limit.capacity()) {
-            throw new InvalidRateLimitException(
-                    name,
-                    where,
-                    "permits = " + weight.permits + (where.equals(weight.where) ? "" : " (" + weight.where + ")")
-                            + " can never be had: at most " + limit.capacity() + " go at once under " + limit + whose,
-                    remedy);
-        }
+    /** The fixed numbers of permits that calls ask for. */
+    public FixedPermits fixedPermits() {
+        return fixedPermits;
     }
 
     void settings(Settings changed) {
@@ -287,12 +230,6 @@ public final class ConfiguredLimit implements NamedLimit {
     @Nullable
     SharedChanges sharedChanges() {
         return backend.sharedChanges();
-    }
-
-    /** The pauses that all instances share on the backend of the limit; null if they share none. */
-    @Nullable
-    SharedPauses sharedPauses() {
-        return backend.sharedPauses();
     }
 
     /**
@@ -377,9 +314,6 @@ public final class ConfiguredLimit implements NamedLimit {
 
         static final Shared NONE = new Shared(0, "", null);
     }
-
-    /** Permits that calls ask for, and the place that sets them. */
-    private record Weight(long permits, String where) {}
 
     /**
      * The properties that apply to each call, computed once.

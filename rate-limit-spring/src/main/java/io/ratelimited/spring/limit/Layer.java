@@ -1,11 +1,9 @@
 package io.ratelimited.spring.limit;
 
 import io.ratelimited.core.Algorithm;
-import io.ratelimited.spring.LimitProperties;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * @param remedy what to do about an invalid value
  * @param values those that are set; null for a property that has its default again, whatever weaker layers set
  */
-record Layer(Strength strength, String place, String remedy, Map<LimitProperty, @Nullable Object> values) {
+record Layer(Strength strength, String place, String remedy, Map<LimitProperty, ?> values) {
 
     /** The position of the annotation in the layers of the configuration. */
     static final int ANNOTATION = 1;
@@ -43,22 +41,18 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
      */
     static List<Layer> ofConfiguration(
             LimitSettings properties, @Nullable Integer maxWaiting, String name, Layer annotation) {
-        Map<LimitProperty, @Nullable Object> all = new EnumMap<>(LimitProperty.class);
+        Map<LimitProperty, Object> all = new EnumMap<>(LimitProperty.class);
         all.put(LimitProperty.BACKEND, properties.backend());
         all.put(LimitProperty.ON_FAILURE, properties.onFailure());
-        all.put(LimitProperty.MAX_WAITING, maxWaiting);
-        all.values().removeIf(Objects::isNull);
+        if (maxWaiting != null) {
+            all.put(LimitProperty.MAX_WAITING, maxWaiting);
+        }
         String remedy = annotation.remedy;
         return List.of(
-                new Layer(Strength.STATED, PropertyText.limit(name), remedy, values(properties.limit(name))),
+                new Layer(Strength.STATED, PropertyText.limit(name), remedy, properties.limit(name)),
                 annotation,
-                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, values(properties.defaults())),
+                new Layer(Strength.DEFAULT, "rate-limit.defaults", remedy, properties.defaults()),
                 new Layer(Strength.DEFAULT, "", remedy, Map.copyOf(all)));
-    }
-
-    /** What properties set, in as little memory as an application of many limits wants. */
-    private static Map<LimitProperty, @Nullable Object> values(LimitProperties stated) {
-        return Map.copyOf(LimitProperty.values(stated));
     }
 
     /**
@@ -66,9 +60,9 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
      *
      * @param place where it stands
      */
-    static Layer ofAnnotation(String name, String place, LimitProperties declared) {
+    static Layer ofAnnotation(String name, String place, Map<LimitProperty, ?> declared) {
         String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ".";
-        return new Layer(Strength.DECLARED, place, remedy, values(declared));
+        return new Layer(Strength.DECLARED, place, remedy, declared);
     }
 
     /** The place of a property. */

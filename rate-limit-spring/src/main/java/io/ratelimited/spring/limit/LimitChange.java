@@ -35,7 +35,7 @@ final class LimitChange {
             ConfiguredLimit limit,
             List<Layer> configuration,
             Map<LimitProperty, @Nullable Object> changes,
-            Map<LimitProperty, @Nullable Object> request) {
+            Map<LimitProperty, ?> request) {
         this.limit = limit;
         List<Layer> layers = new ArrayList<>(List.of(
                 new Layer(Layer.Strength.STATED, place(limit), CORRECT, request),
@@ -65,7 +65,7 @@ final class LimitChange {
      * @throws InvalidRateLimitException when that is not a valid limit, or cannot be changed at run time
      */
     static LimitChange of(ConfiguredLimit limit, LimitProperties changes) {
-        Map<LimitProperty, @Nullable Object> request = LimitProperty.values(changes);
+        Map<LimitProperty, Object> request = LimitProperty.values(changes);
         Set<String> fixed = new TreeSet<>();
         request.keySet().stream()
                 .filter(property -> !property.isChangeable())
@@ -73,11 +73,9 @@ final class LimitChange {
         if (!fixed.isEmpty()) {
             throw invalid(limit, String.join(", ", fixed) + " cannot be changed at run time");
         }
-        if (changes.tiers() != null) {
-            Map<String, Map<LimitProperty, @Nullable Object>> changed = new TreeMap<>();
-            changes.tiers().forEach((tier, change) -> changed.put(tier, LimitProperty.values(change)));
+        if (request.containsKey(LimitProperty.TIERS)) {
             try {
-                request.put(LimitProperty.TIERS, ChangeText.changed(tiersInUse(limit), changed));
+                request.put(LimitProperty.TIERS, ChangeText.changed(tiersInUse(limit), LimitProperty.tiers(request)));
             } catch (IllegalArgumentException ex) {
                 throw invalid(limit, String.valueOf(ex.getMessage()));
             }
@@ -86,8 +84,8 @@ final class LimitChange {
     }
 
     /** Without those that the configuration has got since the start: nobody has their limits before the next one. */
-    private static Map<String, LimitProperties> tiersInUse(ConfiguredLimit limit) {
-        Map<String, LimitProperties> tiers =
+    private static Map<String, Map<LimitProperty, Object>> tiersInUse(ConfiguredLimit limit) {
+        Map<String, Map<LimitProperty, Object>> tiers =
                 new TreeMap<>(LimitProperty.tiers(limit.settings().resolved().values()));
         tiers.keySet().retainAll(limit.tiers().keySet());
         return tiers;
@@ -120,7 +118,7 @@ final class LimitChange {
         return next.changes().isEmpty() ? "" : ChangeText.of(next.changes(), configured(limit, next.configuration()));
     }
 
-    private static LimitChange of(ConfiguredLimit limit, Map<LimitProperty, @Nullable Object> request) {
+    private static LimitChange of(ConfiguredLimit limit, Map<LimitProperty, ?> request) {
         return new LimitChange(
                 limit, limit.settings().configuration(), limit.settings().changes(), request);
     }
@@ -179,7 +177,8 @@ final class LimitChange {
         }
         Map<LimitProperty, @Nullable Object> changes =
                 unaffected(limit.settings().changes(), old, next);
-        Map<String, LimitProperties> tiers = unaffectedTiers(limit.settings().changes(), old, next);
+        Map<String, Map<LimitProperty, Object>> tiers =
+                unaffectedTiers(limit.settings().changes(), old, next);
         changes.remove(LimitProperty.TIERS);
         if (!tiers.isEmpty()) {
             changes.put(LimitProperty.TIERS, tiers);
@@ -189,7 +188,7 @@ final class LimitChange {
 
     /** The changes of properties that the configuration still sets as it did. */
     private static Map<LimitProperty, @Nullable Object> unaffected(
-            Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
+            Map<LimitProperty, ?> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
         Map<LimitProperty, @Nullable Object> unaffected = new EnumMap<>(LimitProperty.class);
         unaffected.putAll(changes);
         unaffected.keySet().removeIf(property -> !Objects.equals(old.get(property), next.get(property)));
@@ -197,18 +196,18 @@ final class LimitChange {
     }
 
     /** All tiers as the configuration sets them next, with the changes that it does not affect; empty if there is none. */
-    private static Map<String, LimitProperties> unaffectedTiers(
+    private static Map<String, Map<LimitProperty, Object>> unaffectedTiers(
             Map<LimitProperty, @Nullable Object> changes, Map<LimitProperty, ?> old, Map<LimitProperty, ?> next) {
-        Map<String, LimitProperties> before = LimitProperty.tiers(old);
-        Map<String, LimitProperties> after = LimitProperty.tiers(next);
+        Map<String, Map<LimitProperty, Object>> before = LimitProperty.tiers(old);
+        Map<String, Map<LimitProperty, Object>> after = LimitProperty.tiers(next);
         Map<String, Map<LimitProperty, @Nullable Object>> unaffected = new TreeMap<>();
         LimitProperty.tiers(changes).forEach((tier, changed) -> {
-            LimitProperties oldTier = before.get(tier);
-            LimitProperties nextTier = after.get(tier);
+            Map<LimitProperty, Object> oldTier = before.get(tier);
+            Map<LimitProperty, Object> nextTier = after.get(tier);
             if (oldTier != null && nextTier != null) {
-                Map<LimitProperty, @Nullable Object> own = LimitProperty.values(changed);
-                own.entrySet().removeAll(LimitProperty.values(oldTier).entrySet());
-                unaffected.put(tier, unaffected(own, LimitProperty.values(oldTier), LimitProperty.values(nextTier)));
+                Map<LimitProperty, Object> own = new EnumMap<>(changed);
+                own.entrySet().removeAll(oldTier.entrySet());
+                unaffected.put(tier, unaffected(own, oldTier, nextTier));
             }
         });
         unaffected.values().removeIf(Map::isEmpty);
@@ -229,7 +228,7 @@ final class LimitChange {
 
     private void target(RateLimiter limiter, Limit target, String whose) {
         requireKind(limit, limiter.limit().algorithm(), target.algorithm());
-        limit.requireRoom(target, whose, place(limit), CORRECT);
+        limit.fixedPermits().requireRoom(target, whose, place(limit), CORRECT);
         targets.add(new Target(limiter, target));
     }
 

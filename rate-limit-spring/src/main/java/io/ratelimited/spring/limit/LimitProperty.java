@@ -10,6 +10,7 @@ import java.time.Duration;
 import java.time.ZoneId;
 import java.util.EnumMap;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
@@ -138,41 +139,42 @@ public enum LimitProperty {
         return BY_LABEL.get(label);
     }
 
-    /** The values that are set. */
-    static Map<LimitProperty, @Nullable Object> values(LimitProperties properties) {
-        Map<LimitProperty, @Nullable Object> values = new EnumMap<>(LimitProperty.class);
+    /** The values that are set, in the order of the rows; those of a tier are such a map, too. */
+    static Map<LimitProperty, Object> values(LimitProperties properties) {
+        Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
         properties.values().forEach((label, value) -> values.put(BY_LABEL.get(label), value));
+        if (properties.tiers() != null) {
+            Map<String, Map<LimitProperty, Object>> tiers = new LinkedHashMap<>();
+            properties.tiers().forEach((tier, own) -> tiers.put(tier, values(own)));
+            values.put(TIERS, tiers);
+        }
         return values;
     }
 
-    /** Properties from their values. */
+    /** The properties of values, for who knows a limit by its interface. */
     static LimitProperties properties(Map<LimitProperty, ?> values) {
         Map<String, Object> labelled = new HashMap<>();
         values.forEach((property, value) -> labelled.put(property.label, value));
+        if (values.containsKey(TIERS)) {
+            Map<String, LimitProperties> tiers = new LinkedHashMap<>();
+            tiers(values).forEach((tier, own) -> tiers.put(tier, properties(own)));
+            labelled.put(TIERS.label, tiers);
+        }
         return LimitProperties.of(labelled);
     }
 
-    /** The properties of the tiers, by name. */
-    @SuppressWarnings("unchecked") // LimitProperties holds no other map
-    static Map<String, LimitProperties> tiers(Map<LimitProperty, ?> values) {
+    /** The values of the tiers, by name. */
+    @SuppressWarnings("unchecked") // values holds no other map
+    static Map<String, Map<LimitProperty, Object>> tiers(Map<LimitProperty, ?> values) {
         Object tiers = values.get(TIERS);
-        return tiers == null ? Map.of() : (Map<String, LimitProperties>) tiers;
+        return tiers == null ? Map.of() : (Map<String, Map<LimitProperty, Object>>) tiers;
     }
 
-    /** Whether any property defines the limit, not only how it is used. */
-    public static boolean isDefinition(LimitProperties properties) {
-        for (LimitProperty property : values(properties).keySet()) {
-            if (property.scope != Scope.USE) {
-                return true;
-            }
-        }
-        return false;
-    }
-
-    /** The part that defines the limit, without the properties of its uses. */
-    static LimitProperties definition(LimitProperties properties) {
-        Map<LimitProperty, @Nullable Object> values = values(properties);
-        return values.keySet().removeIf(property -> property.scope == Scope.USE) ? properties(values) : properties;
+    /** The values that define a limit, without those of its uses. */
+    public static Map<LimitProperty, Object> definition(Map<LimitProperty, Object> values) {
+        return values.entrySet().stream()
+                .filter(value -> value.getKey().scope != Scope.USE)
+                .collect(Collectors.toUnmodifiableMap(Map.Entry::getKey, Map.Entry::getValue));
     }
 
     /** The name in the annotation, in code and in JSON: {@code maxWait}. */

@@ -5,7 +5,6 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
 import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
@@ -64,7 +63,7 @@ public final class LimitRegistry {
      */
     public @Nullable SharedPauses sharedPauses(Collection<ConfiguredLimit> limits) {
         return limits.stream()
-                .map(ConfiguredLimit::sharedPauses)
+                .map(limit -> limit.backend().sharedPauses())
                 .filter(Objects::nonNull)
                 .findFirst()
                 .orElseGet(() -> backends.sharedPauses(properties.backend()));
@@ -168,7 +167,7 @@ public final class LimitRegistry {
             return limit;
         }
         if (properties.limits().containsKey(name)) {
-            return register(name, PropertyText.limit(name), LimitProperties.NONE);
+            return register(name, PropertyText.limit(name), Map.of());
         }
         throw new IllegalArgumentException("there is no rate limit named '" + name + "'"
                 + SimilarName.hint(name, limits.keySet()) + "; there are " + new TreeMap<>(limits).keySet());
@@ -180,7 +179,7 @@ public final class LimitRegistry {
      * @param place where the annotation stands
      * @param declared what the annotation states
      */
-    public ResolvedLimit ofUse(String name, String place, LimitProperties declared) {
+    public ResolvedLimit ofUse(String name, String place, Map<LimitProperty, Object> declared) {
         return ResolvedLimit.ofUse(properties, name, place, declared);
     }
 
@@ -193,11 +192,11 @@ public final class LimitRegistry {
      * The limit of a name, made when it is first asked for.
      *
      * @param place the annotation or property that declares it
-     * @param declared the properties that are set there
+     * @param declared the values that are set there
      * @throws InvalidRateLimitException when it is invalid, or is declared differently elsewhere
      */
-    public ConfiguredLimit register(String name, String place, LimitProperties declared) {
-        LimitProperties definition = LimitProperty.definition(declared);
+    public ConfiguredLimit register(String name, String place, Map<LimitProperty, Object> declared) {
+        Map<LimitProperty, Object> definition = LimitProperty.definition(declared);
         ConfiguredLimit known = limits.get(name);
         ConfiguredLimit limit =
                 known != null ? known : limits.computeIfAbsent(name, n -> create(n, place, declared, definition));
@@ -205,10 +204,10 @@ public final class LimitRegistry {
             changes.follow(limit);
         }
         prepare(word -> false);
-        if (known != null && known.definition().equals(LimitProperties.NONE)) {
+        if (known != null && known.definition().isEmpty()) {
             define(known, place, definition);
         }
-        if (!definition.equals(limit.definition()) && !definition.equals(LimitProperties.NONE)) {
+        if (!definition.equals(limit.definition()) && !definition.isEmpty()) {
             throw new InvalidRateLimitException(
                     name,
                     place,
@@ -220,8 +219,8 @@ public final class LimitRegistry {
     }
 
     /** What the properties alone have defined, as those of a parent context do, gets what the first annotation adds. */
-    private synchronized void define(ConfiguredLimit limit, String place, LimitProperties definition) {
-        if (definition.equals(LimitProperties.NONE) || !limit.definition().equals(LimitProperties.NONE)) {
+    private synchronized void define(ConfiguredLimit limit, String place, Map<LimitProperty, Object> definition) {
+        if (definition.isEmpty() || !limit.definition().isEmpty()) {
             return;
         }
         changes.complete(limit, layers(properties, limit.name(), Layer.ofAnnotation(limit.name(), place, definition)));
@@ -229,9 +228,12 @@ public final class LimitRegistry {
     }
 
     private ConfiguredLimit create(
-            String name, String declaredAt, LimitProperties declared, LimitProperties definition) {
+            String name,
+            String declaredAt,
+            Map<LimitProperty, Object> declared,
+            Map<LimitProperty, Object> definition) {
         String property = PropertyText.limit(name);
-        String place = properties.limit(name).equals(LimitProperties.NONE) || declaredAt.equals(property)
+        String place = properties.limit(name).isEmpty() || declaredAt.equals(property)
                 ? declaredAt
                 : declaredAt + " with " + property;
         List<Layer> layers = layers(properties, name, Layer.ofAnnotation(name, place, declared));
@@ -244,7 +246,7 @@ public final class LimitRegistry {
         resolved.tiers().forEach((tier, ofTier) -> tiers.put(tier, Backends.limiter(backend, ofTier, tier)));
         if (resolved.ignoresAnnotation()) {
             LOG.info("Rate limit '" + name + "': what " + declaredAt + " sets for "
-                    + Objects.requireNonNullElse(declared.algorithm(), Algorithm.TOKEN_BUCKET)
+                    + declared.getOrDefault(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET)
                     + " alone is ignored, since the properties make it " + resolved.algorithm());
         }
         return new ConfiguredLimit(definition, layers, resolved, backend, limiter, tiers);
@@ -309,7 +311,7 @@ public final class LimitRegistry {
 
     /** What the properties of a limit need from an annotation; null if they are complete. */
     private @Nullable String lacking(String name, String place) {
-        Layer annotation = Layer.ofAnnotation(name, place, LimitProperties.NONE);
+        Layer annotation = Layer.ofAnnotation(name, place, Map.of());
         ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));
         LimitProperty size = size(alone.algorithm());
         if (!alone.values().containsKey(size)) {

@@ -1,24 +1,44 @@
 package io.ratelimited.spring.limit;
 
 import io.ratelimited.spring.LimitProperties;
+import java.util.HashMap;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a configuration says of limits. Immutable.
  *
  * @param backend where limits live that name no backend themselves
  * @param onFailure what decides for limits that do not say so themselves when their backend does not answer
- * @param defaults what applies to limits that set a property nowhere else
- * @param limits the properties of limits, by name
+ * @param defaults the values that apply to limits that set a property nowhere else
+ * @param limits the values of limits, by name
  */
 public record LimitSettings(
         String backend,
         LimitProperties.OnFailure onFailure,
-        LimitProperties defaults,
-        Map<String, LimitProperties> limits) {
+        Map<LimitProperty, Object> defaults,
+        Map<String, Map<LimitProperty, Object>> limits) {
 
-    /** The properties of a limit; none if the configuration does not have it. */
-    LimitProperties limit(String name) {
-        return limits.getOrDefault(name, LimitProperties.NONE);
+    /** The settings of properties as they are bound. */
+    public static LimitSettings of(
+            String backend,
+            LimitProperties.OnFailure onFailure,
+            @Nullable LimitProperties defaults,
+            @Nullable Map<String, LimitProperties> limits) {
+        Map<String, Map<LimitProperty, Object>> values = new HashMap<>();
+        if (limits != null) {
+            limits.forEach((name, properties) -> values.put(name, compact(properties)));
+        }
+        return new LimitSettings(backend, onFailure, defaults == null ? Map.of() : compact(defaults), values);
+    }
+
+    /** In as little memory as an application of many limits wants. */
+    private static Map<LimitProperty, Object> compact(LimitProperties properties) {
+        return Map.copyOf(LimitProperty.values(properties));
+    }
+
+    /** The values of a limit; none if the configuration does not have it. */
+    Map<LimitProperty, Object> limit(String name) {
+        return limits.getOrDefault(name, Map.of());
     }
 }

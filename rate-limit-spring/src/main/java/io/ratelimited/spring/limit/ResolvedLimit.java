@@ -28,6 +28,8 @@ public final class ResolvedLimit {
     private final List<Layer> layers;
     private final Algorithm algorithm;
     private final Map<LimitProperty, Object> values = new EnumMap<>(LimitProperty.class);
+    /** The values as a record, made when they are first asked for. */
+    private @Nullable LimitProperties properties;
 
     private ResolvedLimit(String name, String place, List<Layer> layers) {
         this.name = name;
@@ -116,13 +118,19 @@ public final class ResolvedLimit {
      * @param place where the annotation stands
      * @param declared what it states
      */
-    public static ResolvedLimit ofUse(LimitSettings properties, String name, String place, LimitProperties declared) {
+    public static ResolvedLimit ofUse(
+            LimitSettings properties, String name, String place, Map<LimitProperty, Object> declared) {
         return resolve(
                 name, place, Layer.ofConfiguration(properties, null, name, Layer.ofAnnotation(name, place, declared)));
     }
 
     public LimitProperties properties() {
-        return LimitProperty.properties(values);
+        LimitProperties known = properties;
+        if (known == null) {
+            known = LimitProperty.properties(values);
+            properties = known; // who comes at the same time makes an equal record
+        }
+        return known;
     }
 
     /**
@@ -300,7 +308,7 @@ public final class ResolvedLimit {
         return tiers;
     }
 
-    private ResolvedLimit tier(String tier, LimitProperties stated) {
+    private ResolvedLimit tier(String tier, Map<LimitProperty, Object> stated) {
         Layer origin = originOrStrongest(LimitProperty.TIERS);
         return part(place + ", tier '" + tier + "'", origin.tierPlace(tier), origin.remedy(), stated);
     }
@@ -312,9 +320,8 @@ public final class ResolvedLimit {
      * @param statedAt where it is stated
      * @param remedy what to do about an invalid value
      */
-    ResolvedLimit part(String partPlace, String statedAt, String remedy, LimitProperties stated) {
-        Map<LimitProperty, @Nullable Object> own = LimitProperty.values(stated);
-        own.forEach((property, value) -> {
+    ResolvedLimit part(String partPlace, String statedAt, String remedy, Map<LimitProperty, ?> stated) {
+        stated.forEach((property, value) -> {
             if (!property.isOfTiers()) {
                 throw new InvalidRateLimitException(
                         name,
@@ -323,17 +330,18 @@ public final class ResolvedLimit {
                         "Set it for the limit as a whole, under " + PropertyText.limit(name) + ".");
             }
         });
-        if ("unlimited".equalsIgnoreCase(String.valueOf(stated.rate()).strip())) {
+        Object rate = stated.get(LimitProperty.RATE);
+        Map<LimitProperty, Object> own = new EnumMap<>(LimitProperty.class);
+        own.putAll(stated);
+        if ("unlimited".equalsIgnoreCase(String.valueOf(rate).strip())) {
             // Whatever the algorithm of the limit is, such a tier is one of a rate.
             own.putIfAbsent(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET);
         }
-        Map<LimitProperty, @Nullable Object> inherited = new EnumMap<>(LimitProperty.class);
-        inherited.putAll(values);
+        Map<LimitProperty, Object> inherited = new EnumMap<>(values);
         // With a rate of its own it has a burst of its own.
         inherited
                 .keySet()
-                .removeIf(property ->
-                        !property.isInherited() || (property == LimitProperty.BURST && stated.rate() != null));
+                .removeIf(property -> !property.isInherited() || (property == LimitProperty.BURST && rate != null));
         return resolve(
                 name,
                 partPlace,

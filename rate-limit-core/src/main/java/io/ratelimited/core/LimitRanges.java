@@ -1,0 +1,110 @@
+package io.ratelimited.core;
+
+import io.ratelimited.core.Limit.Attribute;
+import io.ratelimited.core.calendar.CalendarWindows;
+import java.math.BigInteger;
+import java.time.Duration;
+import java.time.ZoneOffset;
+import org.jspecify.annotations.Nullable;
+
+/** Checks the parameters of a limit: which it must and may have, and their ranges. */
+final class LimitRanges {
+
+    private static final Duration LONGEST_WARMUP = Duration.ofDays(365);
+    private static final Duration LONGEST_LEASE = Duration.ofDays(3_650);
+
+    private LimitRanges() {}
+
+    /** @throws InvalidLimitException when a parameter is missing, out of range, or has no meaning for the algorithm */
+    static void check(Limit limit) {
+        Algorithm algorithm = limit.algorithm();
+        require(!limit.name().isBlank(), "name", "must not be blank", '"' + limit.name() + '"');
+        require(
+                algorithm != Algorithm.DEFAULT,
+                "algorithm",
+                "must be one of " + Algorithm.all() + ", since only @RateLimited can leave it open",
+                algorithm);
+        for (Attribute attribute : Attribute.values()) {
+            checkUse(algorithm, attribute, limit.stated(attribute));
+        }
+        if (limit.stated(Attribute.BURST) != null) {
+            checkBurst(limit.burst(), algorithm.storesOneSecond() ? 0 : 1, limit.rate());
+        }
+        Duration warmup = limit.warmup();
+        require(
+                !warmup.isNegative() && warmup.compareTo(LONGEST_WARMUP) <= 0,
+                "warmup",
+                "must be from 0s to 365d",
+                warmup);
+        double cold = limit.coldFactor();
+        require(cold >= 1 && cold <= 1000, "coldFactor", "must be from 1 to 1000", cold);
+        require(limit.maxConcurrent() >= 0, "maxConcurrent", "must be 0 or more", limit.maxConcurrent());
+        require(limit.slots() >= 1 && limit.slots() <= 10_000, "slots", "must be from 1 to 10000", limit.slots());
+        Duration lease = limit.lease();
+        require(
+                lease == null || !(lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0),
+                "lease",
+                "must be longer than 0s and at most 3650d",
+                lease);
+        require(limit.maxWaiting() >= 0, "maxWaiting", "must be 0 or more", limit.maxWaiting());
+        if (limit.stated(Attribute.RATE) != null) {
+            String flaw = algorithm.flaw(limit.rate());
+            require(flaw == null, "rate", String.valueOf(flaw), limit.rate());
+            if (limit.stated(Attribute.STARTS_ON) instanceof String day) {
+                checkFirstDay(day, limit.rate());
+            }
+        }
+    }
+
+    private static void checkUse(Algorithm algorithm, Attribute attribute, @Nullable Object value) {
+        boolean used = algorithm.uses(attribute);
+        if (value != null && !used) {
+            throw meaningless(algorithm, attribute, value);
+        }
+        if (value == null && used && attribute.example != null) {
+            throw new InvalidLimitException(
+                    attribute.label(), "is missing: " + algorithm + " needs one, such as " + attribute.example);
+        }
+    }
+
+    static InvalidLimitException meaningless(Algorithm algorithm, Attribute attribute, Object value) {
+        return new InvalidLimitException(
+                attribute.label(),
+                "has no meaning for " + algorithm + ": " + value
+                        + (attribute == Attribute.RATE ? "; use maxConcurrent instead" : "; remove it"));
+    }
+
+    /** A tier without windows, closed or unlimited, may have the first day of its limit. */
+    private static void checkFirstDay(String day, Rate rate) {
+        if (rate.calendar() != null) {
+            try {
+                CalendarWindows.of(rate.calendar(), day, ZoneOffset.UTC);
+            } catch (IllegalArgumentException ex) {
+                throw new InvalidLimitException("startsOn", String.valueOf(ex.getMessage()), ex);
+            }
+        } else if (!rate.isClosed() && !rate.isUnlimited()) {
+            throw new InvalidLimitException(
+                    "startsOn",
+                    "has no meaning for a rate of " + rate + ": " + day
+                            + "; remove it, or use a rate per week, month or year");
+        }
+    }
+
+    /** A bucket has to be full again within {@link Limit#LONGEST}. */
+    private static void checkBurst(long burst, long least, Rate rate) {
+        require(burst >= least, "burst", "must be at least " + least, burst);
+        require(burst <= 1_000_000_000_000_000L, "burst", "must be at most 10^15", burst);
+        if (!rate.isClosed() && !rate.isUnlimited()) {
+            BigInteger needed = BigInteger.valueOf(burst)
+                    .multiply(BigInteger.valueOf(rate.period().toNanos()));
+            BigInteger range = BigInteger.valueOf(rate.permits()).multiply(BigInteger.valueOf(Limit.LONGEST));
+            require(needed.compareTo(range) < 0, "burst", "must be refilled within 36 years at rate " + rate, burst);
+        }
+    }
+
+    private static void require(boolean condition, String attribute, String rule, @Nullable Object value) {
+        if (!condition) {
+            throw new InvalidLimitException(attribute, rule + ": " + value);
+        }
+    }
+}
