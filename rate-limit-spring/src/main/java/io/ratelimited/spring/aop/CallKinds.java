@@ -1,6 +1,7 @@
 package io.ratelimited.spring.aop;
 
 import io.ratelimited.core.RateLimiter.Callbacks;
+import io.ratelimited.spring.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.AsyncCalls;
 import java.lang.reflect.Method;
@@ -12,7 +13,7 @@ import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
 import org.springframework.util.ClassUtils;
 
-/** Finds the kind of the calls of a method, by its return type. */
+/** How the calls of a method are made, by its return type: blocking, asynchronous, reactive. */
 final class CallKinds {
 
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");
@@ -21,26 +22,27 @@ final class CallKinds {
     private CallKinds() {}
 
     /**
-     * The kind of the calls of a method.
+     * Makes the calls of a method: the method itself where they block their thread.
      *
      * @param targetClass which may say what a type variable of the return type is
      * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
      */
-    static LimitedMethod.Kind of(Method method, Class<?> targetClass) {
+    static LimitedCall of(LimitedMethod limited, Class<?> targetClass) {
+        Method method = limited.method();
         Class<?> type = GenericTypeResolver.resolveReturnType(method, targetClass);
         if (CompletionStage.class.isAssignableFrom(type) && type.isAssignableFrom(CompletableFuture.class)) {
-            return CallKinds::invokeAsync;
+            return new FutureCalls(limited);
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             if (!COROUTINES) {
                 throw new IllegalStateException("suspend function " + method.toGenericString()
                         + " cannot be limited without org.jetbrains.kotlinx:kotlinx-coroutines-reactor; add it");
             }
-            return ReactiveCalls.ofSuspending(method);
+            return ReactiveCalls.ofSuspending(limited);
         }
         boolean value = type == void.class || ClassUtils.isSimpleValueType(type);
-        LimitedMethod.@Nullable Kind reactive = REACTOR && !value ? ReactiveCalls.of(type) : null;
-        return reactive == null ? LimitedMethod.Kind.BLOCKING : reactive;
+        LimitedCall reactive = REACTOR && !value ? ReactiveCalls.of(limited, type) : null;
+        return reactive == null ? limited : reactive;
     }
 
     /** A failed result of a reactive type; null for other types. */
@@ -48,31 +50,42 @@ final class CallKinds {
         return REACTOR ? ReactiveCalls.failed(returnType, failure) : null;
     }
 
-    private static @Nullable Object invokeAsync(LimitedMethod method, MethodInvocation call) throws Throwable {
-        CompletableFuture<Admission> entered;
-        try {
-            entered = method.reserveAsync(call, method.currentRequest(), Callbacks.MAY_BLOCK);
-        } catch (RuntimeException ex) {
-            return CompletableFuture.failedFuture(ex);
-        }
-        return AsyncCalls.<@Nullable Object>run(
-                entered,
-                method.enforcer(),
-                () -> cast(call.proceed()),
-                refusal -> stage(method.refused(call, refusal)));
-    }
-
-    private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
-        CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
-        return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
-    }
-
-    @SuppressWarnings("unchecked")
-    private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
-        return (CompletionStage<@Nullable Object>) stage;
-    }
-
     private static boolean isPresent(String className) {
         return ClassUtils.isPresent(className, CallKinds.class.getClassLoader());
+    }
+
+    /** Calls that return a stage. */
+    private record FutureCalls(LimitedMethod limited) implements LimitedCall {
+
+        @Override
+        public Method method() {
+            return limited.method();
+        }
+
+        @Override
+        public @Nullable Object invoke(MethodInvocation made) throws Throwable {
+            MethodInvocation call = DeferredInvocation.of(made);
+            CompletableFuture<Admission> entered;
+            try {
+                entered = limited.reserveAsync(call, limited.currentRequest(), Callbacks.MAY_BLOCK);
+            } catch (RuntimeException ex) {
+                return CompletableFuture.failedFuture(ex);
+            }
+            return AsyncCalls.<@Nullable Object>run(
+                    entered,
+                    limited.enforcer(),
+                    () -> cast(call.proceed()),
+                    refusal -> stage(limited.refused(call, refusal)));
+        }
+
+        private static CompletionStage<@Nullable Object> stage(@Nullable Object value) {
+            CompletionStage<@Nullable Object> stage = value instanceof CompletionStage<?> ? cast(value) : null;
+            return stage == null ? CompletableFuture.completedFuture(value) : stage.toCompletableFuture();
+        }
+
+        @SuppressWarnings("unchecked")
+        private static @Nullable CompletionStage<@Nullable Object> cast(@Nullable Object stage) {
+            return (CompletionStage<@Nullable Object>) stage;
+        }
     }
 }

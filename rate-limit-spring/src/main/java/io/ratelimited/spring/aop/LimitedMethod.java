@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.core.KotlinDetector;
 
 /**
- * A method and its limits, resolved once: makes each call under these limits, or its fallback if a limit refuses.
- * Immutable.
+ * A method and its limits, resolved once: asks them about each call, and makes one that blocks its thread under them, or its
+ * fallback if a limit refuses. {@link CallKinds} makes calls of other kinds. Immutable.
  */
 public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
@@ -30,31 +30,24 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
 
     private final @Nullable Method fallback;
     private final LimitEnforcer enforcer;
-    private final Kind kind;
     private final CurrentRequest.@Nullable Source source;
     private final boolean suspending;
-    private final boolean behindProxies;
     private final boolean charges;
     private final boolean countsInFlight;
 
-    /** @param behindProxies whether a proxy may hand its calls on to this method, having counted them */
     LimitedMethod(
             Method method,
             List<LimitUse> limits,
             @Nullable Method fallback,
             LimitEnforcer enforcer,
-            Kind kind,
-            CurrentRequest.@Nullable Source source,
-            boolean behindProxies) {
+            CurrentRequest.@Nullable Source source) {
         this.method = method;
         this.limits = List.copyOf(limits);
         this.same = limits.stream().allMatch(LimitUse::isSameForAll) ? sameRequests() : null;
         this.fallback = fallback;
         this.enforcer = enforcer;
-        this.kind = kind;
         this.source = source;
         this.suspending = KotlinDetector.isSuspendingFunction(method);
-        this.behindProxies = behindProxies;
         this.charges = limits.stream().anyMatch(LimitUse::charges);
         this.countsInFlight = limits.stream().anyMatch(limit -> limit.limit().countsInFlight());
     }
@@ -74,17 +67,9 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         return fallback;
     }
 
-    /** Makes a call under its limits, unless a proxy hands on a call that it has counted. */
+    /** Makes a call that blocks its thread until it ends. */
     @Override
     public @Nullable Object invoke(MethodInvocation call) throws Throwable {
-        if (behindProxies && ProxiedCalls.consumeMarker(this, null)) {
-            return call.proceed();
-        }
-        return kind.invoke(this, kind.mayProceedLater() ? DeferredInvocation.of(call) : call);
-    }
-
-    /** A call that blocks its thread until it ends. */
-    private @Nullable Object invokeBlocking(MethodInvocation call) throws Throwable {
         CurrentRequest current = currentRequest();
         LimitRequest[] requests = requests(call, current);
         Admission admission;
@@ -182,20 +167,5 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
     @Override
     public String toString() {
         return method.toGenericString();
-    }
-
-    /** How calls of a kind of method are made: blocking, asynchronous, reactive. */
-    interface Kind {
-
-        /** The calling thread waits, and the call ends when it returns. */
-        Kind BLOCKING = LimitedMethod::invokeBlocking;
-
-        @Nullable
-        public Object invoke(LimitedMethod method, MethodInvocation call) throws Throwable;
-
-        /** Whether the call may be made after its caller went on, or more than once. */
-        public default boolean mayProceedLater() {
-            return this != BLOCKING;
-        }
     }
 }

@@ -5,6 +5,7 @@ import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitAspect;
+import io.ratelimited.spring.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.expression.CallExpression;
@@ -20,7 +21,6 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.aopalliance.intercept.MethodInvocation;
@@ -45,7 +45,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private final StringValueResolver placeholders;
     private final CurrentRequest.@Nullable Source requests;
     private final ParameterNameDiscoverer names = new DefaultParameterNameDiscoverer();
-    private final Map<Class<?>, Map<Method, Optional<LimitedMethod>>> cache = new ConcurrentHashMap<>();
+    private final Map<Class<?>, Map<Method, Found>> cache = new ConcurrentHashMap<>();
     /** Places of the limits that have a default name, by that name. */
     private final Map<String, String> nameless = new ConcurrentHashMap<>();
     /** What {@link #declareAll} has found on the methods that are not resolved yet. */
@@ -73,25 +73,28 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
      * @return null when there are none
      * @throws InvalidRateLimitException when one is invalid
      */
-    @Nullable
-    public LimitedMethod find(Method method, Class<?> targetClass) {
-        Map<Method, Optional<LimitedMethod>> methods = cache.get(targetClass);
+    public @Nullable LimitedMethod find(Method method, Class<?> targetClass) {
+        return found(method, targetClass).limited;
+    }
+
+    private Found found(Method method, Class<?> targetClass) {
+        Map<Method, Found> methods = cache.get(targetClass);
         if (methods == null) {
             methods = cache.computeIfAbsent(targetClass, type -> new ConcurrentHashMap<>());
         }
-        Optional<LimitedMethod> found = methods.get(method);
+        Found found = methods.get(method);
         if (found == null) {
-            found = Optional.ofNullable(resolve(method, targetClass));
+            found = resolve(method, targetClass);
             methods.put(method, found);
         }
-        return found.orElse(null);
+        return found;
     }
 
     /** {@link #find} for a call: of a method whose limits are invalid every call fails. */
     @Override
-    public RateLimitAspect.@Nullable LimitedCall limitsOf(Method method, Class<?> targetClass) {
+    public @Nullable LimitedCall limitsOf(Method method, Class<?> targetClass) {
         try {
-            return find(method, targetClass);
+            return found(method, targetClass).call;
         } catch (InvalidRateLimitException ex) {
             return new InvalidCall(method, ex);
         }
@@ -101,8 +104,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
      * A method whose limits are invalid. A call returns a failed publisher, if the method returns one: Spring asks for those of
      * reactive scheduled methods before the start is checked, and drops the cause of an exception.
      */
-    private record InvalidCall(Method method, InvalidRateLimitException failure)
-            implements RateLimitAspect.LimitedCall {
+    private record InvalidCall(Method method, InvalidRateLimitException failure) implements LimitedCall {
 
         @Override
         public Object invoke(MethodInvocation call) {
@@ -148,11 +150,11 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         return registry.register(name, place, properties);
     }
 
-    private @Nullable LimitedMethod resolve(Method method, Class<?> targetClass) {
+    private Found resolve(Method method, Class<?> targetClass) {
         List<Declared> known = unresolved.remove(new MethodClassKey(method, targetClass));
         List<Declared> declarations = known == null ? declared(method, targetClass) : known;
         if (declarations.isEmpty()) {
-            return null;
+            return Found.NOTHING;
         }
         declareAll();
         Method specific = Declarations.specific(method, ClassUtils.getUserClass(targetClass));
@@ -184,19 +186,29 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         specific, targetClass, fallbackName, limit.name(), expressions.place("fallback"));
             }
         }
-        LimitedMethod.Kind kind = CallKinds.of(specific, targetClass);
+        LimitedMethod limited = new LimitedMethod(specific, limits, fallback, enforcer, requests);
+        LimitedCall call = CallKinds.of(limited, targetClass);
+        boolean blocking = call == limited;
         limits.forEach(limit -> registry.prepare(limit::reads));
-        limits.forEach(limit -> limit.limit().usedBy(kind == LimitedMethod.Kind.BLOCKING));
-        if (requests != null && kind == LimitedMethod.Kind.BLOCKING) {
+        limits.forEach(limit -> limit.limit().usedBy(blocking));
+        if (requests != null && blocking) {
             requests.prepareBlocking(
                     specific, limits.stream().<NamedLimit>map(LimitUse::limit).toList());
         }
         boolean proxy = Proxy.isProxyClass(targetClass) || SpringProxy.class.isAssignableFrom(targetClass);
-        boolean behindProxies = !proxy
-                && ClassUtils.getAllInterfacesForClassAsSet(targetClass).stream()
-                        .anyMatch(LimitedTypes::contains);
-        return new LimitedMethod(
-                specific, limits, fallback, enforcer, proxy ? new ProxiedCalls(kind) : kind, requests, behindProxies);
+        if (proxy) {
+            return new Found(limited, new ProxiedCalls(limited, call));
+        }
+        boolean behindProxies =
+                ClassUtils.getAllInterfacesForClassAsSet(targetClass).stream().anyMatch(LimitedTypes::contains);
+        return new Found(limited, behindProxies ? new ProxiedCalls.Behind(limited, call) : call);
+    }
+
+    /** A limited method, and how its calls are made; both null for a method without limits. */
+    private record Found(
+            @Nullable LimitedMethod limited, @Nullable LimitedCall call) {
+
+        private static final Found NOTHING = new Found(null, null);
     }
 
     /** An annotation on a method, what it sets, and its limit. */

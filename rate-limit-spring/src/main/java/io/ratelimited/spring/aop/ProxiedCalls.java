@@ -1,5 +1,7 @@
 package io.ratelimited.spring.aop;
 
+import io.ratelimited.spring.RateLimitAspect.LimitedCall;
+import java.lang.reflect.Method;
 import java.util.List;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
@@ -16,25 +18,40 @@ import org.springframework.aop.framework.Advised;
  *       is not counted again.
  * </ul>
  *
- * @param kind how these calls are made
+ * @param limited the method of the proxy
+ * @param counted how its calls are made under its limits
  */
-record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
+record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements LimitedCall {
 
     /** The call of a proxy on this thread that has been counted and not yet been handed on. */
     private static final ThreadLocal<@Nullable Call> COUNTED = new ThreadLocal<>();
 
     @Override
-    public @Nullable Object invoke(LimitedMethod method, MethodInvocation call) throws Throwable {
-        if (call.getThis() instanceof Advised proxy && RateLimitAdvisor.isIn(proxy)) {
-            return call.proceed();
-        }
-        Call counting = new Call(method, call);
-        return consumeMarker(method, call.getThis()) ? counting.proceed() : kind.invoke(method, counting);
+    public Method method() {
+        return limited.method();
     }
 
     @Override
-    public boolean mayProceedLater() {
-        return kind.mayProceedLater();
+    public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+        if (call.getThis() instanceof Advised proxy && RateLimitAdvisor.isIn(proxy)) {
+            return call.proceed();
+        }
+        Call counting = new Call(limited, counted == limited ? call : DeferredInvocation.of(call));
+        return consumeMarker(limited, call.getThis()) ? counting.proceed() : counted.invoke(counting);
+    }
+
+    /** Calls of a bean that a proxy may hand on to it, having counted them: such a call is not counted again. */
+    record Behind(LimitedMethod limited, LimitedCall counted) implements LimitedCall {
+
+        @Override
+        public Method method() {
+            return limited.method();
+        }
+
+        @Override
+        public @Nullable Object invoke(MethodInvocation call) throws Throwable {
+            return consumeMarker(limited, null) ? call.proceed() : counted.invoke(call);
+        }
     }
 
     /**
@@ -42,7 +59,7 @@ record ProxiedCalls(LimitedMethod.Kind kind) implements LimitedMethod.Kind {
      *
      * @param target a proxy that calls itself makes another call; null if the target is no proxy
      */
-    static boolean consumeMarker(LimitedMethod method, @Nullable Object target) {
+    private static boolean consumeMarker(LimitedMethod method, @Nullable Object target) {
         Call counted = COUNTED.get();
         if (counted == null || counted.getThis() == target || !isSame(counted.method(), method)) {
             return false;

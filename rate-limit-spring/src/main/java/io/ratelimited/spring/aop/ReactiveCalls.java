@@ -3,6 +3,7 @@ package io.ratelimited.spring.aop;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
+import io.ratelimited.spring.RateLimitAspect.LimitedCall;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.EventLoops;
 import io.ratelimited.spring.expression.CallResult;
@@ -30,28 +31,30 @@ import reactor.util.context.ContextView;
  * <p>Suspend functions reach their advice as reactive methods: Spring's proxies make a publisher of the call before the
  * advice, and await it behind.
  */
-final class ReactiveCalls implements LimitedMethod.Kind {
+final class ReactiveCalls implements LimitedCall {
 
     private static final CallResult NOTHING = new CallResult(null, null, 0);
     private static final ReactiveAdapterRegistry REGISTRY = ReactiveAdapterRegistry.getSharedInstance();
 
+    private final LimitedMethod limited;
     private final boolean many;
     private final Function<Publisher<?>, Object> toReturnType;
 
-    private ReactiveCalls(boolean many, Function<Publisher<?>, Object> toReturnType) {
+    private ReactiveCalls(LimitedMethod limited, boolean many, Function<Publisher<?>, Object> toReturnType) {
+        this.limited = limited;
         this.many = many;
         this.toReturnType = toReturnType;
     }
 
-    /** The kind of methods of a return type; null when it is not reactive. */
-    static LimitedMethod.@Nullable Kind of(Class<?> returnType) {
+    /** The calls of a method with a return type; null when it is not reactive. */
+    static @Nullable LimitedCall of(LimitedMethod limited, Class<?> returnType) {
         ReactiveAdapter adapter = REGISTRY.getAdapter(returnType);
         if (adapter == null) {
             return null;
         }
         ReactiveTypeDescriptor type = adapter.getDescriptor();
         return returnType.isAssignableFrom(type.getReactiveType())
-                ? new ReactiveCalls(type.isMultiValue(), adapter::fromPublisher)
+                ? new ReactiveCalls(limited, type.isMultiValue(), adapter::fromPublisher)
                 : null;
     }
 
@@ -61,22 +64,28 @@ final class ReactiveCalls implements LimitedMethod.Kind {
         return adapter == null ? null : adapter.fromPublisher(Mono.error(failure));
     }
 
-    /** The kind of a suspend function. */
-    static LimitedMethod.Kind ofSuspending(Method method) {
-        ReactiveAdapter adapter = REGISTRY.getAdapter(new MethodParameter(method, -1).getParameterType());
+    /** The calls of a suspend function. */
+    static LimitedCall ofSuspending(LimitedMethod limited) {
+        ReactiveAdapter adapter = REGISTRY.getAdapter(new MethodParameter(limited.method(), -1).getParameterType());
         boolean many = adapter != null
                 && adapter.getDescriptor().getReactiveType().getName().equals("kotlinx.coroutines.flow.Flow");
-        return new ReactiveCalls(many, publisher -> publisher);
+        return new ReactiveCalls(limited, many, publisher -> publisher);
     }
 
     @Override
-    public Object invoke(LimitedMethod method, MethodInvocation call) {
-        CurrentRequest caller = method.currentRequest();
+    public Method method() {
+        return limited.method();
+    }
+
+    @Override
+    public Object invoke(MethodInvocation made) {
+        MethodInvocation call = DeferredInvocation.of(made);
+        CurrentRequest caller = limited.currentRequest();
         return toReturnType.apply(
                 many
-                        ? Flux.deferContextual(context -> new Subscription(method, call, true, caller, context).many())
+                        ? Flux.deferContextual(context -> new Subscription(limited, call, true, caller, context).many())
                         : Mono.deferContextual(
-                                context -> new Subscription(method, call, false, caller, context).one()));
+                                context -> new Subscription(limited, call, false, caller, context).one()));
     }
 
     private static Publisher<?> publisher(@Nullable Object value) {

@@ -2,6 +2,7 @@ package io.ratelimited.spring.call;
 
 import io.ratelimited.core.Permits;
 import io.ratelimited.spring.ReservedPermits;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -13,6 +14,24 @@ final class AdmittedPermits implements ReservedPermits {
 
     AdmittedPermits(@Nullable Admission admission) {
         this.admission = new AtomicReference<>(admission);
+    }
+
+    /** The permits of a call that is admitted later. Cancelling the future gives them back. */
+    static CompletableFuture<ReservedPermits> of(CompletableFuture<Admission> entered) {
+        CompletableFuture<ReservedPermits> reserved = new CompletableFuture<>();
+        entered.whenComplete((admission, refusal) -> {
+            if (refusal != null) {
+                reserved.completeExceptionally(refusal);
+            } else if (!reserved.complete(new AdmittedPermits(admission))) {
+                admission.cancel();
+            }
+        });
+        reserved.whenComplete((ignored, cancellation) -> {
+            if (cancellation != null) {
+                entered.cancel(false);
+            }
+        });
+        return reserved;
     }
 
     @Override

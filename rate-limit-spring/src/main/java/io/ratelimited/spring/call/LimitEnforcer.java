@@ -8,15 +8,21 @@ import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.several.AllOf;
+import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
+import io.ratelimited.spring.call.Admission.Held;
 import io.ratelimited.spring.limit.ConfiguredLimit;
+import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.RequestThreads;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +36,8 @@ public final class LimitEnforcer {
     private static final String REMEDY =
             "Return a Mono, a Flux or a CompletableFuture from the limited method, or call it on"
                     + " Schedulers.boundedElastic(), or use the policy REJECT.";
+
+    private static final LogText.Lines LOG = LogText.lines(LimitEnforcer.class);
 
     private final DecisionReports reports;
     private final Ticker ticker;
@@ -101,57 +109,173 @@ public final class LimitEnforcer {
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
     public Admission reserve(LimitRequest[] requests, @Nullable CurrentRequest current) {
-        Entry entry = new Entry(requests, current, reports);
-        Reservation reservation = entry.enforced().length == 0 ? null : reserveEnforced(entry);
-        return entry.admission(
+        LimitRequest[] enforced = LimitRequest.enforced(requests);
+        Reservation reservation = enforced.length == 0 ? null : reserveEnforced(enforced, current);
+        return new Admission(
+                enforced,
                 reservation,
-                entry.hasShadows()
-                        ? entry.reserveShadows(claim -> CompletableFuture.completedFuture(claim.reserve()))
+                enforced == requests
+                        ? List.of()
+                        : reserveShadows(
+                                        requests,
+                                        current,
+                                        shadow -> CompletableFuture.completedFuture(shadow.reserve()))
                                 .toCompletableFuture()
-                                .join()
-                        : List.of());
+                                .join(),
+                current,
+                reports);
     }
 
-    private Reservation reserveEnforced(Entry entry) {
-        entry.requireKeys();
-        long waitedForThread = entry.takeWaitedNanos();
-        boolean maySleep = !entry.mayWait() || threads.mayCurrentSleep();
-        Reservation reservation = AllOf.reserve(entry.claims(maySleep, waitedForThread));
+    private Reservation reserveEnforced(LimitRequest[] enforced, @Nullable CurrentRequest current) {
+        requireKeys(enforced, current);
+        boolean mayWait = LimitRequest.mayWait(enforced);
+        long waitedForThread = current != null && mayWait ? takeWaitedNanos(enforced, current) : 0;
+        boolean maySleep = !mayWait || threads.mayCurrentSleep();
+        Reservation reservation = AllOf.reserve(LimitRequest.claims(enforced, maySleep, waitedForThread));
         RequestThreads seats = threads.seats();
-        if (reservation.mayWait() && !seats.tryEnter(entry.maxWaiting())) {
+        if (reservation.mayWait() && !seats.tryEnter(LimitRequest.maxWaiting(enforced))) {
             reservation.cancel();
-            reservation = AllOf.reserve(entry.claims(false, waitedForThread));
-            return entry.conclude(reservation, !reservation.isRefused(), 0);
-        }
-        if (!reservation.mayWait()) {
-            if (reservation.isRefused() && !maySleep) {
-                warnOfEventLoop(entry, AllOf.refusals(reservation));
+            reservation = AllOf.reserve(LimitRequest.claims(enforced, false, waitedForThread));
+        } else if (reservation.mayWait()) {
+            long before = ticker.nanos();
+            try {
+                boolean admitted = reservation.await();
+                return conclude(enforced, current, reservation, admitted, ticker.nanos() - before);
+            } catch (InterruptedException ex) {
+                Thread.currentThread().interrupt();
+                throw interrupted(enforced[0].limit(), ex);
+            } finally {
+                seats.leave();
             }
-            return entry.conclude(reservation, !reservation.isRefused(), 0);
+        } else if (reservation.isRefused() && !maySleep) {
+            warnOfEventLoop(enforced, AllOf.refusals(reservation));
         }
-        long before = ticker.nanos();
-        try {
-            boolean admitted = reservation.await();
-            return entry.conclude(reservation, admitted, ticker.nanos() - before);
-        } catch (InterruptedException ex) {
-            Thread.currentThread().interrupt();
-            throw interrupted(entry, ex);
-        } finally {
-            seats.leave();
+        return conclude(enforced, current, reservation, !reservation.isRefused(), 0);
+    }
+
+    /**
+     * Refuses a call without a key if a limit denies such calls.
+     *
+     * @throws RateLimitExceededException when it is refused
+     */
+    private void requireKeys(LimitRequest[] enforced, @Nullable CurrentRequest current) {
+        @Nullable Decision[] refusals = null;
+        for (int i = 0; i < enforced.length; i++) {
+            if (enforced[i].denied()) {
+                refusals = refusals == null ? new Decision[enforced.length] : refusals;
+                refusals[i] = enforced[i].denial();
+            }
+        }
+        if (refusals != null) {
+            throw reports.refusal(enforced, current, refusals);
         }
     }
 
-    private static CancellationException interrupted(Entry entry, InterruptedException cause) {
-        CancellationException exception = new CancellationException("interrupted while waiting for rate limit '"
-                + entry.enforced()[0].limit().name() + "'");
+    /**
+     * Takes the time for which a call that may wait has waited for its thread already.
+     *
+     * @return nanoseconds, which shorten its further wait
+     * @throws RateLimitExceededException when a limit does not let it wait so long. Limits that would refuse it anyhow may
+     *     know when it can go
+     */
+    private long takeWaitedNanos(LimitRequest[] enforced, CurrentRequest current) {
+        long waited = current.takeWaitedNanos();
+        boolean timeOver = false;
+        for (LimitRequest request : enforced) {
+            timeOver |= request.isTimeOver(waited);
+        }
+        if (!timeOver) {
+            return waited;
+        }
+        Claim[] claims = LimitRequest.claims(enforced, true, waited);
+        @Nullable Decision[] refusals = new Decision[claims.length];
+        for (int i = 0; i < claims.length; i++) {
+            Claim claim = claims[i];
+            Decision asked = claim.limiter().peek(claim.key(), claim.permits(), claim.maxWaitNanos());
+            refusals[i] = !asked.admitted() ? asked : enforced[i].isTimeOver(waited) ? enforced[i].timeOver() : null;
+        }
+        throw reports.refusal(enforced, current, refusals);
+    }
+
+    /**
+     * Reports what the limits have decided.
+     *
+     * @param waitedNanos between the reservation and the decision
+     * @return the reservation of a call that is admitted
+     * @throws RateLimitExceededException when it is refused
+     */
+    private Reservation conclude(
+            LimitRequest[] enforced,
+            @Nullable CurrentRequest current,
+            Reservation reservation,
+            boolean admitted,
+            long waitedNanos) {
+        if (!admitted) {
+            throw reports.refusal(enforced, current, AllOf.refusals(reservation));
+        }
+        if (current == null && waitedNanos == 0 && reports.isUnobserved()) {
+            return reservation;
+        }
+        for (int i = 0; i < enforced.length; i++) {
+            Reservation member = AllOf.member(reservation, i);
+            boolean delayed = member.waitNanos() > 0 || (waitedNanos > 0 && member.mayWait());
+            Outcome outcome = delayed ? Outcome.DELAYED : Outcome.ADMITTED;
+            reports.report(enforced[i], outcome, delayed ? waitedNanos : 0, current, member::decision);
+        }
+        return reservation;
+    }
+
+    /**
+     * Asks the limits that refuse nobody, one after the other, once the others have admitted the call.
+     *
+     * @return what they have reserved; never fails
+     */
+    private CompletionStage<List<Held>> reserveShadows(
+            LimitRequest[] requests,
+            @Nullable CurrentRequest current,
+            Function<LimitRequest, CompletionStage<Reservation>> reserving) {
+        List<Held> held = new ArrayList<>();
+        CompletionStage<List<Held>> asked = CompletableFuture.completedFuture(held);
+        for (LimitRequest shadow : requests) {
+            if (shadow.policy() == Policy.SHADOW) {
+                asked = shadow.denied()
+                        ? asked.whenComplete(
+                                (all, none) -> reports.report(shadow, Outcome.SHADOWED, 0, current, shadow::denial))
+                        : asked.thenCompose(all -> reserving.apply(shadow)).handle((member, failure) -> {
+                            hold(shadow, current, member, failure, held);
+                            return held;
+                        });
+            }
+        }
+        return asked;
+    }
+
+    private void hold(
+            LimitRequest shadow,
+            @Nullable CurrentRequest current,
+            @Nullable Reservation member,
+            @Nullable Throwable failure,
+            List<Held> held) {
+        if (member == null) {
+            LOG.warn("Rate limit '" + shadow.limit().name() + "' could not count a call: " + failure);
+            return;
+        }
+        held.add(new Held(shadow, member));
+        Outcome outcome = member.isRefused() ? Outcome.SHADOWED : Outcome.ADMITTED;
+        reports.report(shadow, outcome, 0, current, member::decision);
+    }
+
+    private static CancellationException interrupted(NamedLimit limit, InterruptedException cause) {
+        CancellationException exception =
+                new CancellationException("interrupted while waiting for rate limit '" + limit.name() + "'");
         exception.initCause(cause);
         return exception;
     }
 
     /** Warns of the limits that WAIT cannot apply on an event loop. */
-    private void warnOfEventLoop(Entry entry, @Nullable Decision[] refusals) {
+    private void warnOfEventLoop(LimitRequest[] enforced, @Nullable Decision[] refusals) {
         for (int i = 0; i < refusals.length; i++) {
-            LimitRequest request = entry.enforced()[i];
+            LimitRequest request = enforced[i];
             NamedLimit limit = request.limit();
             if (refusals[i] != null && request.policy() == Policy.WAIT) {
                 threads.warnOfEventLoop("Rate limit '" + limit.name() + "' (" + limit.place() + ")", REMEDY);
@@ -174,30 +298,45 @@ public final class LimitEnforcer {
      */
     public CompletableFuture<Admission> reserveAsync(
             LimitRequest[] requests, @Nullable CurrentRequest current, Callbacks callbacks) {
-        Entry entry = new Entry(requests, current, reports);
+        LimitRequest[] enforced = LimitRequest.enforced(requests);
         CompletableFuture<Admission> entered = new CompletableFuture<>();
-        if (entry.enforced().length == 0) {
-            complete(entry, null, entered);
+        if (enforced.length == 0) {
+            complete(requests, enforced, current, null, entered);
             return entered;
         }
         try {
-            entry.requireKeys();
+            requireKeys(enforced, current);
         } catch (RateLimitExceededException refusal) {
             return CompletableFuture.failedFuture(refusal);
         }
-        AllOf.reserveAsync(entry.claims(true, 0), callbacks).whenComplete((reservation, failure) -> {
+        AllOf.reserveAsync(LimitRequest.claims(enforced, true, 0), callbacks).whenComplete((reservation, failure) -> {
             if (failure != null) {
                 entered.completeExceptionally(failure);
-            } else if (reservation.mayWait()) {
-                await(entry, reservation, entered);
+                return;
+            }
+            BiConsumer<Boolean, Long> decided = (admitted, waitedNanos) -> {
+                if (entered.isCancelled()) {
+                    reservation.cancel();
+                    return;
+                }
+                try {
+                    Reservation reserved = conclude(enforced, current, reservation, admitted, waitedNanos);
+                    complete(requests, enforced, current, reserved, entered);
+                } catch (RateLimitExceededException refusal) {
+                    entered.completeExceptionally(refusal);
+                }
+            };
+            if (reservation.mayWait()) {
+                await(reservation, entered, decided);
             } else {
-                conclude(entry, reservation, !reservation.isRefused(), 0, entered);
+                decided.accept(!reservation.isRefused(), 0L);
             }
         });
         return entered;
     }
 
-    private void await(Entry entry, Reservation reservation, CompletableFuture<Admission> entered) {
+    private void await(
+            Reservation reservation, CompletableFuture<Admission> entered, BiConsumer<Boolean, Long> decided) {
         long before = ticker.nanos();
         CompletableFuture<Boolean> turn = reservation.awaitAsync();
         entered.whenComplete((ignored, cancellation) -> {
@@ -210,56 +349,25 @@ public final class LimitEnforcer {
             if (interruption != null) {
                 entered.completeExceptionally(interruption);
             } else {
-                conclude(entry, reservation, admitted, ticker.nanos() - before, entered);
+                decided.accept(admitted, ticker.nanos() - before);
             }
         });
-    }
-
-    private static void conclude(
-            Entry entry,
-            Reservation reservation,
-            boolean admitted,
-            long waitedNanos,
-            CompletableFuture<Admission> entered) {
-        if (entered.isCancelled()) {
-            reservation.cancel();
-            return;
-        }
-        try {
-            complete(entry, entry.conclude(reservation, admitted, waitedNanos), entered);
-        } catch (RateLimitExceededException refusal) {
-            entered.completeExceptionally(refusal);
-        }
     }
 
     /** Asks the limits that refuse nobody, then completes the future with the admission. */
-    private static void complete(Entry entry, @Nullable Reservation reservation, CompletableFuture<Admission> entered) {
-        entry.reserveShadows(claim -> AllOf.reserveAsync(List.of(claim))).thenAccept(shadows -> {
-            Admission admission = entry.admission(reservation, shadows);
-            if (!entered.complete(admission)) {
-                admission.cancel();
-            }
-        });
-    }
-
-    /** {@link #reserveAsync(LimitRequest[], CurrentRequest)} with another result. */
-    public <T> CompletableFuture<T> reserveAsync(
-            LimitRequest[] requests, @Nullable CurrentRequest current, Function<Admission, ? extends T> result) {
-        CompletableFuture<Admission> entered = reserveAsync(requests, current);
-        CompletableFuture<T> mapped = new CompletableFuture<>();
-        entered.whenComplete((admission, refusal) -> {
-            if (refusal != null) {
-                mapped.completeExceptionally(refusal);
-            } else if (!mapped.complete(result.apply(admission))) {
-                admission.cancel();
-            }
-        });
-        mapped.whenComplete((ignored, cancellation) -> {
-            if (cancellation != null) {
-                entered.cancel(false);
-            }
-        });
-        return mapped;
+    private void complete(
+            LimitRequest[] requests,
+            LimitRequest[] enforced,
+            @Nullable CurrentRequest current,
+            @Nullable Reservation reservation,
+            CompletableFuture<Admission> entered) {
+        reserveShadows(requests, current, shadow -> AllOf.reserveAsync(List.of(shadow)))
+                .thenAccept(shadows -> {
+                    Admission admission = new Admission(enforced, reservation, shadows, current, reports);
+                    if (!entered.complete(admission)) {
+                        admission.cancel();
+                    }
+                });
     }
 
     /**

@@ -6,6 +6,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.several.Claim;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -51,6 +52,60 @@ public record LimitRequest(
         return new LimitRequest(limit, limit.enforcement(), limiter, key, permits, false, null, null);
     }
 
+    /** The requests that can refuse a call: all but those to limits under {@link Policy#SHADOW}; the same array if all can. */
+    static LimitRequest[] enforced(LimitRequest[] requests) {
+        int shadows = 0;
+        for (LimitRequest request : requests) {
+            shadows += request.policy() == Policy.SHADOW ? 1 : 0;
+        }
+        return shadows == 0
+                ? requests
+                : Arrays.stream(requests)
+                        .filter(request -> request.policy() != Policy.SHADOW)
+                        .toArray(LimitRequest[]::new);
+    }
+
+    /** Whether a limit lets the call wait. */
+    static boolean mayWait(LimitRequest[] enforced) {
+        for (LimitRequest request : enforced) {
+            if (request.policy() == Policy.WAIT) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** The most callers that one of the limits lets sleep at once. */
+    static int maxWaiting(LimitRequest[] enforced) {
+        int most = 0;
+        for (LimitRequest request : enforced) {
+            most = Math.max(most, request.limiter.limit().maxWaiting());
+        }
+        return most;
+    }
+
+    /**
+     * What a call asks of its limits.
+     *
+     * @param waitedNanos for which the call has waited already
+     */
+    static Claim[] claims(LimitRequest[] enforced, boolean maySleep, long waitedNanos) {
+        return maySleep && waitedNanos == 0
+                ? enforced
+                : Arrays.stream(enforced)
+                        .map(request -> Claim.of(
+                                request.limiter,
+                                request.key,
+                                request.permits,
+                                maySleep ? Math.max(0, request.maxWaitNanos() - waitedNanos) : 0))
+                        .toArray(Claim[]::new);
+    }
+
+    /** Whether the limit does not let a call wait so long. */
+    boolean isTimeOver(long waitedNanos) {
+        return policy() == Policy.WAIT && waitedNanos > maxWaitNanos();
+    }
+
     /** Whether the policy has not changed since the request was made. */
     public boolean isCurrent() {
         return enforcement.equals(limit.enforcement());
@@ -75,10 +130,5 @@ public record LimitRequest(
     /** The decision on a call that waited too long before any limit was asked; the limit might admit the next one. */
     Decision timeOver() {
         return new Decision(limit.name(), false, Duration.ZERO, null, false, 0, Duration.ZERO, Decision.Source.MEMORY);
-    }
-
-    /** The claim of a caller that may not wait as long as others; a negative time is none. */
-    Claim claim(long longestWaitNanos) {
-        return Claim.of(limiter, key, permits, Math.max(0, longestWaitNanos));
     }
 }

@@ -106,7 +106,7 @@ public final class NamedLimits implements RateLimits {
     @Override
     public CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits) {
         return enabled
-                ? enforcer.reserveAsync(limitRequests(name, key, permits), currentRequest(), AdmittedPermits::new)
+                ? AdmittedPermits.of(enforcer.reserveAsync(limitRequests(name, key, permits), currentRequest()))
                 : CompletableFuture.completedFuture(new AdmittedPermits(null));
     }
 
