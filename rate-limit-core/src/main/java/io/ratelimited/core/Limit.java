@@ -185,10 +185,10 @@ public final class Limit {
             text.add("burst " + burst());
         }
         if (algorithm.uses(Attribute.WARMUP)) {
-            text.add("warmup " + warmup());
+            text.add("warmup " + Rate.text(warmup()));
         }
         if (algorithm.uses(Attribute.ZONE)) {
-            text.add("zone " + zone());
+            text.add("zone " + (zone().equals(ZoneOffset.UTC) ? "UTC" : zone()));
         }
         if (rate().calendar() != null) {
             text.add("startsOn " + startsOn());

@@ -1,6 +1,7 @@
 package io.ratelimited.core;
 
 import io.ratelimited.core.calendar.CalendarPeriod;
+import java.math.BigDecimal;
 import java.time.Duration;
 import java.time.format.DateTimeParseException;
 import java.util.Locale;
@@ -22,6 +23,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     private static final String TOO_MANY = "must be at most 10^15 permits, and at most 10 permits a nanosecond";
     private static final Duration MAX_PERIOD = Duration.ofDays(3_650);
     private static final Pattern RATE = Pattern.compile("\\s*(\\d+)\\s*/\\s*(\\S.*?)\\s*");
+    private static final Pattern DECIMAL = Pattern.compile("\\s*(\\d{1,15}[.]\\d{1,15})\\s*/\\s*(\\S.*?)\\s*");
     private static final Pattern PERIOD = Pattern.compile("(\\d*)\\s*(ns|us|µs|ms|s|m|min|h|d)");
 
     /** Every call goes: a rate for callers that are exempt. Written {@code unlimited}. */
@@ -112,8 +114,30 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
         return new InvalidLimitException(
                 "rate",
                 "must be \"<number>/<period>\" such as 100/s, 5/m, 20/500ms or 100/PT1M, per week, month or year, or"
-                        + " \"unlimited\": \"" + text + "\"",
+                        + " \"unlimited\": \"" + text + "\"" + wholeNumber(text),
                 cause);
+    }
+
+    /** How to write a rate whose number is no whole one: {@code "; write 30/m"} for 0.5/s. Empty for other texts. */
+    private static String wholeNumber(String text) {
+        Matcher matcher = DECIMAL.matcher(text);
+        if (!matcher.matches()) {
+            return "";
+        }
+        try {
+            BigDecimal perPeriod = new BigDecimal(matcher.group(1));
+            BigDecimal period = BigDecimal.valueOf(parsePeriod(matcher.group(2)).toNanos());
+            for (String unit : new String[] {"s", "m", "h", "d"}) {
+                BigDecimal unitNanos = BigDecimal.valueOf(parsePeriod(unit).toNanos());
+                BigDecimal[] number = perPeriod.multiply(unitNanos).divideAndRemainder(period);
+                if (number[1].signum() == 0 && number[0].signum() > 0) {
+                    return "; write " + number[0].toBigInteger() + "/" + unit;
+                }
+            }
+        } catch (ArithmeticException | DateTimeParseException ex) {
+            // Its period is wrong too, as the message says.
+        }
+        return "; write a whole number per longer period";
     }
 
     /** No call goes. */
@@ -130,6 +154,15 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
     @Override
     public String toString() {
         return isUnlimited() ? "unlimited" : permits + "/" + (calendar == null ? describe(period.toNanos()) : calendar);
+    }
+
+    /** A duration as it is written: {@code 10s}. */
+    static String text(Duration duration) {
+        if (duration.isZero()) {
+            return "0s";
+        }
+        String text = describe(duration.toNanos());
+        return Character.isLetter(text.charAt(0)) ? "1" + text : text;
     }
 
     private static String describe(long nanos) {

@@ -225,10 +225,10 @@ class LimitTest {
                         .build())
                 .hasToString("search: token-bucket, rate 100/s, burst 200");
         assertThat(valid(Algorithm.CONCURRENCY).build()).hasToString("valid: concurrency, maxConcurrent 5");
-        assertThat(valid(Algorithm.WARM_UP).build()).hasToString("valid: warm-up, rate 10/s, warmup PT5S");
-        assertThat(valid(Algorithm.FIXED_WINDOW).build()).hasToString("valid: fixed-window, rate 10/s, zone Z");
+        assertThat(valid(Algorithm.WARM_UP).build()).hasToString("valid: warm-up, rate 10/s, warmup 5s");
+        assertThat(valid(Algorithm.FIXED_WINDOW).build()).hasToString("valid: fixed-window, rate 10/s, zone UTC");
         assertThat(valid(Algorithm.FIXED_WINDOW).rate("9/month").build())
-                .hasToString("valid: fixed-window, rate 9/month, zone Z, startsOn 1");
+                .hasToString("valid: fixed-window, rate 9/month, zone UTC, startsOn 1");
         assertThat(valid(Algorithm.SLIDING_WINDOW).build()).hasToString("valid: sliding-window, rate 10/s, slots 10");
     }
 

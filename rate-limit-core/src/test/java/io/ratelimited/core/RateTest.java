@@ -42,6 +42,22 @@ class RateTest {
 
     @ParameterizedTest
     @CsvSource({
+        "0.5/s, write 30/m",
+        "1.5/s, write 90/m",
+        "0.1/m, write 6/h",
+        "0.25/500ms, write 30/m",
+        "2.0/s, write 2/s",
+        "0.0001/m, write a whole number per longer period",
+        "0.5/x, write a whole number per longer period"
+    })
+    void aRateThatIsNoWholeNumberIsRefusedWithOneThatIs(String text, String remedy) {
+        assertThatThrownBy(() -> Rate.parse(text))
+                .isInstanceOf(InvalidLimitException.class)
+                .hasMessageEndingWith("\"" + text + "\"; " + remedy);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
         "1000000/month, 1000000, MONTH, P31D",
         "' 5 / week ', 5, WEEK, P7D",
         "0/year, 0, YEAR, P366D",

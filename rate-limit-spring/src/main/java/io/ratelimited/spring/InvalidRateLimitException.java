@@ -42,7 +42,7 @@ public final class InvalidRateLimitException extends RuntimeException {
     /** A property that belongs to no single limit is out of range. */
     public static InvalidRateLimitException ofProperty(String property, String range, @Nullable Object value) {
         return new InvalidRateLimitException(
-                "Property " + property + " " + range + ": " + value, "Correct the property.", null);
+                "Property " + property + " " + range + ": " + value, "Correct the property. [RL-102]", null);
     }
 
     public InvalidRateLimitException(String limit, String place, String problem, String remedy) {

@@ -140,7 +140,7 @@ public final class Health {
             String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
             logChange(
                     threads::warn,
-                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get());
+                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get() + " [RL-301]");
         }
     }
 
@@ -164,7 +164,7 @@ public final class Health {
         if (!away && !everBack) {
             away = true;
             threads.warn(() -> "Redis has not been reached within " + millis
-                    + " ms and is still tried; limits decide as their on-failure says" + share.get());
+                    + " ms and is still tried; limits decide as their on-failure says" + share.get() + " [RL-301]");
         }
     }
 

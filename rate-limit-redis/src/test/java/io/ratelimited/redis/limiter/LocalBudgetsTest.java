@@ -279,10 +279,10 @@ class LocalBudgetsTest {
                 .rate("100/month")
                 .startsOn("15")
                 .build();
-        assertThat(NodeShare.of(quota, 3)).hasToString("quota: fixed-window, rate 33/month, zone Z, startsOn 15");
+        assertThat(NodeShare.of(quota, 3)).hasToString("quota: fixed-window, rate 33/month, zone UTC, startsOn 15");
         Limit few = quota.toBuilder().rate("2/month").build();
-        assertThat(NodeShare.of(few, 3)).hasToString("quota: fixed-window, rate 1/62d, zone Z");
+        assertThat(NodeShare.of(few, 3)).hasToString("quota: fixed-window, rate 1/62d, zone UTC");
         Limit yearly = Limit.of("quota", Algorithm.FIXED_WINDOW).rate("1/year").build();
-        assertThat(NodeShare.of(yearly, 20)).hasToString("quota: fixed-window, rate 1/3650d, zone Z");
+        assertThat(NodeShare.of(yearly, 20)).hasToString("quota: fixed-window, rate 1/3650d, zone UTC");
     }
 }

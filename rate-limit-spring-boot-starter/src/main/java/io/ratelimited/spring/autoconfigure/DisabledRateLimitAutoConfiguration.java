@@ -40,7 +40,7 @@ public final class DisabledRateLimitAutoConfiguration {
     @ConditionalOnMissingBean
     RateLimits rateLimits(RateLimitProperties properties, Environment environment, ApplicationEventPublisher events) {
         LogText.lines(DisabledRateLimitAutoConfiguration.class)
-                .warn("Nothing is rate limited: rate-limit.enabled is false.");
+                .warn("Nothing is rate limited: rate-limit.enabled is false. [RL-205]");
         return new NamedLimits(
                 false,
                 new LimitRegistry(

@@ -67,7 +67,7 @@ public final class HierarchyMember implements DisposableBean {
                             "Property " + name + " is " + value(name, here) + " in a child context, but "
                                     + value(name, there) + " in its parent, with which it shares its limits",
                             "Set it for the parent, such as in a file that both read; or let only one of the two contexts"
-                                    + " have the auto-configuration of limits.");
+                                    + " have the auto-configuration of limits. [RL-116]");
                 });
     }
 

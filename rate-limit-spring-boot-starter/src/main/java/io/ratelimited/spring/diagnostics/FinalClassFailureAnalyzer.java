@@ -32,7 +32,7 @@ final class FinalClassFailureAnalyzer extends AbstractFailureAnalyzer<AopConfigE
                                         + " is final, so that Spring's proxies cannot limit calls of it",
                                 "Make the class open (Kotlin: with the plugin kotlin-spring), let it implement an"
                                         + " interface and set spring.aop.proxy-target-class: false, or weave"
-                                        + " (rate-limit.aspect.mode: woven).",
+                                        + " (rate-limit.aspect.mode: woven). [RL-108]",
                                 cause))
                         .orElse(null)
                 : null;

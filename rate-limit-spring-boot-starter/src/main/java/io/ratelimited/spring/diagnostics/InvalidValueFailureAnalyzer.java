@@ -43,7 +43,7 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
         if (type.isEnum() && property != null) {
             return new FailureAnalysis(
                     "Property " + name + " must be one of " + PropertyText.values(type) + ": " + written(property),
-                    "Correct it, or remove it to have the default.",
+                    "Correct it, or remove it to have the default. [RL-102]",
                     cause);
         }
         Throwable refused = NestedExceptionUtils.getMostSpecificCause(cause);
@@ -52,13 +52,13 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
             return new FailureAnalysis(
                     "Property " + name + " has properties of its own and no text"
                             + (text == null ? "" : ": " + written(text)),
-                    "Write what is meant below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search.",
+                    "Write what is meant below it, as in rate-limit.limits.search.rate: 100/s for rate-limit.limits.search. [RL-102]",
                     cause);
         }
         return type == LimitProperties.class && refused instanceof IllegalArgumentException
                 ? new FailureAnalysis(
                         "Property " + name + "." + refused.getMessage(),
-                        "Correct it, or remove it to have the default.",
+                        "Correct it, or remove it to have the default. [RL-102]",
                         cause)
                 : null;
     }

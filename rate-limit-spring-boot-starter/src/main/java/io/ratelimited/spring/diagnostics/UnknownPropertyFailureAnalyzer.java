@@ -40,7 +40,7 @@ final class UnknownPropertyFailureAnalyzer extends AbstractFailureAnalyzer<Unbou
         return new FailureAnalysis(
                 problems,
                 "Correct or remove it. The name of a limit that has a dot, capitals or parentheses stands in brackets, as"
-                        + " in rate-limit.limits[OrderController.place].rate.",
+                        + " in rate-limit.limits[OrderController.place].rate. [RL-101]",
                 cause);
     }
 

@@ -59,7 +59,7 @@ public final class RedisRateLimitAutoConfiguration {
 
     private static final String OWN_CLIENT =
             "declare a bean of type io.lettuce.core.RedisURI, since a RedisClient does not tell its address; or set"
-                    + " backend: memory.";
+                    + " backend: memory. [RL-111]";
 
     @Bean("io.ratelimited.redisLimiterFactory")
     LimiterFactory redisLimiterFactory(RateLimitProperties properties, ObjectProvider<RedisBackend> backend) {
@@ -95,7 +95,7 @@ public final class RedisRateLimitAutoConfiguration {
             LogText.lines(RedisRateLimitAutoConfiguration.class)
                     .warn("spring.application.name is not set, so limits on Redis have the prefix " + common
                             + ": every application without a name that uses this Redis shares their budgets and changes."
-                            + " Set spring.application.name or rate-limit.redis.key-prefix.");
+                            + " Set spring.application.name or rate-limit.redis.key-prefix. [RL-217]");
             return common;
         }
         return common + ":" + application;

@@ -46,7 +46,7 @@ final class RedisUrl {
                     "Property rate-limit.redis.url is " + withoutPassword(url) + ", which is not an address of Redis",
                     "Use redis://host:6379, rediss://user:password@host:6379/0, redis-sentinel://one,two/0#primary, or"
                             + " redis://one:6379,two:6379 for a cluster; encode special characters of a password, such"
-                            + " as %40 for @.");
+                            + " as %40 for @. [RL-111]");
         }
     }
 

@@ -52,7 +52,7 @@ class FailureModesPageTest {
                 .map(line -> line.group(1).replace("com.example", Shop.class.getPackageName()))
                 .filter(line -> !line.equals(ELSEWHERE))
                 .toList();
-        assertThat(lines).hasSize(11).allSatisfy(line -> assertThat(output).contains(line));
+        assertThat(lines).hasSize(12).allSatisfy(line -> assertThat(output).contains(line));
     }
 
     private static void start(ApplicationContextRunner application) {

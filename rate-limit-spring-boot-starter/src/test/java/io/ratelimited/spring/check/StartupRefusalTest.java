@@ -363,6 +363,9 @@ class StartupRefusalTest {
                 Mistake.of("an unknown property of a limit", Good.class)
                         .with("rate-limit.limits[Good.call].bursts=5")
                         .tells("no property rate-limit.limits[Good.call].bursts: 5", "did you mean 'burst'?"),
+                Mistake.of("a property of a limit with two letters swapped", Good.class)
+                        .with("rate-limit.limits[Good.call].brust=5")
+                        .tells("rate-limit.limits[Good.call].brust: 5", "did you mean 'burst'?"),
                 Mistake.of("an unknown property of a tier", Tiered.class)
                         .with("rate-limit.limits.tiered.tiers.gold.rte=5/s", "rate-limit.limits.tiered.rate=5/s")
                         .tells("rate-limit.limits.tiered.tiers.gold.rte", "did you mean 'rate'?"),

@@ -166,7 +166,7 @@ public final class LimitedClients {
         if (!expressions.isEmpty()) {
             LOG.warn("Rate limit '" + limit.name() + "' (" + property(client, "limits") + ") sets " + expressions
                     + ", which calls of clients do not read: each takes 1 permit of the limit itself. Give the client a limit"
-                    + " of its own.");
+                    + " of its own. [RL-216]");
         }
     }
 
@@ -191,7 +191,7 @@ public final class LimitedClients {
     }
 
     private static InvalidRateLimitException invalid(String client, String property, String problem, String remedy) {
-        return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy);
+        return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy + " [RL-113]");
     }
 
     /** In lower case, without the dot that may end a name; an IPv6 address in one spelling. */

@@ -60,7 +60,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
                 String path = RoutePatterns.slashed(route.path());
                 LOG.warn(route.place() + " (" + path + ") matches no handler of the application"
                         + SimilarName.hint(path, known.patterns()) + ", so it limits nothing. Correct its path."
-                        + " If a filter answers these requests, state order: before-security for the route.");
+                        + " If a filter answers these requests, state order: before-security for the route. [RL-214]");
             });
         }
     }
@@ -81,7 +81,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
                     + String.join(" and ", others)
                     + ", which no route counts. Limit the check itself, by @RateLimited on"
                     + " an AuthenticationProvider or ReactiveAuthenticationManager, or add a route on /** with the key"
-                    + " clientIp."));
+                    + " clientIp. [RL-215]"));
         }
     }
 

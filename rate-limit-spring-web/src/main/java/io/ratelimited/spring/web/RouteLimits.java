@@ -162,7 +162,7 @@ public final class RouteLimits {
                         limits.get(0).limit().name(),
                         place + ".order",
                         "a route that stands before-security cannot read principal, which is not known there",
-                        "Use another key, such as clientIp, for the route; or leave out its order.");
+                        "Use another key, such as clientIp, for the route; or leave out its order. [RL-112]");
             }
             this.beforeSecurity = order == null ? !readsPrincipal : order == RouteProperties.Order.BEFORE_SECURITY;
         }
@@ -258,7 +258,7 @@ public final class RouteLimits {
                     limits.get(0).limit().name(),
                     place + "." + property,
                     "\"" + pattern + "\" is not a path pattern: " + problem,
-                    "Correct the pattern, as in /api/** or /users/{id}.",
+                    "Correct the pattern, as in /api/** or /users/{id}. [RL-112]",
                     cause);
         }
     }

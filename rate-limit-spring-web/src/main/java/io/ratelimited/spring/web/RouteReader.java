@@ -42,14 +42,14 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                     String.valueOf(path),
                     place + ".limits",
                     "no limit is named",
-                    "Name limits of rate-limit.limits. A property source that sets any part of a list replaces the whole list.");
+                    "Name limits of rate-limit.limits. A property source that sets any part of a list replaces the whole list. [RL-112]");
         }
         if (path == null || path.isBlank()) {
             throw new InvalidRateLimitException(
                     names.get(0),
                     place + ".path",
                     "the path is missing",
-                    "Set it, as in /api/**. A property source that sets any part of a list replaces the whole list.");
+                    "Set it, as in /api/**. A property source that sets any part of a list replaces the whole list. [RL-112]");
         }
         List<LimitUse> limits = new ArrayList<>();
         for (int i = 0; i < names.size(); i++) {
@@ -81,7 +81,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                         limit,
                         place + ".methods[" + i + "]",
                         "\"" + written.get(i) + "\" is not an HTTP method",
-                        "Use one of " + METHODS + ", or leave out methods for all.");
+                        "Use one of " + METHODS + ", or leave out methods for all. [RL-112]");
             }
             methods.add(method);
         }
@@ -115,7 +115,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                     name,
                     place,
                     "there is no limit of this name under rate-limit.limits",
-                    "Define " + property + ", or correct the name.",
+                    "Define " + property + ", or correct the name. [RL-104]",
                     ex);
         }
     }
@@ -132,7 +132,7 @@ record RouteReader(LimitRegistry registry, ConfigurableBeanFactory beans) {
                     limit.name(),
                     place,
                     attribute + " " + ex.getMessage(),
-                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of the route.",
+                    "Use what a request has: clientIp, principal, session, header('…') and @bean; or set the key of the route. [RL-106]",
                     ex);
         }
     }

@@ -28,7 +28,7 @@ public final class UncountedRoutes implements SmartInitializingSingleton {
         if (routes != null && !routes.isEmpty() && noRequests.getAsBoolean()) {
             LOG.warn("rate-limit.routes limit nothing: this application has neither Spring MVC nor WebFlux, which count"
                     + " requests. Add spring-boot-starter-webmvc: its filters also count requests of JAX-RS resources and"
-                    + " other servlets.");
+                    + " other servlets. [RL-214]");
         }
     }
 }

@@ -168,7 +168,7 @@ public record Declaration(
                 attribute.equals("name") ? text : name(placeholders),
                 place(),
                 attribute + " has a placeholder that no property resolves: \"" + text + "\"",
-                "Set the property, or give the placeholder a default as in ${some.rate:100/s}.",
+                "Set the property, or give the placeholder a default as in ${some.rate:100/s}. [RL-109]",
                 cause);
     }
 
@@ -178,6 +178,6 @@ public record Declaration(
             String remedy,
             StringValueResolver placeholders,
             @Nullable Exception cause) {
-        return new InvalidRateLimitException(name(placeholders), place(), attribute + " " + problem, remedy, cause);
+        return new InvalidRateLimitException(name(placeholders), place(), attribute + " " + problem, remedy + " [RL-103]", cause);
     }
 }

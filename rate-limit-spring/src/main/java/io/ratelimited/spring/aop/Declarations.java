@@ -57,7 +57,7 @@ public final class Declarations {
                         KotlinNames.of(specific),
                         limited.place(),
                         "the method has @RateLimited and @RateLimitExempt",
-                        "Remove one of the two.");
+                        "Remove one of the two. [RL-109]");
             }
             if (nearer < 0) {
                 return List.of();
@@ -229,7 +229,7 @@ public final class Declarations {
         try {
             all = annotations.stream(RateLimited.class).toList();
         } catch (AnnotationConfigurationException ex) {
-            throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation.");
+            throw new InvalidRateLimitException(String.valueOf(ex.getMessage()), "Correct the annotation. [RL-109]");
         }
         if (all.size() < 2) {
             return all;

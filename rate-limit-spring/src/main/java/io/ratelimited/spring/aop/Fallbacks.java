@@ -49,13 +49,13 @@ final class Fallbacks {
                                         .collect(Collectors.joining(", ", "(", ")"))
                                 + " in " + userClass.getName(),
                         "Add a method of that name with the parameters of " + KotlinNames.of(method)
-                                + ", optionally followed by a RateLimitExceededException."));
+                                + ", optionally followed by a RateLimitExceededException. [RL-107]"));
         if (found.equals(method)) {
             throw new InvalidRateLimitException(
                     limit,
                     place,
                     "fallback " + name + " is the limited method itself, which would then go without a limit",
-                    "Name another method.");
+                    "Name another method. [RL-107]");
         }
         if (!fits(method, found)) {
             throw new InvalidRateLimitException(
@@ -64,7 +64,7 @@ final class Fallbacks {
                     "fallback method " + name + " returns "
                             + found.getReturnType().getName() + ", not "
                             + method.getReturnType().getName(),
-                    "Return what " + KotlinNames.of(method) + " returns.");
+                    "Return what " + KotlinNames.of(method) + " returns. [RL-107]");
         }
         ReflectionUtils.makeAccessible(found);
         return found;

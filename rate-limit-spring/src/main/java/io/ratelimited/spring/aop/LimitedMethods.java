@@ -144,7 +144,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         name,
                         place,
                         "its default name is also that of " + other,
-                        "Give one of the two a name, as in @RateLimited(name = \"…\").");
+                        "Give one of the two a name, as in @RateLimited(name = \"…\"). [RL-105]");
             }
         }
         return registry.register(name, place, properties);
@@ -320,7 +320,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
                         limit.name(),
                         place(attribute),
                         attribute + " " + ex.getMessage(),
-                        "Correct the expression.",
+                        "Correct the expression. [RL-106]",
                         ex);
             }
         }
@@ -332,7 +332,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         }
 
         InvalidRateLimitException invalid(String attribute, String problem, String remedy) {
-            return new InvalidRateLimitException(limit.name(), place(attribute), problem, remedy);
+            return new InvalidRateLimitException(limit.name(), place(attribute), problem, remedy + " [RL-109]");
         }
     }
 }

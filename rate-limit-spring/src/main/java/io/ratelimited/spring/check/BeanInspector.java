@@ -131,7 +131,7 @@ public final class BeanInspector
         if (!unlimited.isEmpty()) {
             LOG.warn("Bean '" + name + "' is not limited: nothing stands before "
                     + unlimited.stream().map(Method::toGenericString).sorted().collect(Collectors.joining(", "))
-                    + ". " + why);
+                    + ". " + why + " [RL-202]");
         }
     }
 

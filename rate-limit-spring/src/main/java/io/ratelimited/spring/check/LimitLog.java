@@ -61,7 +61,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 + " lets more than half of"
                 + " the " + registry.threads().number() + " threads sleep. Lower it to " + half
                 + ", return a CompletableFuture or a reactive type from the methods, or use virtual threads"
-                + " (spring.threads.virtual.enabled).");
+                + " (spring.threads.virtual.enabled). [RL-211]");
     }
 
     private void warnOfMemory() {
@@ -84,7 +84,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
                 Locale.ROOT,
                 "Callers with many keys can fill memory: the limits %s may remember %,d keys each, which take %,.0f MB,"
                         + " more than half of the heap of %,d MB. Set rate-limit.memory.maximum-keys to %d, or give"
-                        + " the JVM a larger heap (-Xmx).",
+                        + " the JVM a larger heap (-Xmx). [RL-210]",
                 names,
                 most,
                 bytes / BYTES_PER_MEGABYTE,

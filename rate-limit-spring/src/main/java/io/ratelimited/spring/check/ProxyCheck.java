@@ -66,7 +66,7 @@ final class ProxyCheck {
                     "fallback " + KotlinNames.of(own.get(0).method()) + " is limited itself ("
                             + own.get(0).place() + "), but as a fallback it is called without its limit",
                     (own.get(0).ofClass() ? "Exempt it with @RateLimitExempt" : "Remove its annotation")
-                            + ", or weave (rate-limit.aspect.mode: woven).");
+                            + ", or weave (rate-limit.aspect.mode: woven). [RL-107]");
         }
     }
 
@@ -98,13 +98,13 @@ final class ProxyCheck {
                             + (declaration.ofClass()
                                     ? "exempt it with @RateLimitExempt, annotate methods instead of the class, "
                                     : "")
-                            + "or weave (rate-limit.aspect.mode: woven).");
+                            + "or weave (rate-limit.aspect.mode: woven). [RL-108]");
         }
         throw new InvalidRateLimitException(
                 limit,
                 declaration.place(),
                 "method " + KotlinNames.of(method) + " makes a bean: it is called once, and the bean is not limited",
-                "Annotate the methods of the bean instead.");
+                "Annotate the methods of the bean instead. [RL-108]");
     }
 
     /** Where an inherited method comes from. */
@@ -144,7 +144,7 @@ final class ProxyCheck {
                     + (controller
                             ? " limits the handler methods of the controller only, and not " + hidden + ": annotate"
                             : " limits public methods only, and not " + hidden + ": make them public, annotate")
-                    + " them, or exempt them with @RateLimitExempt.");
+                    + " them, or exempt them with @RateLimitExempt. [RL-203]");
         }
     }
 
@@ -165,7 +165,7 @@ final class ProxyCheck {
                         + " on the object itself, which Spring's proxy does not see: rate limit '"
                         + String.join("', '", limitNames(method))
                         + "' does not limit this call. Let it call a limited method of another bean, or weave"
-                        + " (rate-limit.aspect.mode: woven).");
+                        + " (rate-limit.aspect.mode: woven). [RL-204]");
             }
         });
     }
@@ -200,7 +200,7 @@ final class ProxyCheck {
                     + " of the same object, which Spring's proxy does not see: rate limit '"
                     + String.join("', '", limits)
                     + "' does not limit this call. Call it from another bean, let the class"
-                    + " be injected into itself, or weave (rate-limit.aspect.mode: woven)."));
+                    + " be injected into itself, or weave (rate-limit.aspect.mode: woven). [RL-201]"));
         });
     }
 

@@ -60,14 +60,14 @@ public final class WovenCheck implements BeanPostProcessor, DisposableBean {
                     "Weave it with AspectJ (at compile time, or by -javaagent:aspectjweaver.jar and a META-INF/aop.xml"
                             + " with " + RateLimitAspect.class.getSimpleName() + " and "
                             + ComposedRateLimitAspect.class.getSimpleName()
-                            + "), or set rate-limit.aspect.mode: proxy.");
+                            + "), or set rate-limit.aspect.mode: proxy. [RL-114]");
         }
         if (KotlinDetector.isSuspendingFunction(method)) {
             throw new InvalidRateLimitException(
                     KotlinNames.of(method),
                     place,
                     "rate-limit.aspect.mode is woven, but suspend functions run through woven code at every resumption",
-                    "Set rate-limit.aspect.mode: proxy.");
+                    "Set rate-limit.aspect.mode: proxy. [RL-114]");
         }
     }
 

@@ -57,7 +57,7 @@ final class Backends {
                     limit.name(),
                     resolved.place(LimitProperty.BACKEND),
                     String.valueOf(ex.getMessage()),
-                    "Correct it, or choose another backend.",
+                    "Correct it, or choose another backend. [RL-111]",
                     ex);
         }
     }
@@ -75,9 +75,9 @@ final class Backends {
 
     private String remedy(String backend) {
         return backend.equals("redis")
-                ? REDIS_REMEDY
+                ? REDIS_REMEDY + " [RL-111]"
                 : "Use one of " + factories.keySet() + ", or declare a bean of type " + LimiterFactory.class.getName()
-                        + " whose backend() returns \"" + backend + "\".";
+                        + " whose backend() returns \"" + backend + "\". [RL-111]";
     }
 
     private String missing(String backend) {

@@ -140,11 +140,11 @@ public final class ConfiguredLimit implements NamedLimit {
         if (expression == null && !tiers.isEmpty()) {
             LOG.warn(
                     "Rate limit '" + name() + "' (" + usedAt + ") has the tiers " + tiers.keySet()
-                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\".");
+                            + " but no tier expression to choose one: the limit itself applies to every caller. Add one, as in tier: \"#user.plan\". [RL-208]");
         } else if (expression != null && tiers.isEmpty()) {
             LOG.warn("Rate limit '" + name() + "' (" + usedAt + ") has the tier expression \"" + expression
                     + "\" but no tiers: the limit itself applies to every caller. Define "
-                    + PropertyText.limit(name()) + ".tiers.");
+                    + PropertyText.limit(name()) + ".tiers. [RL-208]");
         }
     }
 
@@ -157,7 +157,7 @@ public final class ConfiguredLimit implements NamedLimit {
         if (!warnedOfTier) {
             warnedOfTier = true;
             LOG.warn("Rate limit '" + name() + "' has no tier '" + LogText.escaped(tier)
-                    + "': the limit itself applies. Tiers: " + tiers.keySet());
+                    + "': the limit itself applies. Tiers: " + tiers.keySet() + " [RL-208]");
         }
         return limiter;
     }

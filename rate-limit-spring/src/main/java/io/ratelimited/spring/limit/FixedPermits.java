@@ -42,10 +42,10 @@ public final class FixedPermits {
                     limit.name(),
                     where,
                     "permits must be a whole number from 1 to 10^18: " + permits,
-                    "Correct the annotation or the property.");
+                    "Correct the annotation or the property. [RL-103]");
         }
         Weight weight = new Weight(number, where);
-        String remedy = "Ask for fewer permits, or raise the limit.";
+        String remedy = "Ask for fewer permits, or raise the limit. [RL-103]";
         requireRoom(weight, limit.limit(), "", where, remedy);
         limit.tiers()
                 .forEach((tier, own) -> requireRoom(weight, own.limit(), " of tier '" + tier + "'", where, remedy));

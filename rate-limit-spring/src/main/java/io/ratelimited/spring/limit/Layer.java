@@ -61,7 +61,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
      * @param place where it stands
      */
     static Layer ofAnnotation(String name, String place, Map<LimitProperty, ?> declared) {
-        String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ".";
+        String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ". [RL-103]";
         return new Layer(Strength.DECLARED, place, remedy, declared);
     }
 

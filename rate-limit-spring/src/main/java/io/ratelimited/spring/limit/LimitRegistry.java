@@ -213,7 +213,7 @@ public final class LimitRegistry {
                     place,
                     "it is defined differently at " + limit.place(),
                     "Give one of the two another name, or define the limit once, under " + PropertyText.limit(name)
-                            + ".");
+                            + ". [RL-105]");
         }
         return limit;
     }
@@ -266,7 +266,7 @@ public final class LimitRegistry {
                 "no limit of this name is defined: neither an annotation nor a property sets its " + missing.label()
                         + SimilarName.hint(limit.name(), known),
                 "Set it in the annotation or as " + PropertyText.limit(limit.name()) + "." + missing.kebab()
-                        + ", or correct the name.");
+                        + ", or correct the name. [RL-104]");
     }
 
     /**
@@ -294,7 +294,7 @@ public final class LimitRegistry {
                     LOG.warn(
                             "Rate limit '" + name + "' (" + place + ") is left out: no bean, route or client uses it"
                                     + SimilarName.hint(name, annotated) + ", and alone it is incomplete: " + lacking
-                                    + ". Complete it, or remove it, unless a bean that is not part of this context has the rest.");
+                                    + ". Complete it, or remove it, unless a bean that is not part of this context has the rest. [RL-207]");
                     continue;
                 }
             }
@@ -305,7 +305,7 @@ public final class LimitRegistry {
             limit.warnOfTiersWithout(limit.properties().tier(), limit.place());
             SimilarName.find(name, annotated)
                     .ifPresent(similar -> LOG.warn("Rate limit '" + name + "' (" + limit.place()
-                            + ") is not named by any annotation; did you mean '" + similar + "'?"));
+                            + ") is not named by any annotation; did you mean '" + similar + "'? [RL-206]"));
         }
     }
 

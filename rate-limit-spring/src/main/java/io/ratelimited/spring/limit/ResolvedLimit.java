@@ -294,7 +294,7 @@ public final class ResolvedLimit {
     }
 
     private InvalidRateLimitException invalid(LimitProperty property, String problem, String remedy) {
-        return new InvalidRateLimitException(name, place(property), property.label() + " " + problem, remedy);
+        return new InvalidRateLimitException(name, place(property), property.label() + " " + problem, remedy + " [RL-103]");
     }
 
     /**
@@ -327,7 +327,7 @@ public final class ResolvedLimit {
                         name,
                         partPlace,
                         "a tier cannot set " + property.kebab() + ": " + value,
-                        "Set it for the limit as a whole, under " + PropertyText.limit(name) + ".");
+                        "Set it for the limit as a whole, under " + PropertyText.limit(name) + ". [RL-110]");
             }
         });
         Object rate = stated.get(LimitProperty.RATE);

@@ -70,7 +70,7 @@ public final class ClientRateLimitAutoConfiguration {
             throw new InvalidRateLimitException(
                     "Property rate-limit.clients has " + clients.keySet()
                             + ", but nothing on the class path builds clients that can be limited",
-                    "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property.");
+                    "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property. [RL-113]");
         }
         return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
     }

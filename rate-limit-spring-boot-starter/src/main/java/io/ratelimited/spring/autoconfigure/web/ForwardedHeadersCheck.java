@@ -75,7 +75,7 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
                     TrustedProxies.PROPERTY + " cannot be used with " + setting
                             + ": the server changes the address and the headers before they can be read",
                     "Set " + STRATEGY + " to framework if links of the application need the headers, otherwise to none,"
-                            + " and remove server.tomcat.remoteip.*; or remove " + TrustedProxies.PROPERTY + ".");
+                            + " and remove server.tomcat.remoteip.*; or remove " + TrustedProxies.PROPERTY + ". [RL-115]");
         }
     }
 
@@ -105,7 +105,7 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
                     + ": behind a proxy that appends to these headers, callers forge it and have a new budget"
                     + " with each call. Set " + TrustedProxies.PROPERTY
                     + " to the number of your proxies, or to their networks"
-                    + (strategy.equals("native") ? ", and " + STRATEGY + " to framework or none." : "."));
+                    + (strategy.equals("native") ? ", and " + STRATEGY + " to framework or none." : ".") + " [RL-212]");
         }
     }
 
