@@ -116,7 +116,7 @@ public final class LimitedClients {
         } catch (IllegalArgumentException ex) {
             throw new InvalidRateLimitException(
                     "Property " + property + " " + ex.getMessage(),
-                    "Use host, method, uri and header('…'), as in header('X-Account').");
+                    "Use host, method, uri and header('…'), as in header('X-Account'). [RL-113]");
         }
     }
 
