@@ -60,7 +60,8 @@ public enum Algorithm {
     SLIDING_WINDOW(Family.WINDOW),
     /**
      * At most the permits of {@code rate} in every interval of its period, exactly, at the price of one remembered
-     * instant (8 bytes) a permit and key. A refusal reports when enough permits have left the window.
+     * instant (16 bytes) a call and key, however many permits the call has. A refusal reports when enough permits have left
+     * the window.
      */
     SLIDING_LOG(Family.WINDOW),
     /**
@@ -77,9 +78,6 @@ public enum Algorithm {
 
     private static final List<Algorithm> ALL =
             Stream.of(values()).filter(each -> each != DEFAULT).toList();
-
-    /** The most permits of a {@link #SLIDING_LOG}, which remembers each. */
-    private static final long LONGEST_LOG = 10_000_000;
 
     private final @Nullable Family family;
 
@@ -167,9 +165,6 @@ public enum Algorithm {
             };
             return "cannot be per " + rate.calendar() + " for " + this
                     + " (use FIXED_WINDOW, or a fixed duration such as " + fixed + ")";
-        }
-        if (is(SLIDING_LOG) && rate.permits() > LONGEST_LOG) {
-            return "must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW)";
         }
         return is(FIXED_WINDOW) && rate.permits() > rate.period().toNanos() / 2
                 ? "must be at most one permit every 2ns for FIXED_WINDOW"

@@ -116,7 +116,7 @@ public final class Limit {
         return rate().calendar() == null ? null : CalendarWindows.of(rate().calendar(), set.startsOn, zone());
     }
 
-    /** Slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 10,000; default 10. */
+    /** Slots of a {@link Algorithm#SLIDING_WINDOW}, from 1 to 1,000, which bounds the work of a call; default 10. */
     public int slots() {
         return set.slots == null ? 10 : set.slots;
     }

@@ -39,7 +39,11 @@ final class LimitRanges {
         double cold = limit.coldFactor();
         require(cold >= 1 && cold <= 1000, "coldFactor", "must be from 1 to 1000", cold);
         require(limit.maxConcurrent() >= 0, "maxConcurrent", "must be 0 or more", limit.maxConcurrent());
-        require(limit.slots() >= 1 && limit.slots() <= 10_000, "slots", "must be from 1 to 10000", limit.slots());
+        require(
+                limit.slots() >= 1 && limit.slots() <= 1_000,
+                "slots",
+                "must be from 1 to 1000 (use SLIDING_LOG for more)",
+                limit.slots());
         Duration lease = limit.lease();
         require(
                 lease == null || !(lease.isNegative() || lease.isZero() || lease.compareTo(LONGEST_LEASE) > 0),

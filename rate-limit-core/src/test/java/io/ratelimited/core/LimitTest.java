@@ -101,13 +101,15 @@ class LimitTest {
                         Algorithm.CONCURRENCY,
                         l -> l.lease(Duration.ofDays(365_000)),
                         "lease must be longer than 0s and at most 3650d: PT8760000H"),
-                refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(0), "slots must be from 1 to 10000: 0"),
-                refusal(Algorithm.SLIDING_WINDOW, l -> l.slots(10_001), "slots must be from 1 to 10000: 10001"),
-                refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting must be 0 or more: -1"),
                 refusal(
-                        Algorithm.SLIDING_LOG,
-                        l -> l.rate("10000001/d"),
-                        "rate must be at most 10^7 permits for SLIDING_LOG, which remembers each (use SLIDING_WINDOW): 10000001/d"),
+                        Algorithm.SLIDING_WINDOW,
+                        l -> l.slots(0),
+                        "slots must be from 1 to 1000 (use SLIDING_LOG for more): 0"),
+                refusal(
+                        Algorithm.SLIDING_WINDOW,
+                        l -> l.slots(1_001),
+                        "slots must be from 1 to 1000 (use SLIDING_LOG for more): 1001"),
+                refusal(Algorithm.TOKEN_BUCKET, l -> l.maxWaiting(-1), "maxWaiting must be 0 or more: -1"),
                 refusal(
                         Algorithm.FIXED_WINDOW,
                         l -> l.rate("1000000000/s"),

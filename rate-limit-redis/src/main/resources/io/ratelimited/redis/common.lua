@@ -31,4 +31,4 @@ local UNKNOWN = -9007199254740990
 local MOST = 4503599627370496
 
 -- Defined in decide.lua, behind the fast path of virtual_time.lua, which does not pay for them.
-local op, behind, millis, text, read, report
+local op, behind, millis, text, read, find, report

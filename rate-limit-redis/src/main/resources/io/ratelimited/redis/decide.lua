@@ -45,6 +45,20 @@ function read(command, key, ...)
   return reply
 end
 
+-- The position of the first number in order that is so large, from first to last; one behind if there is none.
+function find(numbers, first, last, least)
+  local low, high = first, last
+  while low <= high do
+    local middle = floor((low + high) / 2)
+    if numbers[middle] < least then
+      low = middle + 1
+    else
+      high = middle - 1
+    end
+  end
+  return low
+end
+
 -- What families report that count permits: outcome, remaining, reset, and the mark or 0.
 function report(reply, outcome, remaining, reset, mark)
   local n = #reply

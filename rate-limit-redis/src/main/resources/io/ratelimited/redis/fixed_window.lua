@@ -146,7 +146,7 @@ local function fixed_window()
   function fixed_window.cancel(s, permits, a, b, mark)
     if not s.found or mark ~= format('%.0f@%.0f', s.start, s.epoch) then return false end
     if s.taken == MOST then return false end
-    s.taken = s.taken - permits
+    s.taken = max(0, s.taken - permits)
     return true
   end
 

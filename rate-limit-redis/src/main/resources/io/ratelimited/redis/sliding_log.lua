@@ -1,26 +1,33 @@
 -- The instants of the last permits, and those granted in advance: one entry for all permits of an instant.
 --
--- KEYS   LIST "<shift> <written> <total> <calls>", then "<instant> <permits> <first>[ <call> ...]" for each instant in order, in
---        microseconds since 1970; shift is added to the clock after it has stepped back, so that instants need not be rewritten;
---        written as in virtual_time.lua; total: the sum of all permits below; calls: how many were admitted since the key began;
---        first: the number of the first call that this entry may hold; then the numbers of its calls that gave permits back
+-- KEYS   LIST "<shift> <written> <total> <calls> <skip> <rest> <open>", then "<instant> <permits> <first>[/<sum>][ <call> ...]"
+--        for each instant in order, in microseconds since 1970; shift is added to the clock after it has stepped back, so that
+--        instants need not be rewritten; written as in virtual_time.lua; total: the sum of all permits below; calls: how many
+--        were admitted since the key began; first: the number of the first call that this entry may hold; then the numbers of
+--        its calls that gave permits back
+-- block  of so many entries, the first of which lacks those that have left, skip. The last entry of a block with others behind
+--        it has the sum of the block; rest is the sum of the first block, and open that of the last one. So a script finds what
+--        has left, and what has to leave, by blocks, and its time has a bound
 -- ARGV   permits   of one period
 --        period    microseconds
 
 local function sliding_log()
   local sliding_log = {}
 
-  -- So many entries are looked at in one script at most, so that its time has a bound. What leaves the window beyond is
-  -- found by the next one; a call that could go only when more have left is refused until these have.
-  local LOOKS = 2000
+  local BLOCK = 500
+  -- So many blocks are looked at in one script at most for when a call may go: one that could go only when more have left is
+  -- refused until these have.
+  local MOST_BLOCKS = 2000
+  -- When so many entries have been looked at, a call waits until a block has left, and not for one of its entries.
+  local LOOKS = 4000
   -- So many at a time.
   local CHUNK = 128
   -- So many that have left the window are removed by a refused call, too.
   local LITTER = 200
 
   local function sl_parse(value)
-    local instant, permits, first, given = match(value, '^(%d+) (%d+) (%d+)(.*)$')
-    return { instant = instant + 0, permits = permits + 0, first = first + 0, given = given }
+    local instant, permits, first, sum, given = match(value, '^(%d+) (%d+) (%d+)/?(%d*)(.*)$')
+    return { instant = instant + 0, permits = permits + 0, first = first + 0, sum = tonumber(sum), given = given }
   end
 
   -- The entry at a position, counted from 0; more behind it are read along.
@@ -30,6 +37,7 @@ local function sliding_log()
       for i, value in ipairs(redis.call('LRANGE', s.key, position + 1, position + 1 + (more or 0))) do
         local at = position + i - 1
         s.entries[at] = s.entries[at] or sl_parse(value)
+        s.looks = s.looks + 1
       end
       entry = s.entries[position]
     end
@@ -45,14 +53,63 @@ local function sliding_log()
     s.newest = s.size > s.gone and sl_entry(s, s.size - 1).instant or 0
   end
 
+  -- The sum of the block that begins at a position.
+  local function sl_sum(s, begin)
+    local last = begin + BLOCK - 1
+    return last < s.size - 1 and sl_entry(s, last).sum or s.open
+  end
+
+  local function sl_header(s, shift, written)
+    return text(shift) .. ' ' .. written .. ' ' .. text(s.total) .. ' ' .. text(s.calls) .. ' ' .. text(s.skip) .. ' ' ..
+      text(s.rest) .. ' ' .. text(s.open)
+  end
+
+  -- Leaves out the oldest entry.
+  local function sl_drop(s, entry)
+    s.total, s.rest = s.total - entry.permits, s.rest - entry.permits
+    s.gone, s.skip = s.gone + 1, s.skip + 1
+    if s.skip == BLOCK then s.skip, s.rest = 0, sl_sum(s, s.gone) end
+  end
+
+  -- The same for all, and what follows from it for the first block.
+  local function sl_settle(s, all)
+    if all or s.gone == s.size then s.gone, s.total, s.newest, s.skip, s.rest = s.size, 0, 0, 0, 0 end
+    if s.size - s.gone + s.skip <= BLOCK then s.open = s.rest end
+  end
+
+  -- Leaves out the oldest entries that have left the window, so many at the most; returns whether that may not be all.
+  local function sl_leave(s, most)
+    for _ = 1, min(most, s.size - s.gone) do
+      local entry = sl_entry(s, s.gone, s.gone > 0 and CHUNK - 1 or 0)
+      if entry.instant + s.period > s.now then return false end
+      sl_drop(s, entry)
+    end
+    return s.gone < s.size
+  end
+
+  -- The same for whole blocks, which are removed at once when there are many: that changes no decision.
+  local function sl_leave_blocks(s, shift, written)
+    local last = s.gone + BLOCK - s.skip - 1
+    while last < s.size - 1 and sl_entry(s, last).instant + s.period <= s.now do
+      s.total, s.gone, s.skip = s.total - s.rest, last + 1, 0
+      s.rest = sl_sum(s, s.gone)
+      if s.gone > 10 * BLOCK then
+        redis.call('LTRIM', s.key, s.gone, -1)
+        redis.call('LSET', s.key, 0, sl_header(s, shift, written))
+        s.size, s.stored, s.gone, s.entries = s.size - s.gone, s.stored - s.gone, 0, {}
+      end
+      last = s.gone + BLOCK - 1
+    end
+  end
+
   local function sl_read(s, header)
-    local shift, written, total, calls = match(header, '^(%d+) (%d+) (%d+) (%d+)$')
+    local shift, written, total, calls, skip, rest, open = match(header, '^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
     s.stored = redis.call('LLEN', s.key) - 1
-    s.size, s.total, s.calls = s.stored, total + 0, calls + 0
-    s.shift, written = shift + 0, written + 0
+    s.size, s.total, s.calls, s.skip, s.rest, s.open = s.stored, total + 0, calls + 0, skip + 0, rest + 0, open + 0
+    s.shift = shift + 0
     s.now = now + s.shift
     sl_find_newest(s)
-    local held = written == 0 and s.newest or written
+    local held = written + 0 == 0 and s.newest or written + 0
     if held > s.now then
       if held - s.now > slack then
         s.shift = s.shift + held - s.now
@@ -60,77 +117,126 @@ local function sliding_log()
       end
       s.now = held
     end
-    local last = min(s.size, LOOKS)
-    while s.gone < last do
-      local entry = sl_entry(s, s.gone, s.gone > 0 and CHUNK - 1 or 0)
-      if entry.instant + s.period > s.now then break end
-      s.total = s.total - entry.permits
-      s.gone = s.gone + 1
+    if sl_leave(s, CHUNK) then
+      sl_leave_blocks(s, shift, written)
+      sl_leave(s, BLOCK)
     end
-    if s.gone == s.size then s.total, s.newest = 0, 0 end
+    sl_settle(s)
     s.changed = s.changed or s.gone > LITTER
     s.found = true
   end
 
   function sliding_log.open(key, p)
     local s = { key = key, permits = tonumber(ARGV[p]), period = tonumber(ARGV[p + 1]), entries = {}, dirty = {}, gone = 0,
-      size = 0, stored = 0, shift = 0, total = 0, calls = 0, now = now, newest = 0, sums = {}, summed = 0 }
+      size = 0, stored = 0, shift = 0, total = 0, calls = 0, now = now, newest = 0, skip = 0, rest = 0, open = 0, looks = 0,
+      blocks = {}, ends = {} }
     local header = read('LINDEX', key, 0)
     if header then sl_read(s, header) end
     return s, p + 2
   end
 
-  -- How many of the oldest entries have to leave the window until so many permits have; nil if those that may be looked at
-  -- are not enough. The sums from the oldest on are kept for the next call.
+  -- s.blocks   those from the oldest on that were looked at: where each begins, how many entries it has, the permits before
+  --            it, and the sums of its first entries; kept for the next call
+  -- s.ends     the sums of permits up to the end of each
+  local function sl_measure(s, k)
+    local block = s.blocks[k]
+    block.size = min(s.size - block.begin, k == 1 and BLOCK - s.skip or BLOCK)
+    s.ends[k] = block.before + (k == 1 and s.rest or sl_sum(s, block.begin))
+  end
+
+  -- The block in which so many permits from the oldest on end; nil if that is behind those that may be looked at.
+  local function sl_block(s, permits)
+    local known = #s.ends
+    if known > 0 and s.ends[known] >= permits then return s.blocks[find(s.ends, 1, known, permits)] end
+    for k = known + 1, MOST_BLOCKS do
+      local before = s.blocks[k - 1]
+      s.blocks[k] = { begin = before and before.begin + before.size or s.gone, before = s.ends[k - 1] or 0, sums = { [0] = 0 } }
+      sl_measure(s, k)
+      if s.ends[k] >= permits then return s.blocks[k] end
+    end
+  end
+
+  -- The last of the oldest entries that have to leave the window until so many permits have.
   local function sl_until(s, permits)
-    local sums, most = s.sums, min(LOOKS, s.size - s.gone)
-    while s.summed < most and (sums[s.summed] or 0) < permits do
-      local sum = (sums[s.summed] or 0) + sl_ahead(s, s.gone + s.summed).permits
-      s.summed = s.summed + 1
-      sums[s.summed] = sum
+    local block = sl_block(s, permits)
+    if not block then
+      block = s.blocks[#s.blocks]
+      return block.begin + block.size - 1, true
     end
-    if (sums[s.summed] or 0) < permits then return nil end
-    local low, high = 1, s.summed
-    while low < high do
-      local middle = floor((low + high) / 2)
-      if sums[middle] < permits then
-        low = middle + 1
-      else
-        high = middle
-      end
+    local sums, inside = block.sums, permits - block.before
+    while sums[#sums] < inside do
+      local position = block.begin + #sums
+      if s.looks > LOOKS and not s.entries[position] then return block.begin + block.size - 1 end
+      sums[#sums + 1] = sums[#sums] + sl_ahead(s, position).permits
     end
-    return low
+    return block.begin + find(sums, 1, #sums, inside) - 1
   end
 
   function sliding_log.decide(s, permits, a, b, longest)
     local wait, over = max(0, s.newest - s.now), s.total + permits - s.permits
     if permits > s.permits then return NEVER end
     if over > 0 then
-      local entries = sl_until(s, over)
-      local leaves = sl_entry(s, s.gone + (entries or s.summed) - 1).instant + s.period - s.now
-      if not entries then return -max(1, leaves - longest) end
+      local last, more = sl_until(s, over)
+      local leaves = sl_entry(s, last).instant + s.period - s.now
+      if more then return -max(1, leaves - longest) end
       wait = max(wait, leaves)
     end
     s.wait = wait
     return wait > longest and -(wait - longest) or wait
   end
 
+  -- What is known of the blocks from a position on changes.
   local function sl_touch(s, position)
     s.dirty[position] = true
-    s.summed = min(s.summed, max(0, position - s.gone))
+    local k = #s.ends
+    while k > 0 and s.blocks[k].begin >= position do
+      s.blocks[k], s.ends[k] = nil, nil
+      k = k - 1
+    end
+    if k > 0 then
+      local sums = s.blocks[k].sums
+      for i = #sums, position - s.blocks[k].begin + 1, -1 do sums[i] = nil end
+      sl_measure(s, k)
+    end
+  end
+
+  -- The number of an entry, counted from the beginning of the first block.
+  local function sl_number(s, position)
+    return position - s.gone + s.skip
+  end
+
+  -- Makes room below the largest sum for a charge, which counts in full: what was taken earlier counts less, and leaves first.
+  local function sl_make_room(s, excess)
+    local looks, over = s.looks, excess
+    while over > 0 and s.gone < s.size and s.looks - looks < LOOKS do
+      local entry = sl_entry(s, s.gone, CHUNK - 1)
+      local less = min(over, entry.permits)
+      over = over - less
+      if less == entry.permits then
+        sl_drop(s, entry)
+      else
+        entry.permits, s.rest, s.total, s.dirty[s.gone] = entry.permits - less, s.rest - less, s.total - less, true
+      end
+    end
+    sl_settle(s, over > 0)
+    s.blocks, s.ends = {}, {}
   end
 
   local function sl_add(s, instant, permits)
-    permits = min(permits, MOST - s.total)
+    if s.total + permits > MOST then sl_make_room(s, s.total + permits - MOST) end
     local last = s.size > s.gone and sl_entry(s, s.size - 1)
     if last and last.instant == instant then
       last.permits = last.permits + permits
     else
+      if last and sl_number(s, s.size) % BLOCK == 0 then
+        last.sum, s.dirty[s.size - 1], s.open = s.open, true, 0
+      end
       s.entries[s.size] = { instant = instant, permits = permits, first = s.calls, given = '' }
       s.size = s.size + 1
     end
+    s.open, s.total = s.open + permits, s.total + permits
+    if sl_number(s, s.size) <= BLOCK then s.rest = s.open end
     sl_touch(s, s.size - 1)
-    s.total = s.total + permits
     s.newest = instant
   end
 
@@ -165,12 +271,24 @@ local function sliding_log()
     local back = min(permits, entry.permits)
     entry.permits, entry.given = entry.permits - back, entry.given .. ' ' .. call
     s.total = s.total - back
-    sl_touch(s, position)
-    while s.size > s.gone and sl_entry(s, s.size - 1).permits == 0 do
-      s.size = s.size - 1
-      s.entries[s.size] = nil
-      s.summed = min(s.summed, s.size - s.gone)
+    local number, last = sl_number(s, position), sl_number(s, s.size - 1)
+    if number < BLOCK then s.rest = s.rest - back end
+    local behind_block = position - number % BLOCK + BLOCK
+    if behind_block >= s.size then
+      s.open = s.open - back
+    elseif number >= BLOCK then
+      local end_of_block = sl_entry(s, behind_block - 1)
+      end_of_block.sum, s.dirty[behind_block - 1] = end_of_block.sum - back, true
     end
+    while last >= s.skip and sl_entry(s, s.size - 1).permits == 0 do
+      s.size = s.size - 1
+      s.entries[s.size], s.dirty[s.size] = nil, nil
+      if last > s.skip and last % BLOCK == 0 then
+        s.open = last == BLOCK and s.rest or sl_entry(s, s.size - 1).sum
+      end
+      last = last - 1
+    end
+    sl_touch(s, min(position, s.size))
     sl_find_newest(s)
     return true
   end
@@ -186,12 +304,13 @@ local function sliding_log()
   end
 
   local function sl_text(entry)
-    return text(entry.instant) .. ' ' .. text(entry.permits) .. ' ' .. text(entry.first) .. entry.given
+    local sum = entry.sum and '/' .. text(entry.sum) or ''
+    return text(entry.instant) .. ' ' .. text(entry.permits) .. ' ' .. text(entry.first) .. sum .. entry.given
   end
 
   function sliding_log.save(s)
     local written = (slack > 0 or s.newest > s.now) and text(s.now) or '0'
-    local header = text(s.shift) .. ' ' .. written .. ' ' .. text(s.total) .. ' ' .. text(s.calls)
+    local header = sl_header(s, s.shift, written)
     if not s.found then redis.call('RPUSH', s.key, header) end
     if s.size < s.stored then redis.call('LTRIM', s.key, 0, s.size) end
     local added = {}

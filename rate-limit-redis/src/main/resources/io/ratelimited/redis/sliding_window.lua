@@ -9,9 +9,41 @@
 local function sliding_window()
   local sliding_window = {}
 
+  -- s.order     slots in order, those from s.first on in the window
+  -- s.sums      of the permits of s.order[s.first] to s.order[i]: what a call looks for is found by halves, so that many
+  --             callers in one command do not look at each slot each
+
+  local function sw_sum(s)
+    local sum = 0
+    s.sums[s.first - 1] = 0
+    for i = s.first, #s.order do
+      sum = sum + s.taken[s.order[i]]
+      s.sums[i] = sum
+    end
+  end
+
+  -- Permits in the window, without those of the slots before a position.
+  local function sw_inside(s, position)
+    return s.sums[#s.order] - s.sums[position - 1]
+  end
+
+  -- The position of the oldest slot that counts in the window of a slot.
+  local function sw_oldest(s, slot)
+    return find(s.order, s.first, #s.order, slot - s.slots + 1)
+  end
+
+  local function sw_leave(s, slot)
+    local first = sw_oldest(s, slot)
+    for i = s.first, first - 1 do
+      s.gone[#s.gone + 1] = text(s.order[i])
+      s.dirty[s.order[i]] = nil
+    end
+    s.first = first
+  end
+
   function sliding_window.open(key, p)
     local s = { key = key, permits = tonumber(ARGV[p]), slot = tonumber(ARGV[p + 1]), slots = tonumber(ARGV[p + 2]), taken = {},
-      order = {}, total = 0, epoch = text(now), dirty = {}, gone = {} }
+      order = {}, sums = { [0] = 0 }, first = 1, epoch = text(now), dirty = {}, gone = {} }
     local fields = read('HGETALL', key) or {}
     local here = floor(now / s.slot)
     local written
@@ -46,17 +78,8 @@ local function sliding_window()
         s.taken[order[i] - back] = taken[order[i]]
       end
     end
-    local kept = {}
-    for i = 1, #s.order do
-      local slot = s.order[i]
-      if slot > s.head - s.slots then
-        kept[#kept + 1] = slot
-        s.total = s.total + s.taken[slot]
-      else
-        s.gone[#s.gone + 1] = text(slot)
-      end
-    end
-    s.order = kept
+    sw_leave(s, s.head)
+    sw_sum(s)
     return s, p + 3
   end
 
@@ -64,13 +87,10 @@ local function sliding_window()
   function sliding_window.decide(s, permits, a, b, longest)
     if permits > s.permits then return NEVER end
     local slot = max(s.head, floor(now / s.slot))
-    local inside = s.total
-    for i = 1, #s.order do
-      local oldest = s.order[i]
-      local counts = oldest + s.slots > slot
-      if counts and inside + permits <= s.permits then break end
-      inside = inside - s.taken[oldest]
-      slot = max(slot, oldest + s.slots)
+    local oldest = sw_oldest(s, slot)
+    local over = sw_inside(s, oldest) + permits - s.permits
+    if over > 0 then
+      slot = s.order[find(s.sums, oldest, #s.order, s.sums[oldest - 1] + over)] + s.slots
     end
     s.next = slot
     local wait = max(0, slot * s.slot - now)
@@ -80,25 +100,17 @@ local function sliding_window()
   local function sw_add(s, slot, permits)
     if slot > s.head then
       s.head = slot
-      local kept = {}
-      for i = 1, #s.order do
-        local oldest = s.order[i]
-        if oldest > slot - s.slots then
-          kept[#kept + 1] = oldest
-        else
-          s.total = s.total - s.taken[oldest]
-          s.gone[#s.gone + 1] = text(oldest)
-          s.dirty[oldest] = nil
-        end
-      end
-      s.order = kept
+      sw_leave(s, slot)
+      -- Sums stay exact.
+      if s.sums[#s.order] > MOST then sw_sum(s) end
     end
-    if s.order[#s.order] ~= slot then
-      s.order[#s.order + 1] = slot
-      s.taken[slot] = 0
+    local last = #s.order
+    if last < s.first or s.order[last] ~= slot then
+      last = last + 1
+      s.order[last], s.taken[slot], s.sums[last] = slot, 0, s.sums[last - 1]
     end
     s.taken[slot] = s.taken[slot] + permits
-    s.total = s.total + permits
+    s.sums[last] = s.sums[last] + permits
     s.dirty[slot] = true
   end
 
@@ -112,31 +124,37 @@ local function sliding_window()
     local slot, epoch = match(mark, '^(%d+)@(%d+)$')
     slot = tonumber(slot)
     if not s.found or epoch ~= s.epoch or slot <= s.head - s.slots or not s.taken[slot] then return false end
-    s.taken[slot] = s.taken[slot] - permits
-    s.total = s.total - permits
+    s.taken[slot] = max(0, s.taken[slot] - permits)
     s.dirty[slot] = true
+    sw_sum(s)
     return true
   end
 
   -- In the present slot, or in the last one that a waiting call was granted.
   function sliding_window.charge(s, permits)
-    sw_add(s, max(s.head, floor(now / s.slot)), min(permits, MOST - s.total))
+    -- Counts in full: where the sum would be too large, what was taken earlier counts less, and leaves first.
+    local over = sw_inside(s, s.first) + permits - MOST
+    for i = s.first, #s.order do
+      if over <= 0 then break end
+      local slot = s.order[i]
+      local less = min(over, s.taken[slot])
+      s.taken[slot], s.dirty[slot], over = s.taken[slot] - less, true, over - less
+    end
+    sw_sum(s)
+    sw_add(s, max(s.head, floor(now / s.slot)), permits)
   end
 
   local function sw_remaining(s)
     local slot = floor(now / s.slot)
     if slot < s.head then return 0 end
-    local inside = s.total
-    for i = 1, #s.order do
-      if s.order[i] + s.slots > slot then break end
-      inside = inside - s.taken[s.order[i]]
-    end
-    return max(0, s.permits - inside)
+    return max(0, s.permits - sw_inside(s, sw_oldest(s, slot)))
   end
 
   local function sw_reset(s)
-    for i = #s.order, 1, -1 do
-      if s.taken[s.order[i]] > 0 then return max(0, (s.order[i] + s.slots) * s.slot - now) end
+    local last = #s.order
+    if last >= s.first and sw_inside(s, s.first) > 0 then
+      local slot = s.order[find(s.sums, s.first, last, s.sums[last])]
+      return max(0, (slot + s.slots) * s.slot - now)
     end
     -- A later slot that was given back whole still closes those before it.
     return max(0, s.head * s.slot - now)
@@ -149,11 +167,9 @@ local function sliding_window()
   function sliding_window.save(s)
     if s.replace then
       redis.call('DEL', s.key)
-      for i = 1, #s.order do s.dirty[s.order[i]] = true end
+      for i = s.first, #s.order do s.dirty[s.order[i]] = true end
     elseif #s.gone > 0 then
-      for i = 1, #s.gone, 1000 do
-        redis.call('HDEL', s.key, unpack(s.gone, i, min(i + 999, #s.gone)))
-      end
+      redis.call('HDEL', s.key, unpack(s.gone))
     end
     local ahead = s.head * s.slot > now
     redis.call('HSET', s.key, 'w', (slack > 0 or ahead) and text(now) or '0', 'e', s.epoch)

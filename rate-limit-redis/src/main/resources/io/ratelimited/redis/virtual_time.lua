@@ -405,6 +405,11 @@ local function virtual_time()
       if s.used and at <= now then s.used = max(s.used, at) end
     else
       vt_divide(s)
+      if s.returned + a >= MOST then
+        -- The rest stays spent: times stay exact.
+        a, b = MOST - 1 - s.returned, 0
+        if a <= 0 then return false end
+      end
       s.returned, s.returned_part = vt_more(s, s.returned, s.returned_part, a, b)
       vt_gave(s, v, part, a, b)
     end

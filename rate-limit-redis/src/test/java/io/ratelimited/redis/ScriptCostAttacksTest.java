@@ -79,37 +79,56 @@ class ScriptCostAttacksTest {
                 assertThat(many.get(what)).as("%s of %s", what, algorithm).isLessThanOrEqualTo(number + 16));
     }
 
-    /** More calls have to leave than one script looks at. */
+    private List<Reservation> singles(RateLimiter limiter, int count) {
+        List<Reservation> calls = new ArrayList<>();
+        for (int call = 0; call < count; call++) {
+            ticker.advance(Duration.ofNanos(1_000));
+            calls.add(limiter.reserve("k", 1, 0));
+        }
+        return calls;
+    }
+
+    /** A refusal says when the last of the calls that have to leave will have left. */
     @Test
     void aScriptLooksAtABoundedPartOfALog() {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(Algorithm.SLIDING_LOG), RedisLimitOptions.DEFAULTS);
-        int count = 2_500;
-        for (int call = 0; call < count; call++) {
-            ticker.advance(Duration.ofNanos(1_000));
-            limiter.reserve("k", 1, 0);
-        }
+        singles(limiter, 3_500);
         long before = commands();
         Reservation all = limiter.reserve("k", MANY, 0);
         assertThat(commands() - before).isLessThan(100);
         assertThat(all.isRefused()).isTrue();
-        Duration retry = all.decision().retryAfter();
-        assertThat(retry).isLessThan(Duration.ofHours(1)).isGreaterThan(Duration.ofMinutes(59));
-        ticker.advance(retry);
-        Reservation again = limiter.reserve("k", MANY, 0);
-        assertThat(again.isRefused()).isTrue();
-        ticker.advance(again.decision().retryAfter());
+        assertThat(all.decision().retryAfter()).isEqualTo(Duration.ofHours(1));
+        ticker.advance(all.decision().retryAfter().minusNanos(1_000));
+        assertThat(limiter.reserve("k", MANY, 0).isRefused()).isTrue();
+        ticker.advance(Duration.ofNanos(1_000));
         assertThat(limiter.reserve("k", MANY, 0).isRefused()).isFalse();
+    }
+
+    /** However many there are, and whatever they have given back. */
+    @Test
+    void callsThatHaveLeftALogRefuseNobody() {
+        RateLimiter limiter = REDIS.backend(ticker).limiter(limit(Algorithm.SLIDING_LOG), RedisLimitOptions.DEFAULTS);
+        List<Reservation> calls = singles(limiter, 12_000);
+        calls.get(700).cancel();
+        calls.get(11_998).cancel();
+        ticker.advance(Duration.ofMinutes(59));
+        limiter.reserve("k", 1, 0);
+        ticker.advance(Duration.ofMinutes(1).minusNanos(1_000));
+        long before = commands();
+        assertThat(limiter.peek("k", MANY, 0).remaining()).isEqualTo(MANY - 2);
+        assertThat(limiter.reserve("k", MANY - 2, 0).isRefused()).isFalse();
+        assertThat(commands() - before).isLessThan(200);
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
+        ticker.advance(Duration.ofNanos(1_000));
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isFalse();
+        assertThat(limiter.reserve("k", 1, 0).isRefused()).isTrue();
     }
 
     /** A refund finds its call by its number. */
     @Test
     void aRefundOfOneOfManyCallsLooksAtFewOfThem() {
         RateLimiter limiter = REDIS.backend(ticker).limiter(limit(Algorithm.SLIDING_LOG), RedisLimitOptions.DEFAULTS);
-        List<Reservation> calls = new ArrayList<>();
-        for (int call = 0; call < 5_000; call++) {
-            ticker.advance(Duration.ofNanos(1_000));
-            calls.add(limiter.reserve("k", 1, 0));
-        }
+        List<Reservation> calls = singles(limiter, 5_000);
         long before = commands();
         calls.get(1_234).cancel();
         assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(MANY - 4_999);

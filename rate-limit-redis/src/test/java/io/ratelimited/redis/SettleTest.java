@@ -156,6 +156,55 @@ class SettleTest {
         }
     }
 
+    /** Charges at different times, each of which is more than a count can hold beside the other. */
+    @ParameterizedTest
+    @EnumSource(names = {"SLIDING_WINDOW", "SLIDING_LOG"})
+    void anEnormousCostCountsUntilItLeavesTheWindowAlsoBesideAnEarlierOne(Algorithm algorithm) {
+        Limit hourly = Limit.of("enormous", algorithm).rate("5/h").build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(hourly, RedisLimitOptions.DEFAULTS);
+        Reservation first = limiter.reserve("k", 1, 0);
+        Reservation second = limiter.reserve("k", 1, 0);
+        first.settle(Long.MAX_VALUE);
+        ticker.advance(Duration.ofMinutes(30));
+        second.settle(Long.MAX_VALUE);
+        ticker.advance(Duration.ofMinutes(45));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isZero();
+        assertThat(limiter.tryAcquire("k", 1)).isFalse();
+        ticker.advance(Duration.ofMinutes(22));
+        assertThat(limiter.peek("k", 1, 0).remaining()).isEqualTo(5);
+    }
+
+    /** Permits that are given back while others stay are added up, to more than a number of a script can hold. */
+    @Test
+    void whatIsGivenBackWithoutEndIsNoGift() {
+        Limit slow = Limit.of("slow", Algorithm.TOKEN_BUCKET)
+                .rate("1/3650d")
+                .burst(3)
+                .build();
+        RateLimiter limiter = REDIS.backend(ticker).limiter(slow, RedisLimitOptions.DEFAULTS);
+        long given = 0;
+        for (int turn = 0; turn < 100; turn++) {
+            ticker.advance(Duration.ofNanos(1_000L * (turn % 7)));
+            Reservation middle = limiter.reserve("k", 1, 0);
+            Reservation last = limiter.reserve("k", 1, 0);
+            given += middle.isRefused() ? 0 : 1;
+            given += last.isRefused() ? 0 : 1;
+            for (Reservation call : List.of(middle, last)) {
+                if (!call.isRefused()) {
+                    call.cancel();
+                    given--;
+                }
+            }
+            Decision left = limiter.peek("k", 1, 0);
+            assertThat(given).isZero();
+            assertThat(left.remaining()).isBetween(0L, 3L);
+            assertThat(left.reset()).isBetween(Duration.ZERO, Duration.ofDays(3 * 3_650));
+        }
+        Reservation one = limiter.reserve("k", 1, 0);
+        assertThat(limiter.peek("k", 1, 0).remaining()).isLessThan(3);
+        one.cancel();
+    }
+
     @ParameterizedTest
     @EnumSource(
             mode = EXCLUDE,

@@ -37,7 +37,7 @@ import org.springframework.util.ReflectionUtils;
  * @param fallback Method called instead of a refused call.
  * @param zone Time zone whose days and hours the windows of FIXED_WINDOW follow.
  * @param startsOn First day of the windows of a rate per week (MONDAY), month (15) or year (04-01), at midnight of the zone. Defaults to MONDAY, 1, 01-01.
- * @param slots Slots of a SLIDING_WINDOW.
+ * @param slots Slots of a SLIDING_WINDOW, from 1 to 1000.
  * @param coldFactor How many times dearer than a fresh permit the coldest stored one is, for WARM_UP.
  * @param lease Time after which a call in flight no longer counts, for CONCURRENCY.
  * @param maxWaiting Callers of the limit that may sleep at once, and half as many of one key; by default at most half of the request threads of a servlet application.

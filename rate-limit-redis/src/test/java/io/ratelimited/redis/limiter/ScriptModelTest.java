@@ -146,6 +146,44 @@ class ScriptModelTest {
         run.backend.close();
     }
 
+    /** So many calls that the script finds what leaves by blocks of them. */
+    @Test
+    void aLongLogDecidesAsInMemory() {
+        longLog(7, 9);
+    }
+
+    @Test
+    @Tag("proof")
+    void manyLongLogsDecideAsInMemory() {
+        for (long seed = 100; seed < 112; seed++) {
+            longLog(seed, 25);
+        }
+    }
+
+    private static void longLog(long seed, int rounds) {
+        Limit limit = Limit.of("long", Algorithm.SLIDING_LOG).rate("4000/s").build();
+        Run run = new Run(REDIS, limit, seed);
+        for (int round = 0; round < rounds; round++) {
+            int most = 1 + run.random.nextInt(700);
+            for (int call = 0; call < most; call++) {
+                run.ticker.advanceNanos(1_000L * run.random.nextInt(1 + run.random.nextInt(1_500)));
+                run.reserve("long log " + seed, 1_000_000);
+                while (run.taken.size() > 300 || (!run.taken.isEmpty() && run.random.nextInt(3) == 0)) {
+                    Run.Taken pair = run.taken.remove(run.random.nextInt(run.taken.size()));
+                    long cost = run.random.nextInt(5);
+                    pair.expected.settle(cost);
+                    pair.actual.settle(cost);
+                }
+            }
+            for (int i = 0; i < 6; i++) {
+                long permits = 1 + run.random.nextInt(4_000);
+                Run.same("long log " + seed, run.model.peek(null, permits, 0), run.redis.peek(null, permits, 0));
+            }
+            run.ticker.advanceNanos(1_000L * run.random.nextInt(run.random.nextBoolean() ? 1_100_000 : 500_000));
+        }
+        run.backend.close();
+    }
+
     @ParameterizedTest
     @MethodSource("limits")
     @Tag("proof")

@@ -280,7 +280,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(
             mode = Mode.EXCLUDE,
-            names = {"CONCURRENCY", "SLIDING_LOG", "DEFAULT"})
+            names = {"CONCURRENCY", "DEFAULT"})
     void extremeLimitsAreCountedExactly(Algorithm algorithm) {
         RedisBackend backend = REDIS.backend(ticker);
         Limit.Builder fast = limit(algorithm).toBuilder().rate("100000000/s");
