@@ -80,6 +80,11 @@ final class KeyBatch {
         if (call.isDone()) {
             return true;
         }
+        if (parameters.isConstant()) {
+            // The limit was closed, or made unlimited: the script counts by none of the two.
+            call.complete(ScriptReply.constant(parameters));
+            return true;
+        }
         if (parameters.isNever(call.permits())) {
             // The limit has become smaller.
             limiter.never(call, key, parameters);

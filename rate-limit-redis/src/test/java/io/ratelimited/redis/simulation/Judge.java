@@ -183,6 +183,21 @@ final class Judge {
         }
     }
 
+    /** A node whose limit is closed lets no call go that has asked since. */
+    void closings(List<Call> calls, List<Simulation.Closing> closings) {
+        for (Simulation.Closing closing : closings) {
+            for (Call call : calls) {
+                if (call.node == closing.node()
+                        && call.step.kind() != Kind.CALL_OF_LEDGER
+                        && call.sentAt > closing.from()
+                        && call.decidedAt < closing.to()
+                        && call.went()) {
+                    violations.add("a call goes under a limit that is closed: " + call);
+                }
+            }
+        }
+    }
+
     private boolean concerns(Step outage, Node node) {
         return switch (outage.kind()) {
             case FREEZE, RESTART_EMPTY, FAILOVER -> true;
@@ -469,7 +484,8 @@ final class Judge {
 
     private static boolean isHarmless(Kind kind) {
         return switch (kind) {
-            case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, CHANGE_FOR_ALL, LOG_THROWS -> true;
+            case RESET, FORGET_SCRIPTS, NODE_CLOCK, JOIN, CHANGE, CHANGE_FOR_ALL, CLOSE, REFUNDS_TWICE, LOG_THROWS ->
+                true;
             default -> false;
         };
     }

@@ -150,6 +150,7 @@ record Plan(
         for (int i = 0; i < faults; i++) {
             steps.add(fault(nodes, 100 * MILLI + random.nextLong(length), random));
         }
+        steps.addAll(closings(seed, algorithm, nodes, length));
         steps.sort(Comparator.comparingLong(Step::at));
         return new Plan(
                 seed,
@@ -203,6 +204,24 @@ record Plan(
         boolean waits = algorithm == Algorithm.CONCURRENCY || random.nextInt(3) == 0;
         long nanos = waits ? random.nextLong(300 * MILLI) : 0;
         return new Step(at, kind, random.nextInt(nodes + 1), random.nextInt(8) == 0 ? 1 : 0, amount, nanos);
+    }
+
+    /**
+     * In one of three schedules the limit is closed up to four times, and refunds of a log arrive twice in one of two. Drawn
+     * apart, so that seeds keep the rest of their schedules.
+     */
+    static List<Step> closings(long seed, Algorithm algorithm, int nodes, long length) {
+        SplittableRandom random = new SplittableRandom(seed * 31 + 7);
+        List<Step> steps = new ArrayList<>();
+        for (int closings = random.nextInt(3) == 0 ? 1 + random.nextInt(4) : 0; closings > 0; closings--) {
+            long at = 100 * MILLI + random.nextLong(length);
+            long nanos = random.nextLong((random.nextBoolean() ? 400 : 20) * MILLI);
+            steps.add(new Step(at, Kind.CLOSE, random.nextInt(nodes), 0, 0, nanos));
+        }
+        if (algorithm == Algorithm.SLIDING_LOG && random.nextBoolean()) {
+            steps.add(new Step(0, Kind.REFUNDS_TWICE, 0, 0, 0, 100 * MILLI + length));
+        }
+        return steps;
     }
 
     private static Step fault(int nodes, long at, SplittableRandom random) {

@@ -68,6 +68,24 @@ final class ScriptMutants {
                         Plans.SETTLING,
                         List.of("sliding_window.cancel"),
                         "function(s, permits, ...) return shipped(s, permits + 1, ...) end"),
+                ScriptMutant.commands("a log forgets which calls have given permits back", Plans.SETTLING, """
+                        function(command, key, ...)
+                          local values = shipped(command, key, ...)
+                          if command == 'LRANGE' and string.find(key, '~q', 1, true) then
+                            for i, value in ipairs(values) do
+                              values[i] = string.match(value, '^%d+ %d+ [%d/]+')
+                            end
+                          end
+                          return values
+                        end"""),
+                ScriptMutant.functions(
+                        "a log takes nothing from the sums of what has left", Plans.TINY, List.of("sl_leave"), """
+                        function(s, ...)
+                          local total = s.total
+                          local more = shipped(s, ...)
+                          if s.gone < s.size then s.total = total end
+                          return more
+                        end"""),
                 ScriptMutant.commands("a call under several limits is charged by the last alone", Plans.TINY, """
                         function(command, key, ...)
                           local function caller(name) return name and string.match(name, '{.-}') end

@@ -1,10 +1,12 @@
 package io.ratelimited.redis.simulation;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.core.Limit;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.simulation.Step.Kind;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
@@ -30,6 +32,9 @@ final class Simulation {
     private final FleetRecords fleet;
     private final List<String> violations = new ArrayList<>();
     private final LogProbe log;
+    private final List<Closing> closings = new ArrayList<>();
+    /** The nodes whose limit is closed now. */
+    private final Map<Node, Closing> closed = new HashMap<>();
     /** The clock of the server, ahead of virtual time. */
     private long serverMicros;
 
@@ -41,6 +46,9 @@ final class Simulation {
         this.servers = new Servers(
                 world, plan.servers(), () -> new Server(lua, () -> BEGIN_MICROS + world.now() / 1_000 + serverMicros));
     }
+
+    /** For how long a node had a closed limit. */
+    record Closing(Node node, long from, long to) {}
 
     /** What a schedule has shown. */
     record Outcome(Plan plan, List<String> violations, int decisions, int commands, double worst) {}
@@ -64,6 +72,7 @@ final class Simulation {
         Judge judge = new Judge(plan, violations);
         judge.calls(calls());
         judge.waiting(calls());
+        judge.closings(calls(), closings);
         double worst = Math.max(judge.windows(calls()), judge.outages(calls()));
         judge.ledgers(calls(), stored);
         for (Step step : plan.steps()) {
@@ -170,7 +179,15 @@ final class Simulation {
             case PAUSE -> node.pauseUntil(end);
             case KILL -> kill(node);
             case JOIN -> join();
-            case CHANGE -> node.limiter().update(plan.changed());
+            case CHANGE -> {
+                node.limiter().update(plan.changed());
+                closed.remove(node);
+            }
+            case CLOSE -> close(node, end);
+            case REFUNDS_TWICE -> {
+                servers.all().forEach(each -> each.refundsTwice(true));
+                world.at(end, () -> servers.all().forEach(each -> each.refundsTwice(false)));
+            }
             case LOG_THROWS -> {
                 log.throwing(true);
                 world.at(end, () -> log.throwing(false));
@@ -197,6 +214,25 @@ final class Simulation {
         } catch (RedisError ex) {
             // Reported to whoever has asked for it.
         }
+    }
+
+    private void close(Node node, long end) {
+        Limit open = node.limiter().limit();
+        Limit.Builder builder = open.toBuilder();
+        Limit none = open.algorithm() == Algorithm.CONCURRENCY
+                ? builder.maxConcurrent(0).build()
+                : builder.rate("0/s").build();
+        Closing closing = new Closing(node, world.now(), end);
+        if (closed.putIfAbsent(node, closing) != null) {
+            return;
+        }
+        node.limiter().update(none);
+        world.at(end, () -> {
+            if (closed.remove(node, closing)) {
+                node.limiter().update(open);
+                closings.add(closing);
+            }
+        });
     }
 
     private void kill(Node node) {

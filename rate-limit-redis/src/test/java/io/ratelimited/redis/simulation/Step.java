@@ -91,7 +91,11 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
         /** The slot of a key moves to another server of the cluster. */
         MOVE_SLOT,
         /** A node changes for all nodes: the limit, with an even amount back to what it was, or the record of a caller. */
-        CHANGE_FOR_ALL;
+        CHANGE_FOR_ALL,
+        /** The limit is closed on this node, and opened again after the time. */
+        CLOSE,
+        /** What is given back of a log arrives twice. */
+        REFUNDS_TWICE;
 
         boolean isFault() {
             return compareTo(CALL_THROWING) > 0;
@@ -133,7 +137,9 @@ record Step(long at, Kind kind, int node, int key, int amount, long nanos) {
                     READ_ONLY,
                     OUT_OF_MEMORY,
                     PAUSE,
-                    LOG_THROWS -> at + nanos;
+                    LOG_THROWS,
+                    CLOSE,
+                    REFUNDS_TWICE -> at + nanos;
             case FLOOD_OF_TWOS -> at + nanos + nanos / 2;
             // What lasts for long ends before all is quiet.
             default -> kind.isFault() || nanos < 1_000_000_000 ? at : at + nanos / 2 + (waits() ? nanos : 0);

@@ -75,6 +75,7 @@ final class WidePlan {
         for (int i = 0; i < faults; i++) {
             steps.add(fault(nodes, servers, 100 * MILLI + random.nextLong(length), random));
         }
+        steps.addAll(Plan.closings(seed, algorithm, nodes, length));
         return plan(seed, nodes, servers, limit, Plan.limit(algorithm, random), 0, 400_000, steps, random);
     }
 
