@@ -41,6 +41,8 @@ import org.jspecify.annotations.Nullable;
 public final class SharedRecords {
 
     private static final int PAGE = 500;
+    /** Records that are written back at once: each is several commands to Redis, which does nothing else meanwhile. */
+    private static final int WRITTEN_BACK = 100;
 
     private static final long WRITES_NOTHING_BACK = -1;
 
@@ -307,8 +309,8 @@ public final class SharedRecords {
     private CompletableFuture<?> writeBack(Map<String, Entry> lost) {
         CompletableFuture<?> done = CompletableFuture.completedFuture(null);
         List<Map.Entry<String, Entry>> all = new ArrayList<>(lost.entrySet());
-        for (int i = 0; i < all.size(); i += PAGE) {
-            List<Map.Entry<String, Entry>> part = all.subList(i, Math.min(all.size(), i + PAGE));
+        for (int i = 0; i < all.size(); i += WRITTEN_BACK) {
+            List<Map.Entry<String, Entry>> part = all.subList(i, Math.min(all.size(), i + WRITTEN_BACK));
             done = done.thenCompose(before -> {
                 ScriptArguments args = new ScriptArguments()
                         .add(connection.time())

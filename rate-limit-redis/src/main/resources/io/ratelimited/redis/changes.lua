@@ -76,8 +76,8 @@ local function raise_floor(to)
 end
 
 -- What has ended is remembered as removed for a while, so that no node brings back what it replaced.
-local function forget_ended()
-  for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', whole(now), 'LIMIT', 0, 500)) do
+local function forget_ended(most)
+  for _, field in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', whole(now), 'LIMIT', 0, most)) do
     local version, _, text = read_entry(field)
     if (text or '') ~= '' then
       put_entry(field, version, now + REMEMBERED, '')
@@ -104,7 +104,7 @@ if ARGV[2] == 'read' then
 end
 
 if ARGV[2] == 'write' then
-  forget_ended()
+  forget_ended(100)
   local field, text = ARGV[3], ARGV[7]
   local version, _, before = read_entry(field)
   local based_on = tonumber(ARGV[4])
@@ -115,7 +115,9 @@ if ARGV[2] == 'write' then
   end
   local limit = string.match(field, '^c[^:]*:(.*)$')
   if limit and text ~= '' and (before or '') == '' and get('n' .. limit) >= tonumber(ARGV[6]) then
-    return { -1, now }
+    -- Some of them may have ended.
+    forget_ended(300)
+    if get('n' .. limit) >= tonumber(ARGV[6]) then return { -1, now } end
   end
   local lasts = limit and text == '' and REMEMBERED or tonumber(ARGV[5])
   local ending = lasts > 0 and now + lasts or 0
