@@ -1,6 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
@@ -95,10 +96,85 @@ class ChangeRacesTest {
             };
             as("ann", () -> a.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null));
 
-            assertThat(a.reported).extracting(ChangeRacesTest::text).containsExactly("{} -> {rate=1/s} by ann");
-            assertThat(b.reported).extracting(ChangeRacesTest::text).containsExactly("{rate=1/s} -> {rate=2/s} by bob");
+            assertThat(a.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly("{} -> {rate=1/s} by ann", "{rate=1/s} -> {rate=2/s} by null");
+            assertThat(b.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly("{} -> {rate=1/s} by null", "{rate=1/s} -> {rate=2/s} by bob");
             assertThat(((ConfiguredLimit) a.limits.get("search")).ownBudget("zoe"))
                     .containsEntry("rate", "2/s");
+        });
+    }
+
+    @Test
+    void budgetsThatOtherInstancesGiveAndTakeAreReportedAsAChainUnderTheMaskOfTheirKey() {
+        fleet.put("search", CanonicalKey.digest("old"), "rate=9/s");
+        run(() -> {
+            as("bob", () -> {
+                b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null);
+                b.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "2/s")), null);
+                b.limits.revoke("search", "zoe");
+                b.limits.assign("search", "old", LimitProperties.of(Map.of("rate", "8/s")), null);
+            });
+            assertThat(a.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly(
+                            "{} -> {rate=1/s} by null",
+                            "{rate=1/s} -> {rate=2/s} by null",
+                            "{rate=2/s} -> {} by null",
+                            "{rate=9/s} -> {rate=8/s} by null");
+            assertThat(a.reported)
+                    .extracting(RateLimitChangedEvent::key)
+                    .startsWith(KeyMask.mask("zoe"))
+                    .endsWith(KeyMask.mask("old"));
+            assertThat(a.reported)
+                    .extracting(RateLimitChangedEvent::key)
+                    .isEqualTo(
+                            b.reported.stream().map(RateLimitChangedEvent::key).toList());
+        });
+    }
+
+    /** As when its answer is late. */
+    @Test
+    void aWriteThatIsNotAnsweredAndInForceAllTheSameIsReportedInTheNameOfItsAuthor() {
+        run(() -> {
+            a.afterWrite = author -> {
+                throw new IllegalStateException("no answer");
+            };
+            as("ann", () -> assertThatThrownBy(() -> burst(a, 77)).hasMessage("no answer"));
+            as(
+                    "ann",
+                    () -> assertThatThrownBy(() ->
+                                    a.limits.assign("search", "zoe", LimitProperties.of(Map.of("rate", "1/s")), null))
+                            .hasMessage("no answer"));
+            a.afterWrite = author -> {};
+            as("bob", () -> burst(b, 78));
+            as("bob", () -> burst(b, 77));
+
+            assertThat(a.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly(
+                            "{burst=10} -> {burst=77} by ann",
+                            "{} -> {rate=1/s} by ann",
+                            "{burst=77} -> {burst=78} by null",
+                            "{burst=78} -> {burst=77} by null");
+        });
+    }
+
+    @Test
+    void aChangeOfAnotherInstanceIsNotReportedInTheNameOfWhoeverGotNoAnswer() {
+        run(() -> {
+            a.beforeWrite = author -> {
+                throw new IllegalStateException("not sent");
+            };
+            as("ann", () -> assertThatThrownBy(() -> burst(a, 77)).hasMessage("not sent"));
+            as("bob", () -> burst(b, 78));
+            as("bob", () -> burst(b, 77));
+
+            assertThat(a.reported)
+                    .extracting(ChangeRacesTest::text)
+                    .containsExactly("{burst=10} -> {burst=78} by null", "{burst=78} -> {burst=77} by null");
         });
     }
 

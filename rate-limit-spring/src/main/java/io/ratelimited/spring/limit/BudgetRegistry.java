@@ -1,23 +1,18 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
-import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets.Budget;
-import java.time.Duration;
+import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.limit.CallerBudgets.Budget;
 import java.util.Collection;
 import java.util.HashMap;
-import java.util.HashSet;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
@@ -39,9 +34,13 @@ final class BudgetRegistry {
     private static final String CORRECT = "Nothing was changed; correct the value and try again.";
 
     private final Ticker ticker;
+    private final ChangeReports reports;
+    private final UnansweredWrites unanswered;
 
-    BudgetRegistry(Ticker ticker) {
+    BudgetRegistry(Ticker ticker, ChangeReports reports, UnansweredWrites unanswered) {
         this.ticker = ticker;
+        this.reports = reports;
+        this.unanswered = unanswered;
     }
 
     Ticker ticker() {
@@ -142,7 +141,7 @@ final class BudgetRegistry {
         own.notApplied().forEach((caller, budget) -> own.put(caller, tried(limit, budget)));
         own.unsuited.clear();
         own.budgets.forEach((caller, budget) -> {
-            String problem = budget.problem != null ? budget.problem : problems.get(budget.text);
+            String problem = budget.problem() != null ? budget.problem() : problems.get(budget.text());
             if (problem != null) {
                 own.unsuited.put(caller, problem);
             }
@@ -166,7 +165,7 @@ final class BudgetRegistry {
         Set<String> reasons = own.unsuited.entrySet().stream()
                 .map(entry -> {
                     Budget budget = own.budgets.get(entry.getKey());
-                    return (budget == null ? "" : LogText.escaped(budget.text) + ": ") + entry.getValue();
+                    return (budget == null ? "" : LogText.escaped(budget.text()) + ": ") + entry.getValue();
                 })
                 .distinct()
                 .limit(SHOWN)
@@ -179,9 +178,9 @@ final class BudgetRegistry {
     /** A budget that all instances share, with its limiter if the limit can have it now. */
     private static Budget tried(ConfiguredLimit limit, Budget budget) {
         try {
-            return new Budget(budget.text, limiter(limit, budget.text), null, budget.version, budget.endsAt);
+            return new Budget(budget.text(), limiter(limit, budget.text()), null, budget.version(), budget.endsAt());
         } catch (InvalidRateLimitException | IllegalArgumentException | ConversionException ex) {
-            return new Budget(budget.text, null, String.valueOf(ex.getMessage()), budget.version, budget.endsAt);
+            return new Budget(budget.text(), null, String.valueOf(ex.getMessage()), budget.version(), budget.endsAt());
         }
     }
 
@@ -222,9 +221,31 @@ final class BudgetRegistry {
         }
     }
 
-    /** Applies what all instances share of some callers. Warns when twice as many as in the last warning have no budget. */
-    void follow(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
+    /** Applies what all instances share of callers when this one begins to follow it: that is no change to report. */
+    void begin(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
         callers.forEach(caller -> apply(limit, caller, changes.find(limit.name(), caller)));
+        warnOfMore(limit);
+    }
+
+    /** Applies what all instances share of some callers, and reports what others have changed. */
+    void follow(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
+        for (String caller : callers) {
+            SharedChanges.Change change = changes.find(limit.name(), caller);
+            follow(limit, caller, change, change == null ? null : unanswered.author(limit.name(), caller, change));
+        }
+        warnOfMore(limit);
+    }
+
+    /** Applies a change of a caller, and reports it unless it is the one that is in force. */
+    void follow(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change, @Nullable String author) {
+        Map<String, Object> before = members(limit, caller);
+        if (apply(limit, caller, change)) {
+            reports.add(limit.name(), KeyMask.ofDigest(caller), before, members(limit, caller), Scope.FLEET, author);
+        }
+    }
+
+    /** Warns when twice as many callers as in the last warning have a budget that this instance cannot apply. */
+    private static void warnOfMore(ConfiguredLimit limit) {
         CallerBudgets own = limit.budgets();
         if (own != null
                 && own.unsuited.size() > own.warnedOf.size()
@@ -233,161 +254,33 @@ final class BudgetRegistry {
         }
     }
 
-    /** Applies a change that all instances share of a caller; null if there is none. */
-    void apply(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change) {
-        if (change == null || change.text().isEmpty()) {
-            remove(limit, caller);
-            return;
-        }
+    /**
+     * Applies a change that all instances share of a caller; null if there is none.
+     *
+     * @return whether it is another budget than before
+     */
+    private boolean apply(ConfiguredLimit limit, String caller, SharedChanges.@Nullable Change change) {
         CallerBudgets own = limit.budgets();
         Budget before = own == null ? null : own.find(caller);
-        if (before != null && before.version == change.version()) {
+        if (change == null || change.text().isEmpty()) {
+            remove(limit, caller);
+            return before != null;
+        }
+        Budget next = new Budget(change.text(), null, null, change.version(), change.endsAt());
+        if (before != null && before.version() == change.version()) {
             put(
                     limit,
                     caller,
-                    new Budget(before.text, before.limiter, before.problem, before.version, change.endsAt()));
-            return;
+                    new Budget(before.text(), before.limiter(), before.problem(), next.version(), next.endsAt()));
+            return false;
         }
-        put(limit, caller, tried(limit, new Budget(change.text(), null, null, change.version(), change.endsAt())));
+        put(limit, caller, tried(limit, next));
+        return before == null || !before.lastsAs(next);
     }
 
-    /** The callers of a limit that have a budget of their own, until it ends. Thread-safe. */
-    static final class CallerBudgets {
-
-        private final Ticker ticker;
-        private final boolean shared;
-        private final Map<String, Budget> budgets = new ConcurrentHashMap<>();
-        /** Why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
-        private final Map<String, String> unsuited = new LinkedHashMap<>();
-        /** Those of them that the last warning was of. Guarded by {@link LimitChanges}. */
-        private final Set<String> warnedOf = new HashSet<>();
-
-        /**
-         * A budget of a caller.
-         *
-         * @param text its properties, as of {@link ChangeText}
-         * @param limiter null if this instance cannot apply it
-         * @param problem why it cannot; null if it can
-         * @param version of the change that all instances share; 0 if they do not
-         * @param endsAt in nanoseconds of the ticker; null for never
-         */
-        record Budget(
-                String text,
-                @Nullable RateLimiter limiter,
-                @Nullable String problem,
-                long version,
-                @Nullable Long endsAt) {
-
-            private boolean hasEnded(Ticker ticker) {
-                return endsAt != null && ticker.nanos() - endsAt >= 0;
-            }
-        }
-
-        /** @param shared whether callers are known by digests, as instances share them */
-        CallerBudgets(Ticker ticker, boolean shared) {
-            this.ticker = ticker;
-            this.shared = shared;
-        }
-
-        static @Nullable CallerBudgets copy(@Nullable CallerBudgets of) {
-            if (of == null) {
-                return null;
-            }
-            CallerBudgets copy = new CallerBudgets(of.ticker, of.shared);
-            copy.budgets.putAll(of.budgets);
-            return copy;
-        }
-
-        /** The name of a caller: the text of its key, or its digest. As in the endpoint, 42 is the string and the number. */
-        static String caller(Object key, boolean shared) {
-            String text = CanonicalKey.text(key);
-            if (text.startsWith("(Long)") || text.startsWith("(Integer)") || text.startsWith("(UUID)")) {
-                text = text.substring(text.indexOf(')') + 1);
-            }
-            return shared ? CanonicalKey.digest(text) : text;
-        }
-
-        /** The limiter of a caller; the other one for a caller without a budget of its own. */
-        RateLimiter limiter(Object key, RateLimiter other) {
-            Budget budget = find(caller(key, shared));
-            return budget == null || budget.limiter == null ? other : budget.limiter;
-        }
-
-        @Nullable
-        Budget find(String caller) {
-            Budget budget = budgets.get(caller);
-            if (budget != null && budget.hasEnded(ticker)) {
-                budgets.remove(caller, budget);
-                return null;
-            }
-            return budget;
-        }
-
-        /**
-         * The members of a caller's budget: tier, or rate and burst, or why it is not applied, and {@code for}: the seconds it
-         * still lasts, rounded up.
-         */
-        Map<String, Object> describe(Object key) {
-            Budget budget = find(caller(key, shared));
-            Map<String, Object> members = new LinkedHashMap<>();
-            if (budget != null && budget.problem != null) {
-                members.put("changeNotApplied", budget.problem);
-            } else if (budget != null) {
-                ChangeText.read(budget.text, Map.of()).forEach((property, value) -> {
-                    if (value != null) {
-                        members.put(property.label(), PropertyText.of(value));
-                    }
-                });
-            }
-            if (budget != null && budget.endsAt != null) {
-                long seconds = TimeUnit.NANOSECONDS.toSeconds(budget.endsAt - ticker.nanos() - 1) + 1;
-                members.put("for", PropertyText.of(Duration.ofSeconds(seconds)));
-            }
-            return members;
-        }
-
-        /** Those that this instance cannot apply, by the caller. */
-        private Map<String, Budget> notApplied() {
-            Map<String, Budget> found = new HashMap<>();
-            budgets.forEach((caller, budget) -> {
-                if (budget.problem != null) {
-                    found.put(caller, budget);
-                }
-            });
-            return found;
-        }
-
-        void put(String caller, Budget budget) {
-            budgets.put(caller, budget);
-            if (budget.problem == null) {
-                suits(caller);
-            } else {
-                unsuited.put(caller, budget.problem);
-            }
-        }
-
-        void remove(String caller) {
-            budgets.remove(caller);
-            suits(caller);
-        }
-
-        private void suits(String caller) {
-            unsuited.remove(caller);
-            warnedOf.remove(caller);
-        }
-
-        /** How many there are, without those that have ended. */
-        int size() {
-            budgets.values().removeIf(budget -> budget.hasEnded(ticker));
-            return budgets.size();
-        }
-
-        /** The different budgets, without those that have ended. */
-        Set<String> texts() {
-            return budgets.values().stream()
-                    .filter(budget -> !budget.hasEnded(ticker))
-                    .map(Budget::text)
-                    .collect(Collectors.toSet());
-        }
+    /** The members of a caller's budget, as {@link CallerBudgets#describe} shows them. */
+    private static Map<String, Object> members(ConfiguredLimit limit, String caller) {
+        CallerBudgets own = limit.budgets();
+        return own == null ? Map.of() : own.members(caller);
     }
 }

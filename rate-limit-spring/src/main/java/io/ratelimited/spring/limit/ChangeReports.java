@@ -1,6 +1,5 @@
 package io.ratelimited.spring.limit;
 
-import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Policy;
 import io.ratelimited.spring.CurrentRequest;
@@ -72,14 +71,14 @@ public final class ChangeReports {
      * Keeps what has changed for {@link #send}; nothing if nothing has. To be called with the lock under which the change
      * was made, so that each report begins where the one before it ended.
      *
-     * @param key whose own budget was changed; null if the limit itself was
+     * @param mask of the key whose own budget was changed; null if the limit itself was
      * @param before members and their values, as the endpoint writes them
      * @param after the same when the change is in force
      * @param author the name of who made the change; null if it is not known
      */
     void add(
             String limit,
-            @Nullable Object key,
+            @Nullable String mask,
             Map<String, Object> before,
             Map<String, Object> after,
             Scope scope,
@@ -90,7 +89,6 @@ public final class ChangeReports {
         if (changed.isEmpty()) {
             return;
         }
-        String mask = key == null ? null : KeyMask.mask(CanonicalKey.text(key));
         RateLimitChangedEvent event =
                 new RateLimitChangedEvent(limit, mask, only(changed, before), only(changed, after), scope, author);
         String line = "Rate limit '" + limit + "'" + (mask == null ? "" : ", key " + mask) + ": "

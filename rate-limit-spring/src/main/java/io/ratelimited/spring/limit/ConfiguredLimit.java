@@ -11,7 +11,6 @@ import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.time.Duration;
 import java.util.EnumMap;
 import java.util.HashMap;

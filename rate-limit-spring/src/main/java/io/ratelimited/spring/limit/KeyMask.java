@@ -1,5 +1,6 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.core.CanonicalKey;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.security.SecureRandom;
@@ -35,11 +36,16 @@ public final class KeyMask {
      * @param key its text, as {@code CanonicalKey.text} makes it
      */
     public static String mask(String key) {
+        return ofDigest(CanonicalKey.digest(key));
+    }
+
+    /** The same mask, where only the digest of the key's text is known. */
+    static String ofDigest(String digest) {
         try {
             Mac mac = Mac.getInstance("HmacSHA256");
             mac.init(SECRET);
-            byte[] digest = mac.doFinal(key.getBytes(StandardCharsets.UTF_8));
-            return PREFIX + HexFormat.of().formatHex(digest, 0, BYTES);
+            byte[] mask = mac.doFinal(digest.getBytes(StandardCharsets.UTF_8));
+            return PREFIX + HexFormat.of().formatHex(mask, 0, BYTES);
         } catch (GeneralSecurityException ex) {
             throw new IllegalStateException("every Java platform has HmacSHA256", ex);
         }

@@ -1,12 +1,12 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory.SharedChanges;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
-import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -49,6 +49,7 @@ public final class LimitChanges {
 
     private final ChangeReports reports;
     private final BudgetRegistry budgets;
+    private final UnansweredWrites unanswered;
     /** What all instances share that this one follows. */
     private final Set<SharedChanges> followed = ConcurrentHashMap.newKeySet();
     /** The limits that follow it, by name. */
@@ -70,7 +71,8 @@ public final class LimitChanges {
 
     LimitChanges(ChangeReports reports, Ticker ticker) {
         this.reports = reports;
-        this.budgets = new BudgetRegistry(ticker);
+        this.unanswered = new UnansweredWrites(ticker);
+        this.budgets = new BudgetRegistry(ticker, reports, unanswered);
     }
 
     /**
@@ -141,7 +143,9 @@ public final class LimitChanges {
                     "Nothing was changed; change it on an instance that does, or take the change back.");
         }
         // Without the lock, which the thread that reads the answer may want.
-        SharedChanges.Outcome outcome = changes.write(limit.name(), null, seen.version(), text, null, 0);
+        SharedChanges.Outcome outcome = unanswered.write(
+                new UnansweredWrites.Write(limit.name(), null, seen.version(), text, author),
+                () -> changes.write(limit.name(), null, seen.version(), text, null, 0));
         synchronized (this) {
             if (outcome == SharedChanges.Outcome.WRITTEN) {
                 SharedChanges.Change newest = newest(limit, changes);
@@ -235,7 +239,7 @@ public final class LimitChanges {
         SharedChanges changes = limit.sharedChanges();
         String caller = CallerBudgets.caller(key, changes != null);
         if (changes != null) {
-            write(limit, changes, () -> tryWriteBudget(limit, changes, key, caller, text, lasting, author));
+            write(limit, changes, () -> tryWriteBudget(limit, changes, caller, text, lasting, author));
             return;
         }
         synchronized (this) {
@@ -246,7 +250,8 @@ public final class LimitChanges {
                 Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
                 budgets.assign(limit, caller, text, endsAt);
             }
-            reports.add(limit.name(), key, before, limit.ownBudget(key), Scope.INSTANCE, author);
+            String mask = KeyMask.mask(CanonicalKey.text(key));
+            reports.add(limit.name(), mask, before, limit.ownBudget(key), Scope.INSTANCE, author);
         }
         reports.send();
     }
@@ -254,20 +259,19 @@ public final class LimitChanges {
     private boolean tryWriteBudget(
             ConfiguredLimit limit,
             SharedChanges changes,
-            Object key,
             String caller,
             String text,
             @Nullable Duration lasting,
             @Nullable String author) {
         SharedChanges.Change change = changes.find(limit.name(), caller);
-        SharedChanges.Outcome outcome = changes.write(
-                limit.name(), caller, change == null ? 0 : change.version(), text, lasting, BudgetRegistry.MAXIMUM);
+        long basedOn = change == null ? 0 : change.version();
+        SharedChanges.Outcome outcome = unanswered.write(
+                new UnansweredWrites.Write(limit.name(), caller, basedOn, text, author),
+                () -> changes.write(limit.name(), caller, basedOn, text, lasting, BudgetRegistry.MAXIMUM));
         synchronized (this) {
-            Map<String, Object> before = limit.ownBudget(key);
             if (outcome == SharedChanges.Outcome.WRITTEN) {
                 Long endsAt = lasting == null ? null : budgets.ticker().nanos() + lasting.toNanos();
-                budgets.apply(limit, caller, new SharedChanges.Change(REPLACED, text, endsAt));
-                reports.add(limit.name(), key, before, limit.ownBudget(key), Scope.FLEET, author);
+                budgets.follow(limit, caller, new SharedChanges.Change(REPLACED, text, endsAt), author);
             }
             budgets.follow(limit, changes, Set.of(caller));
         }
@@ -279,7 +283,8 @@ public final class LimitChanges {
 
     /** Applies what all instances share of a limit, if it is another change than the last that was seen; with the lock. */
     private void follow(ConfiguredLimit limit, SharedChanges changes) {
-        follow(limit, newest(limit, changes), null);
+        SharedChanges.Change newest = newest(limit, changes);
+        follow(limit, newest, unanswered.author(limit.name(), null, newest));
     }
 
     private static SharedChanges.Change newest(ConfiguredLimit limit, SharedChanges changes) {
@@ -317,7 +322,7 @@ public final class LimitChanges {
         changed(changes, limit.name(), null);
         Collection<String> callers = changes.callers(limit.name());
         synchronized (this) {
-            budgets.follow(limit, changes, callers);
+            budgets.begin(limit, changes, callers);
         }
     }
 

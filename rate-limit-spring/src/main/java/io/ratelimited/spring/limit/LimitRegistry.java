@@ -7,7 +7,6 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
-import io.ratelimited.spring.limit.BudgetRegistry.CallerBudgets;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
