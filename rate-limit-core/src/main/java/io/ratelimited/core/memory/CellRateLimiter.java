@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
 import java.util.function.LongSupplier;
@@ -31,6 +32,8 @@ final class CellRateLimiter implements MemoryLimiter {
 
     private volatile Cell single;
     private volatile @Nullable CachedCells keyed;
+    /** Whether this limit has been one of several on a call; set before such a call charges it. */
+    private volatile boolean joined;
 
     /** @param maximumKeys the largest number of keys to remember, asked when the first key comes */
     CellRateLimiter(Limit limit, Ticker ticker, LongSupplier maximumKeys) {
@@ -49,9 +52,12 @@ final class CellRateLimiter implements MemoryLimiter {
 
     @Override
     public boolean tryAcquire(@Nullable Object key, long permits) {
-        if (permits == 0) {
-            return true;
-        }
+        return permits == 0
+                || take(key, permits)
+                || (joined && JointLocks.again(this, key, () -> take(key, permits), taken -> !taken));
+    }
+
+    private boolean take(@Nullable Object key, long permits) {
         long stamp = NO_STAMP;
         while (true) {
             CellParameters current = parameters;
@@ -75,6 +81,18 @@ final class CellRateLimiter implements MemoryLimiter {
         if (permits == 0) {
             return nothing(key);
         }
+        CellReservation first = reserveOnce(key, permits, joined ? 0 : maxWaitNanos);
+        if (!joined || first.goesAtOnce()) {
+            return first;
+        }
+        // It may wait for, or be refused by, what another call holds for a moment.
+        first.cancel();
+        return maxWaitNanos > 0
+                ? JointLocks.alone(this, key, () -> reserveOnce(key, permits, maxWaitNanos))
+                : JointLocks.again(this, key, () -> reserveOnce(key, permits, 0), Reservation::isRefused);
+    }
+
+    private CellReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos) {
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         CellReservation reservation = new CellReservation(this, key, permits);
         long stamp = NO_STAMP;
@@ -100,7 +118,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return reservation;
     }
 
-    private Reservation decided(CellReservation reservation, Cell cell, long outcome) {
+    private CellReservation decided(CellReservation reservation, Cell cell, long outcome) {
         reservation.decided(cell, outcome);
         if (outcome >= 0 && cell.needsDate(reservation)) {
             replace(reservation.key(), cell, Cell::dated);
@@ -113,6 +131,9 @@ final class CellRateLimiter implements MemoryLimiter {
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
         if (permits == 0) {
             return nothing(key);
+        }
+        if (!joined) {
+            joined = true;
         }
         CellReservation asked = new CellReservation(this, key, permits);
         CellParameters current = parameters;
@@ -137,8 +158,16 @@ final class CellRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public int lock(Reservation asked) {
+        return JointLocks.number(this, ((CellReservation) asked).key());
+    }
+
+    @Override
     public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         CellReservation reservation = (CellReservation) asked;
+        if (reservation.permits() == 0) {
+            return reservation;
+        }
         Cell cell = reservation.asked();
         if (cell != null) {
             long now = clock.now(cell.parameters().followsCalendar(), reservation.read());
@@ -148,7 +177,7 @@ final class CellRateLimiter implements MemoryLimiter {
                 return decided(reservation, cell, outcome);
             }
         }
-        return reserve(reservation.key(), reservation.permits(), maxWaitNanos);
+        return reserveOnce(reservation.key(), reservation.permits(), maxWaitNanos);
     }
 
     @Override
@@ -156,6 +185,14 @@ final class CellRateLimiter implements MemoryLimiter {
         if (permits == 0) {
             return describe(key, 0);
         }
+        Decision decision = peekOnce(key, permits, maxWaitNanos);
+        return decision.admitted() || !joined
+                ? decision
+                : JointLocks.again(
+                        this, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
+    }
+
+    private Decision peekOnce(@Nullable Object key, long permits, long maxWaitNanos) {
         long maxWait = waitingRoom.longestWait(key, maxWaitNanos);
         long stamp = NO_STAMP;
         while (true) {

@@ -87,6 +87,11 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         }
     }
 
+    /** Whether the call is admitted and need not wait. */
+    boolean goesAtOnce() {
+        return outcome == 0;
+    }
+
     @Override
     public boolean isRefused() {
         return outcome < 0;

@@ -71,6 +71,11 @@ public final class InMemoryRateLimiter implements MemoryLimiter {
     }
 
     @Override
+    public int lock(Reservation asked) {
+        return limiter.lock(asked);
+    }
+
+    @Override
     public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         return limiter.reserveAsked(asked, maxWaitNanos);
     }

@@ -16,6 +16,7 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.CompletionStage;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -25,14 +26,14 @@ import org.jspecify.annotations.Nullable;
  * that nobody can decide refuses for the shortest of all.
  *
  * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
- * more. Until then a third caller may be refused by what has been charged, or wait for it, which is the price of limits that no
- * lock joins. It can only refuse: what was charged for a moment counts like that of a call that goes, so no limit ever admits
- * more than its permits, and it is given back as that of a cancelled call. In memory it takes two other callers within the
- * few instructions between two charges: up to six times were seen in 60,000 races for the last permits. A third caller who
- * waited for the outcome instead would depend on the progress of another thread.
+ * more. In memory nobody is refused by such permits, or waits for them: who would be decides again when they are given back or
+ * kept, a few instructions later ({@link JointLocks}).
  *
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
- * JointRateLimiter} asks and charges all limits of its backend together. Limits elsewhere are asked about a refused call, too,
+ * JointRateLimiter} asks and charges all limits of its backend together. Where limits of several backends decide, a third
+ * caller may be refused by what one of them has charged, until another one has answered: no lock is held across a network. It
+ * can only refuse: what was charged for a moment counts like that of a call that goes, so no limit ever admits more than its
+ * permits, and it is given back as that of a cancelled call. Limits elsewhere are asked about a refused call, too,
  * but not again while the same claims are refused by what is known: for the time until a retry, and one second at the most.
  *
  * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
@@ -71,7 +72,7 @@ public final class AllOf {
             return claims[0].reserve();
         }
         if (areInMemory(claims)) {
-            return MemoryClaims.reserve(claims);
+            return MemoryClaims.reserve(claims, 0);
         }
         try {
             return new Joint(claims, null).reserve().join();
@@ -100,7 +101,7 @@ public final class AllOf {
                 return reserveAsync(claims[0], callbacks);
             }
             return areInMemory(claims)
-                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims))
+                    ? CompletableFuture.completedFuture(MemoryClaims.reserve(claims, 0))
                     : WaitingRoom.orGivenBack(new Joint(claims, callbacks).reserve(), Reservation::cancel);
         } catch (RuntimeException | Error ex) {
             return CompletableFuture.failedFuture(ex);
@@ -283,7 +284,7 @@ public final class AllOf {
                 Claim claim = claims[i];
                 if (isInMemory(claim) == inMemory) {
                     List<Integer> group = groups.stream()
-                            .filter(each -> isDecidedWith(claims[each.get(0)], claim))
+                            .filter(each -> inMemory || isDecidedWith(claims[each.get(0)], claim))
                             .findFirst()
                             .orElse(null);
                     if (group == null) {
@@ -356,8 +357,13 @@ public final class AllOf {
         /** The reservations of a group, or a single refused one. */
         private CompletableFuture<List<Reservation>> reserveGroup(List<Integer> group) {
             Claim first = claims[group.get(0)];
+            List<Claim> all = group.stream().map(number -> claims[number]).toList();
+            if (isInMemory(first)) {
+                Reservation taken = MemoryClaims.reserve(all.toArray(Claim[]::new), wait);
+                return CompletableFuture.completedFuture(
+                        IntStream.range(0, all.size()).mapToObj(i -> member(taken, i)).toList());
+            }
             if (group.size() > 1) {
-                List<Claim> all = group.stream().map(number -> claims[number]).toList();
                 return reserveAll((JointRateLimiter) first.limiter(), all).toCompletableFuture();
             }
             Decision decision = asked[group.get(0)];

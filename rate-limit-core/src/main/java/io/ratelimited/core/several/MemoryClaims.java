@@ -9,27 +9,33 @@ final class MemoryClaims {
 
     private MemoryClaims() {}
 
-    /** As {@link AllOf#reserve(Claim[])}. */
-    static Reservation reserve(Claim[] claims) {
+    /**
+     * As {@link AllOf#reserve(Claim[])}.
+     *
+     * @param othersWaitNanos how long the call has to wait for limits that are not among the claims; 0 for not at all
+     */
+    static Reservation reserve(Claim[] claims, long othersWaitNanos) {
         Reservation[] members = new Reservation[claims.length];
         @Nullable Decision[] refusals = askAll(claims, members);
         if (refusals != null) {
             return JointReservation.refused(refusals);
         }
-        try {
-            int refused = reserveAsked(claims, members, false, 0);
-            if (refused < 0) {
-                refused = reserveAsked(claims, members, true, longestWait(claims, members));
-            }
-            if (refused < 0) {
-                return new JointReservation(members);
-            }
-            JointReservation.undo(members);
-            return refusedMeanwhile(claims, refused, members[refused].decision());
-        } catch (RuntimeException | Error ex) {
-            JointReservation.undo(members);
-            throw ex;
+        boolean places = false;
+        long locks = 0;
+        for (int i = 0; i < claims.length; i++) {
+            locks |= 1L << ((MemoryLimiter) claims[i].limiter()).lock(members[i]);
+            places |= AllOf.isPlace(claims[i]);
         }
+        int refused;
+        JointLocks.lock(locks, places);
+        try {
+            refused = reserveAsked(claims, members, othersWaitNanos);
+        } finally {
+            JointLocks.unlock(locks, places);
+        }
+        return refused < 0
+                ? new JointReservation(members)
+                : refusedMeanwhile(claims, refused, members[refused].decision());
     }
 
     /**
@@ -70,11 +76,29 @@ final class MemoryClaims {
     }
 
     /**
-     * Reserves what has been asked for.
+     * Reserves what has been asked for, or nothing.
      *
-     * @param places whether to reserve the places for calls in flight, or all other claims
      * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */
+    private static int reserveAsked(Claim[] claims, Reservation[] members, long othersWaitNanos) {
+        int refused = -1;
+        boolean decided = false;
+        try {
+            refused = reserveAsked(claims, members, false, 0);
+            if (refused < 0) {
+                refused = reserveAsked(
+                        claims, members, true, Math.max(othersWaitNanos, longestWait(claims, members)));
+            }
+            decided = refused < 0;
+            return refused;
+        } finally {
+            if (!decided) {
+                JointReservation.undo(members);
+            }
+        }
+    }
+
+    /** @param places whether to reserve the places for calls in flight, or all other claims */
     private static int reserveAsked(Claim[] claims, Reservation[] members, boolean places, long othersWaitNanos) {
         for (int i = 0; i < claims.length; i++) {
             Claim claim = claims[i];

@@ -19,8 +19,11 @@ public interface MemoryLimiter extends RateLimiter {
      */
     Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
 
+    /** The number in {@link JointLocks} of the budget that was asked in the first step. */
+    int lock(Reservation asked);
+
     /**
-     * The second step.
+     * The second step, which its caller takes with the {@link #lock} held.
      *
      * @param asked from the first step with the same arguments, not refused
      * @return as {@link #reserve}; refused when another caller came between

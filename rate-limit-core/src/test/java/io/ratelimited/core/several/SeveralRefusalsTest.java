@@ -7,6 +7,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Reservation;
+import io.ratelimited.core.Threads;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
 import io.ratelimited.core.testing.ManualTicker;
 import java.lang.reflect.InvocationTargetException;
@@ -16,6 +17,9 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.Callable;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -246,34 +250,51 @@ class SeveralRefusalsTest {
         assertThat(AllOf.refusals(late)).extracting(Decision::limit).containsExactly("pace", "quota");
     }
 
-    /** The one schedule in which a call is refused although its budget is there: it never admits one too many. */
+    /** The one schedule in which a charge for a moment could refuse others. */
     @Test
-    void whatIsChargedForAMomentRefusesAThirdCallerAndAdmitsNone() {
+    void whatIsChargedForAMomentRefusesNobodyAndAdmitsNone() throws Exception {
         InMemoryRateLimiter pace = new InMemoryRateLimiter(
                 Limit.of("pace", Algorithm.TOKEN_BUCKET).rate("1/m").build(), ticker, 100);
         InMemoryRateLimiter quota = new InMemoryRateLimiter(
                 Limit.of("quota", Algorithm.TOKEN_BUCKET).rate("1/h").build(), ticker, 100);
-        List<Boolean> others = new ArrayList<>();
-        RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
-                RateLimiter.class.getClassLoader(),
-                new Class<?>[] {MemoryLimiter.class},
-                (proxy, method, arguments) -> {
-                    if (method.getName().equals("reserveAsked")) {
-                        others.add(quota.tryAcquire("k", 1));
-                        others.add(pace.tryAcquire("k", 1));
-                        others.add(AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "other", 1, 0)))
-                                .isRefused());
-                    }
-                    return method.invoke(quota, arguments);
-                });
-        Reservation late = AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(raced, "k", 1, 0)));
-        assertThat(late.isRefused()).isTrue();
-        assertThat(late.decision().limit()).isEqualTo("quota");
-        assertThat(others).as("came between; refused alone; refused together").containsExactly(true, false, true);
-        assertThat(pace.peek("k", 1, 0).remaining()).isOne();
-        assertThat(quota.peek("other", 1, 0).remaining()).isOne();
-        assertThat(pace.tryAcquire("k", 1)).isTrue();
-        assertThat(pace.tryAcquire("k", 1)).isFalse();
-        assertThat(quota.tryAcquire("k", 1)).isFalse();
+        List<Claim> together = List.of(Claim.of(pace, "k", 1, 0), Claim.of(quota, "other", 1, 0));
+        for (Callable<Boolean> third : List.<Callable<Boolean>>of(
+                () -> pace.tryAcquire("k", 1),
+                () -> !pace.reserve("k", 1, 0).isRefused(),
+                () -> pace.reserve("k", 1, SECOND).waitNanos() == 0,
+                () -> pace.peek("k", 1, 0).admitted(),
+                () -> !AllOf.reserve(together).isRefused())) {
+            List.of(pace, quota).forEach(limiter -> List.of("k", "other").forEach(limiter::reset));
+            List<FutureTask<Boolean>> others = new ArrayList<>();
+            RateLimiter raced = (RateLimiter) Proxy.newProxyInstance(
+                    RateLimiter.class.getClassLoader(),
+                    new Class<?>[] {MemoryLimiter.class},
+                    (proxy, method, arguments) -> {
+                        if (method.getName().equals("reserveAsked")) {
+                            assertThat(quota.tryAcquire("k", 1)).isTrue();
+                            others.add(startUntilItWaits(third));
+                        }
+                        return method.invoke(quota, arguments);
+                    });
+            Reservation late = AllOf.reserve(List.of(Claim.of(pace, "k", 1, 0), Claim.of(raced, "k", 1, 0)));
+            assertThat(late.isRefused()).isTrue();
+            assertThat(late.decision().limit()).isEqualTo("quota");
+            assertThat(Threads.get(others.get(0))).isTrue();
+            pace.tryAcquire("k", 1);
+            assertThat(pace.tryAcquire("k", 1)).isFalse();
+            assertThat(quota.tryAcquire("k", 1)).isFalse();
+        }
+    }
+
+    /** The third caller has been refused, or waits to be asked again. */
+    private static FutureTask<Boolean> startUntilItWaits(Callable<Boolean> call) {
+        AtomicReference<Thread> caller = new AtomicReference<>();
+        FutureTask<Boolean> task = Threads.start(() -> {
+            caller.set(Thread.currentThread());
+            return call.call();
+        });
+        Threads.until(() -> task.isDone()
+                || (caller.get() != null && caller.get().getState() == Thread.State.WAITING));
+        return task;
     }
 }

@@ -7,6 +7,7 @@ import io.ratelimited.core.Reservation;
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
+import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.several.MemoryLimiter;
 import java.time.Duration;
 import java.util.concurrent.ConcurrentHashMap;
@@ -24,6 +25,8 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
     private final ConcurrencyCell single = new ConcurrencyCell(this, null);
     private final ConcurrentHashMap<Object, ConcurrencyCell> cells = new ConcurrentHashMap<>();
     private volatile Parameters parameters;
+    /** Whether this limit has been one of several on a call; set before such a call holds a place. */
+    private volatile boolean joined;
 
     /**
      * The numbers that cells compare with.
@@ -61,6 +64,13 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         if (permits == 0) {
             return new ConcurrencyReservation(cell(key), 0, ConcurrencyReservation.ENDED);
         }
+        ConcurrencyReservation call = reserveOnce(key, permits, maxWaitNanos);
+        return !call.isRefused() || !joined
+                ? call
+                : JointLocks.again(this, key, () -> reserveOnce(key, permits, maxWaitNanos), Reservation::isRefused);
+    }
+
+    private ConcurrencyReservation reserveOnce(@Nullable Object key, long permits, long maxWaitNanos) {
         while (true) {
             ConcurrencyCell cell = key == null ? single : cells.get(key);
             if (cell == null) {
@@ -75,26 +85,44 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
 
     @Override
     public Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier) {
-        ConcurrencyCell cell = cell(key);
-        int outcome = peek(cell, permits, maxWaitNanos);
+        if (!joined) {
+            joined = true;
+        }
+        int outcome = outcome(key, permits, maxWaitNanos);
         return new ConcurrencyReservation(
-                cell, permits, outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
+                cell(key), permits, outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
     }
 
     @Override
     public Reservation reserveAsked(Reservation asked, long maxWaitNanos) {
         ConcurrencyReservation call = (ConcurrencyReservation) asked;
-        return reserve(call.cell().key(), call.permits(), maxWaitNanos);
+        return call.permits() == 0 ? call : reserveOnce(call.cell().key(), call.permits(), maxWaitNanos);
+    }
+
+    @Override
+    public int lock(Reservation asked) {
+        return JointLocks.number(this, ((ConcurrencyReservation) asked).cell().key());
     }
 
     @Override
     public Decision peek(@Nullable Object key, long permits, long maxWaitNanos) {
-        return decision(key, peek(cell(key), permits, maxWaitNanos));
+        return decision(key, outcome(key, permits, maxWaitNanos));
     }
 
     /** A call of no permits needs no place. */
-    private static int peek(ConcurrencyCell cell, long permits, long maxWaitNanos) {
-        return permits == 0 ? ConcurrencyReservation.ADMITTED : cell.peek(permits, maxWaitNanos);
+    private int outcome(@Nullable Object key, long permits, long maxWaitNanos) {
+        int outcome = permits == 0 ? ConcurrencyReservation.ADMITTED : outcomeOnce(key, permits, maxWaitNanos);
+        return outcome == ConcurrencyReservation.ADMITTED || !joined
+                ? outcome
+                : JointLocks.again(
+                        this,
+                        key,
+                        () -> outcomeOnce(key, permits, maxWaitNanos),
+                        again -> again != ConcurrencyReservation.ADMITTED);
+    }
+
+    private int outcomeOnce(@Nullable Object key, long permits, long maxWaitNanos) {
+        return cell(key).peek(permits, maxWaitNanos);
     }
 
     private ConcurrencyCell cell(@Nullable Object key) {

@@ -2,6 +2,7 @@ package io.ratelimited.core.memory.concurrency;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.core.WaitingRoom;
+import io.ratelimited.core.several.JointLocks;
 import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
@@ -32,6 +33,9 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
 
     /** Completes the turn of a call that is decided. Callbacks run here, so the caller holds no lock. */
     void wake() {
+        if (JointLocks.afterwards(this::wake)) {
+            return;
+        }
         boolean admitted = !isRefused();
         int depth = WAKING.get();
         if (depth == DEEPEST) {

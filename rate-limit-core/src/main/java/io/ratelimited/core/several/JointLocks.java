@@ -1,0 +1,109 @@
+package io.ratelimited.core.several;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.locks.StampedLock;
+import java.util.function.Predicate;
+import java.util.function.Supplier;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Locks of budgets in memory, for calls under several limits. Nobody is refused by permits that such a call takes and gives
+ * back, because another of its limits refuses it meanwhile:
+ *
+ * <ul>
+ *   <li>J1 A call under several limits holds the locks of all its budgets from its first charge until it goes or has given all
+ *       back. It has been asked before, so one that is refused there takes no lock.
+ *   <li>J2 Who goes at once under one limit takes no lock and reads none. Who would be refused decides again, until nobody has
+ *       held the lock meanwhile.
+ *   <li>J3 A call takes its locks in the order of their numbers, each once, so that no two calls wait for each other.
+ *   <li>J4 Who holds a lock computes and does nothing else: code of others that its charges wake {@link #afterwards runs
+ *       afterwards}. So all wait for the time of a few charges, as those of a cell with a monitor do.
+ * </ul>
+ *
+ * A budget shares its lock with others, which costs time and changes no decision. Thread-safe.
+ */
+public final class JointLocks {
+
+    /** As many as the bits of a set of locks. */
+    private static final StampedLock[] LOCKS =
+            Stream.generate(StampedLock::new).limit(Long.SIZE).toArray(StampedLock[]::new);
+    /** What the thread that holds locks runs when it has released them; unset if it holds none, or wakes nobody. */
+    private static final ThreadLocal<@Nullable List<Runnable>> AFTERWARDS = new ThreadLocal<>();
+
+    private JointLocks() {}
+
+    /** The number of the lock of a budget. */
+    public static int number(Object limiter, @Nullable Object key) {
+        int hash = System.identityHashCode(limiter) + (key == null ? 0 : key.hashCode());
+        return (hash * 0x9e3779b9) >>> (Integer.SIZE - 6);
+    }
+
+    /**
+     * Decides again on a call that was refused, until no call under several limits has charged the budget meanwhile.
+     *
+     * @param decision changes nothing when it refuses
+     */
+    public static <T> T again(Object limiter, @Nullable Object key, Supplier<T> decision, Predicate<T> isRefused) {
+        StampedLock lock = LOCKS[number(limiter, key)];
+        while (true) {
+            long seen = lock.tryOptimisticRead();
+            if (seen == 0) {
+                seen = lock.tryConvertToOptimisticRead(lock.readLock());
+            }
+            T decided = decision.get();
+            if (!isRefused.test(decided) || lock.validate(seen)) {
+                return decided;
+            }
+        }
+    }
+
+    /** Decides while no call under several limits charges the budget. Used for what cannot be decided {@link #again}. */
+    public static <T> T alone(Object limiter, @Nullable Object key, Supplier<T> decision) {
+        StampedLock lock = LOCKS[number(limiter, key)];
+        long held = lock.readLock();
+        try {
+            return decision.get();
+        } finally {
+            lock.unlockRead(held);
+        }
+    }
+
+    /**
+     * Runs code of others now, or when this thread has released its locks.
+     *
+     * @return whether it runs later
+     */
+    public static boolean afterwards(Runnable woken) {
+        List<Runnable> later = AFTERWARDS.get();
+        return later != null && later.add(woken);
+    }
+
+    /**
+     * Takes locks.
+     *
+     * @param locks a bit for each {@link #number}
+     * @param wakes whether the charges may wake others
+     */
+    static void lock(long locks, boolean wakes) {
+        for (long left = locks; left != 0; left &= left - 1) {
+            LOCKS[Long.numberOfTrailingZeros(left)].writeLock();
+        }
+        if (wakes) {
+            AFTERWARDS.set(new ArrayList<>(0));
+        }
+    }
+
+    /** Releases them, and runs what was put off. */
+    static void unlock(long locks, boolean wakes) {
+        for (long left = locks; left != 0; left &= left - 1) {
+            LOCKS[Long.numberOfTrailingZeros(left)].tryUnlockWrite();
+        }
+        List<Runnable> later = wakes ? AFTERWARDS.get() : null;
+        if (later != null) {
+            AFTERWARDS.remove();
+            later.forEach(Runnable::run);
+        }
+    }
+}

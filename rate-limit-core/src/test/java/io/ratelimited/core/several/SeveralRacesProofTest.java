@@ -1,0 +1,13 @@
+package io.ratelimited.core.several;
+
+import org.junit.jupiter.api.Tag;
+
+/** Twenty times as many races. */
+@Tag("proof")
+final class SeveralRacesProofTest extends SeveralRacesTest {
+
+    @Override
+    int races() {
+        return 60_000;
+    }
+}
