@@ -143,6 +143,24 @@ class ClientAttacksTest {
     }
 
     @Test
+    void callsOfTheParentGoOnWaitingWhenAChildContextCloses() {
+        runner("rate-limit.clients.partner.max-wait=1h").run(parent -> {
+            LimitedClient client = parent.getBean(LimitedClients.class).of(URI.create("https://partner.example"));
+            client.enter(request("/")).answered(429, name -> name.equals("Retry-After") ? List.of("10") : null);
+            CompletableFuture<ClientCall> before = client.enterAsync(request("/"));
+            runner("rate-limit.clients.partner.max-wait=1h").withParent(parent).run(child -> {
+                assertThat(child.getBean(LimitedClients.class)).isSameAs(parent.getBean(LimitedClients.class));
+                child.close();
+            });
+            CompletableFuture<ClientCall> after = client.enterAsync(request("/"));
+            assertThat(List.of(before, after)).noneMatch(CompletableFuture::isDone);
+            ticker.advance(Duration.ofSeconds(10));
+            before.join().answered(200, name -> null);
+            assertThat(after).isCompleted();
+        });
+    }
+
+    @Test
     void anAnswerWhoseStatusCannotBeReadIsClosed() throws IOException {
         runner().run(context -> {
             AtomicBoolean closed = new AtomicBoolean();
@@ -169,9 +187,9 @@ class ClientAttacksTest {
     /** The words of a key are checked as those of the expressions of limits are, with their messages. */
     @ParameterizedTest
     @CsvSource(delimiter = '|', quoteCharacter = '`', textBlock = """
-                    #account                    | names the unknown parameter #account
+                    `#account`                  | names the unknown parameter #account
                     header('X') ?: #account     | names the unknown parameter #account
-                    #f()                        | calls the unknown function #f()
+                    `#f()`                      | calls the unknown function #f()
                     new String('x')             | uses new String('x')
                     T(String).valueOf(host)     | uses T(String)
                     @bean.of(host)              | uses @bean

@@ -460,7 +460,9 @@ class ClientLimitsTest {
     @Test
     void aMistakeNamesPropertyValueAndRemedy() {
         assertFails("rate-limit.clients.partner.limits has partnr", "rate-limit.clients.partner.limits=partnr");
-        assertFails("rate-limit.clients.partner.key has the unknown word clientIp", "rate-limit.clients.partner.key=clientIp");
+        assertFails(
+                "rate-limit.clients.partner.key has the unknown word clientIp",
+                "rate-limit.clients.partner.key=clientIp");
         assertFails("rate-limit.clients.partner.key is not a SpEL expression", "rate-limit.clients.partner.key=host +");
         assertFails("rate-limit.clients.partner.max-pause must be", "rate-limit.clients.partner.max-pause=-1s");
         assertFails("rate-limit.clients.partner.hosts has \"http://a\"", "rate-limit.clients.partner.hosts=http://a");

@@ -55,34 +55,40 @@ public final class ClientRateLimitAutoConfiguration {
     private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
     private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
 
-    @Bean("io.ratelimited.rateLimitedClients")
-    @Lazy(false)
-    @ConditionalOnMissingBean
-    LimitedClients rateLimitedClients(
-            RateLimitProperties properties,
-            LimitRegistry registry,
-            LimitEnforcer enforcer,
-            ObjectProvider<RateLimitFieldReader> readers,
-            ConfigurableListableBeanFactory beans) {
-        Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
-        ClassLoader loader = getClass().getClassLoader();
-        if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
-            throw new InvalidRateLimitException(
-                    "Property rate-limit.clients has " + clients.keySet()
-                            + ", but nothing on the class path builds clients that can be limited",
-                    "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property. [RL-113]");
-        }
-        return new LimitedClients(clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
-    }
+    /** The clients, and what ends their waits: of a hierarchy of contexts, that which has the limits. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnMissingBean(LimitedClients.class)
+    static class ClientsConfiguration {
 
-    /** A call that waits need not wait for the end of what waits for it. */
-    @Bean("io.ratelimited.closingClients")
-    ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
-        return event -> {
-            if (event.getApplicationContext() == context) {
-                clients.close();
+        @Bean("io.ratelimited.rateLimitedClients")
+        @Lazy(false)
+        LimitedClients rateLimitedClients(
+                RateLimitProperties properties,
+                LimitRegistry registry,
+                LimitEnforcer enforcer,
+                ObjectProvider<RateLimitFieldReader> readers,
+                ConfigurableListableBeanFactory beans) {
+            Map<String, ClientProperties> clients = properties.clients() == null ? Map.of() : properties.clients();
+            ClassLoader loader = getClass().getClassLoader();
+            if (!ClassUtils.isPresent(REST_CLIENT, loader) && !ClassUtils.isPresent(WEB_CLIENT, loader)) {
+                throw new InvalidRateLimitException(
+                        "Property rate-limit.clients has " + clients.keySet()
+                                + ", but nothing on the class path builds clients that can be limited",
+                        "Add org.springframework.boot:spring-boot-restclient or spring-boot-webclient, or remove the property. [RL-113]");
             }
-        };
+            return new LimitedClients(
+                    clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
+        }
+
+        /** A call that waits need not wait for the end of what waits for it. */
+        @Bean("io.ratelimited.closingClients")
+        ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
+            return event -> {
+                if (event.getApplicationContext() == context) {
+                    clients.close();
+                }
+            };
+        }
     }
 
     /**
