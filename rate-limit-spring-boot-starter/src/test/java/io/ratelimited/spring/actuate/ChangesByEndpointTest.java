@@ -6,6 +6,7 @@ import io.ratelimited.core.testing.ManualTicker;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -64,7 +65,10 @@ class ChangesByEndpointTest {
     @BeforeParameterizedClassInvocation
     static void start(WebApplicationType type) {
         boolean servlet = type == WebApplicationType.SERVLET;
-        context = new SpringApplicationBuilder(Application.class, servlet ? ServletUsers.class : ReactiveUsers.class)
+        context = new SpringApplicationBuilder(
+                        Application.class,
+                        servlet ? ServletUsers.class : ReactiveUsers.class,
+                        RunningServer.PlainPasswords.class)
                 .web(type)
                 .properties(
                         "server.port=0",

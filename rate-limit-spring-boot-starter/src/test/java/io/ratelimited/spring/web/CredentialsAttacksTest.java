@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -51,6 +52,9 @@ import org.springframework.web.servlet.config.annotation.WebMvcConfigurer;
 @EnumSource(Kind.class)
 class CredentialsAttacksTest {
 
+    @RegisterExtension
+    static final SharedServers SERVERS = new SharedServers();
+
     private static final String FRIEND = "http://friend.example";
     private static final String RIGHT = basic("right");
     private static final String[] ROUTE = {
@@ -75,65 +79,60 @@ class CredentialsAttacksTest {
         for (String[] credentials : new String[][] {
             {"Authorization", basic("wrong")}, {"Proxy-Authorization", basic("wrong")}, {"Cookie", "SESSION=guess"}
         }) {
-            try (RunningServer server = start(cors ? corsBean() : null)) {
-                for (int i = 0; i < 5; i++) {
-                    assertThat(rawPreflight(server, credentials))
-                            .startsWith("HTTP/1.1 ")
-                            .doesNotContain(" 429 ");
-                }
-                assertThat(preflight(server, "/api/x", "Authorization", RIGHT).statusCode())
-                        .isEqualTo(429);
-                assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
-                        .isEqualTo(429);
+            RunningServer server = start(cors ? corsBean() : null);
+            for (int i = 0; i < 5; i++) {
+                assertThat(rawPreflight(server, credentials))
+                        .startsWith("HTTP/1.1 ")
+                        .doesNotContain(" 429 ");
             }
+            assertThat(preflight(server, "/api/x", "Authorization", RIGHT).statusCode())
+                    .isEqualTo(429);
+            assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
+                    .isEqualTo(429);
         }
     }
 
     @Test
     void aPreflightThatNoCorsConfigurationEndsIsCounted() {
-        try (RunningServer server = start(null)) {
-            for (int i = 0; i < 5; i++) {
-                assertThat(preflight(server, "/api/x", "X-Api-Key", "guess").statusCode())
-                        .isEqualTo(401);
-            }
-            assertThat(preflight(server, "/api/x").statusCode()).isEqualTo(429);
+        RunningServer none = start(null);
+        for (int i = 0; i < 5; i++) {
+            assertThat(preflight(none, "/api/x", "X-Api-Key", "guess").statusCode())
+                    .isEqualTo(401);
         }
-        try (RunningServer server = start(corsBean())) {
-            String[] stranger = {"Origin", "http://stranger.example", "Access-Control-Request-Method", "GET"};
-            for (int i = 0; i < 5; i++) {
-                assertThat(server.send("OPTIONS", "/api/x", stranger).statusCode())
-                        .isEqualTo(403);
-            }
-            assertThat(server.send("OPTIONS", "/api/x", stranger).statusCode()).isEqualTo(429);
+        assertThat(preflight(none, "/api/x").statusCode()).isEqualTo(429);
+
+        RunningServer other = start(corsBean());
+        String[] stranger = {"Origin", "http://stranger.example", "Access-Control-Request-Method", "GET"};
+        for (int i = 0; i < 5; i++) {
+            assertThat(other.send("OPTIONS", "/api/x", stranger).statusCode()).isEqualTo(403);
         }
+        assertThat(other.send("OPTIONS", "/api/x", stranger).statusCode()).isEqualTo(429);
     }
 
     @Test
     void aPreflightThatTheApplicationAllowsIsNot() {
         for (Class<?> cors : List.of(corsBean(), corsOfHandlers())) {
-            try (RunningServer server = start(cors)) {
-                for (int i = 0; i < 10; i++) {
-                    requireAllowed(preflight(server, "/api/x"));
-                }
-                for (int i = 0; i < 5; i++) {
-                    assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
-                            .isEqualTo(200);
-                }
-                assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
-                        .isEqualTo(429);
+            RunningServer server = start(cors);
+            for (int i = 0; i < 10; i++) {
                 requireAllowed(preflight(server, "/api/x"));
             }
+            for (int i = 0; i < 5; i++) {
+                assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
+                        .isEqualTo(200);
+            }
+            assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
+                    .isEqualTo(429);
+            requireAllowed(preflight(server, "/api/x"));
         }
     }
 
     @Test
     void aRouteThatNamesOptionsCountsIt() {
-        try (RunningServer server = start(corsBean(), "rate-limit.routes[0].methods=GET,OPTIONS")) {
-            for (int i = 0; i < 5; i++) {
-                requireAllowed(preflight(server, "/api/x"));
-            }
-            assertThat(preflight(server, "/api/x").statusCode()).isEqualTo(429);
+        RunningServer server = start(corsBean(), "rate-limit.routes[0].methods=GET,OPTIONS");
+        for (int i = 0; i < 5; i++) {
+            requireAllowed(preflight(server, "/api/x"));
         }
+        assertThat(preflight(server, "/api/x").statusCode()).isEqualTo(429);
     }
 
     @Test
@@ -158,19 +157,15 @@ class CredentialsAttacksTest {
     @ParameterizedTest
     @ValueSource(strings = {"/css/a.css", "/actuator", "/actuator/health", "/livez"})
     void whatARouteLeavesOutIsNoPlaceToGuess(String path) {
-        try (RunningServer server = start(null)) {
-            for (int i = 0; i < 5; i++) {
-                assertThat(server.get(path, "Authorization", basic("wrong")).statusCode())
-                        .isEqualTo(401);
-            }
-            assertThat(server.get(path, "Authorization", RIGHT).statusCode()).isEqualTo(429);
-            assertThat(server.get(path, "Cookie", "remember-me=guess").statusCode())
-                    .isEqualTo(429);
-            for (int i = 0; i < 10; i++) {
-                assertThat(server.get(path).statusCode())
-                        .as("without credentials")
-                        .isIn(200, 401, 404);
-            }
+        RunningServer server = start(null);
+        for (int i = 0; i < 5; i++) {
+            assertThat(server.get(path, "Authorization", basic("wrong")).statusCode())
+                    .isEqualTo(401);
+        }
+        assertThat(server.get(path, "Authorization", RIGHT).statusCode()).isEqualTo(429);
+        assertThat(server.get(path, "Cookie", "remember-me=guess").statusCode()).isEqualTo(429);
+        for (int i = 0; i < 10; i++) {
+            assertThat(server.get(path).statusCode()).as("without credentials").isIn(200, 401, 404);
         }
     }
 
@@ -182,26 +177,22 @@ class CredentialsAttacksTest {
             "rate-limit.limits.operators.rate=3/h", "rate-limit.routes[1].path=/actuator/**",
             "rate-limit.routes[1].limits=operators", "rate-limit.routes[1].key=clientIp"
         };
-        try (RunningServer server = start(null, own)) {
-            for (int i = 0; i < 6; i++) {
-                server.get("/api/x");
-            }
-            assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
-                    .isEqualTo(429);
-            assertThat(change(server, RIGHT, "{\"rate\":\"500/h\"}").statusCode())
-                    .isEqualTo(200);
-            server.ticker().advance(Duration.ofMinutes(1));
-            assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode())
-                    .isEqualTo(200);
-            assertThat(change(server, basic("wrong"), "{}").statusCode()).isEqualTo(401);
-            assertThat(change(server, basic("wrong"), "{}").statusCode()).isEqualTo(401);
-            assertThat(change(server, RIGHT, "{}").statusCode())
-                    .as("guesses are counted by the route of the operators")
-                    .isEqualTo(429);
-            assertThat(server.get("/livez", "Authorization", RIGHT).statusCode())
-                    .as("which names another path")
-                    .isEqualTo(200);
+        RunningServer server = start(null, own);
+        for (int i = 0; i < 6; i++) {
+            server.get("/api/x");
         }
+        assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode()).isEqualTo(429);
+        assertThat(change(server, RIGHT, "{\"rate\":\"500/h\"}").statusCode()).isEqualTo(200);
+        server.ticker().advance(Duration.ofMinutes(1));
+        assertThat(server.get("/api/x", "Authorization", RIGHT).statusCode()).isEqualTo(200);
+        assertThat(change(server, basic("wrong"), "{}").statusCode()).isEqualTo(401);
+        assertThat(change(server, basic("wrong"), "{}").statusCode()).isEqualTo(401);
+        assertThat(change(server, RIGHT, "{}").statusCode())
+                .as("guesses are counted by the route of the operators")
+                .isEqualTo(429);
+        assertThat(server.get("/livez", "Authorization", RIGHT).statusCode())
+                .as("which names another path")
+                .isEqualTo(200);
     }
 
     private static HttpResponse<String> change(RunningServer server, String authorization, String body) {
@@ -249,13 +240,14 @@ class CredentialsAttacksTest {
         return "Basic " + Base64.getEncoder().encodeToString(("ann:" + password).getBytes(StandardCharsets.UTF_8));
     }
 
+    /** One whose budgets are full. */
     private RunningServer start(Class<?> cors, String... settings) {
         List<Class<?>> sources = new ArrayList<>(List.of(kind == Kind.REACTOR_NETTY ? Reactive.class : Basic.class));
         if (cors != null) {
             sources.add(cors);
         }
-        return kind.startSecured(
-                sources, Stream.of(ROUTE, settings).flatMap(Stream::of).toArray(String[]::new));
+        return SERVERS.getSecured(
+                kind, sources, Stream.of(ROUTE, settings).flatMap(Stream::of).toArray(String[]::new));
     }
 
     private Class<?> corsBean() {

@@ -19,9 +19,19 @@ final class SharedServers implements AfterAllCallback {
 
     /** The one with these classes and properties, started for the first test that wants it. */
     RunningServer get(Kind kind, List<Class<?>> sources, String... properties) {
-        RunningServer server = running.computeIfAbsent(
-                List.of(kind, sources, List.of(properties)),
-                key -> kind.start(with(OwnLoops.class, sources), properties));
+        return get(false, kind, sources, properties);
+    }
+
+    /** The one that has Spring Security besides. */
+    RunningServer getSecured(Kind kind, List<Class<?>> sources, String... properties) {
+        return get(true, kind, sources, properties);
+    }
+
+    private RunningServer get(boolean secured, Kind kind, List<Class<?>> sources, String... properties) {
+        RunningServer server = running.computeIfAbsent(List.of(secured, kind, sources, List.of(properties)), key -> {
+            List<Class<?>> all = with(OwnLoops.class, sources);
+            return secured ? kind.startSecured(all, properties) : kind.start(all, properties);
+        });
         server.ticker().advance(Duration.ofDays(1));
         return server;
     }

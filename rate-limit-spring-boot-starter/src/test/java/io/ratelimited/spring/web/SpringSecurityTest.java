@@ -10,7 +10,6 @@ import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.AfterParameterizedClassInvocation;
@@ -26,7 +25,6 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.security.core.userdetails.MapReactiveUserDetailsService;
 import org.springframework.security.core.userdetails.User;
 import org.springframework.security.core.userdetails.UserDetails;
-import org.springframework.security.crypto.password.PasswordEncoder;
 import org.springframework.security.provisioning.InMemoryUserDetailsManager;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.RestController;
@@ -99,21 +97,7 @@ class SpringSecurityTest {
     }
 
     private static UserDetails user(String name) {
-        return User.withUsername(name).password(name).roles("USER").build();
-    }
-
-    /** The one that Spring Security takes otherwise costs a tenth of a second of processor time a request. */
-    private static final class PlainText implements PasswordEncoder {
-
-        @Override
-        public String encode(@Nullable CharSequence password) {
-            return String.valueOf(password);
-        }
-
-        @Override
-        public boolean matches(@Nullable CharSequence password, @Nullable String encoded) {
-            return encode(password).equals(encoded);
-        }
+        return User.withUsername(name).password("{noop}" + name).roles("USER").build();
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -123,11 +107,6 @@ class SpringSecurityTest {
         @Bean
         ManualTicker ticker() {
             return new ManualTicker();
-        }
-
-        @Bean
-        PasswordEncoder passwords() {
-            return new PlainText();
         }
 
         @Bean
@@ -148,11 +127,6 @@ class SpringSecurityTest {
         @Bean
         ManualTicker ticker() {
             return new ManualTicker();
-        }
-
-        @Bean
-        PasswordEncoder passwords() {
-            return new PlainText();
         }
 
         @Bean

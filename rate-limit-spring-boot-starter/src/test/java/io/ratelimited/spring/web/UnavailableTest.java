@@ -8,9 +8,14 @@ import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.RateLimited;
 import io.ratelimited.spring.RateLimits;
+import io.ratelimited.spring.web.RunningServer.Kind;
 import java.net.http.HttpResponse;
 import java.util.List;
-import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.AfterParameterizedClassInvocation;
+import org.junit.jupiter.params.BeforeParameterizedClassInvocation;
+import org.junit.jupiter.params.Parameter;
+import org.junit.jupiter.params.ParameterizedClass;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Configuration;
@@ -20,6 +25,8 @@ import org.springframework.web.bind.annotation.RestController;
 import reactor.core.publisher.Mono;
 
 /** What callers are told of a limit that nobody can decide, since Redis is away and {@code on-failure} is {@code deny}. */
+@ParameterizedClass
+@EnumSource(Kind.class)
 class UnavailableTest {
 
     private static final String[] PROPERTIES = {
@@ -37,68 +44,75 @@ class UnavailableTest {
         "rate-limit.routes[0].limits=routed"
     };
 
-    @ParameterizedTest
-    @EnumSource
-    void aLimitThatNobodyCanDecideIsAnUnavailableServiceAndNoQuota(RunningServer.Kind kind) {
-        try (RunningServer server = kind.start(List.of(App.class), PROPERTIES)) {
-            for (String limit : List.of("plain", "reactive", "place", "routed")) {
-                HttpResponse<String> refusal = server.get("/" + limit);
+    private static RunningServer server;
 
-                assertThat(refusal.statusCode()).as(limit).isEqualTo(503);
-                assertThat(refusal.headers().firstValue("Content-Type")).hasValue("application/problem+json");
-                assertThat(refusal.headers().firstValue("Cache-Control")).hasValue("no-store");
-                assertThat(refusal.headers().firstValue("Retry-After"))
-                        .as(limit)
-                        .isEmpty();
-                assertThat(refusal.headers().firstValue("RateLimit")).as(limit).isEmpty();
-                assertThat(refusal.headers().firstValue("RateLimit-Policy").orElse(""))
-                        .contains("\"" + limit + "\"");
-                assertThat(refusal.body())
-                        .as(limit)
-                        .contains("\"title\":\"Service Unavailable\"", "Rate limit '" + limit + "' cannot be decided")
-                        .doesNotContain("quota", "exceeded", "reduced", "violated");
-            }
-            HttpResponse<String> page = server.get("/plain", "Accept", "text/html");
-            assertThat(page.statusCode()).isEqualTo(503);
-            assertThat(page.headers().firstValue("Retry-After")).isEmpty();
-
-            RateLimits limits = server.context.getBean(RateLimits.class);
-            assertThatExceptionOfType(RateLimitExceededException.class)
-                    .isThrownBy(() -> limits.execute("plain", null, () -> "goes"))
-                    .withMessageContaining("cannot be decided")
-                    .withMessageNotContaining("exceeded")
-                    .satisfies(refusal -> {
-                        assertThat(refusal.decision().source()).isEqualTo(Source.UNAVAILABLE);
-                        assertThat(refusal.decision().retryAfter()).isNull();
-                        assertThat(refusal.decision().never()).isFalse();
-                    });
-            assertThat(server.context
-                            .getBean(MeterRegistry.class)
-                            .get("rate.limit.decisions")
-                            .tags("limit", "plain", "outcome", "rejected", "source", "unavailable")
-                            .counter()
-                            .count())
-                    .isPositive();
-        }
+    @BeforeParameterizedClassInvocation
+    static void start(Kind kind) {
+        server = kind.start(List.of(App.class), PROPERTIES);
     }
 
-    @ParameterizedTest
-    @EnumSource
-    void whatWasMeasuredBesideItIsAnsweredAsMeasured(RunningServer.Kind kind) {
-        try (RunningServer server = kind.start(List.of(App.class), PROPERTIES)) {
-            HttpResponse<String> unavailable = server.get("/several");
-            assertThat(unavailable.statusCode()).isEqualTo(503);
-            assertThat(unavailable.headers().firstValue("Retry-After")).isEmpty();
-            assertThat(unavailable.body()).doesNotContain("violated", "here");
+    @AfterParameterizedClassInvocation
+    static void stop() {
+        server.close();
+    }
 
-            for (String path : List.of("/spent", "/flight")) {
-                HttpResponse<String> refusal = server.get(path);
-                assertThat(refusal.statusCode()).as(path).isEqualTo(429);
-                assertThat(refusal.body())
-                        .as(path)
-                        .contains("quota-exceeded", "\"violated-policies\":[\"here" + path.replace('/', '-') + "\"]");
-                assertThat(refusal.headers().firstValue("RateLimit").orElse("")).doesNotContain("away");
-            }
+    @Parameter
+    Kind kind;
+
+    @Test
+    void aLimitThatNobodyCanDecideIsAnUnavailableServiceAndNoQuota() {
+        for (String limit : List.of("plain", "reactive", "place", "routed")) {
+            HttpResponse<String> refusal = server.get("/" + limit);
+
+            assertThat(refusal.statusCode()).as(limit).isEqualTo(503);
+            assertThat(refusal.headers().firstValue("Content-Type")).hasValue("application/problem+json");
+            assertThat(refusal.headers().firstValue("Cache-Control")).hasValue("no-store");
+            assertThat(refusal.headers().firstValue("Retry-After")).as(limit).isEmpty();
+            assertThat(refusal.headers().firstValue("RateLimit")).as(limit).isEmpty();
+            assertThat(refusal.headers().firstValue("RateLimit-Policy").orElse(""))
+                    .contains("\"" + limit + "\"");
+            assertThat(refusal.body())
+                    .as(limit)
+                    .contains("\"title\":\"Service Unavailable\"", "Rate limit '" + limit + "' cannot be decided")
+                    .doesNotContain("quota", "exceeded", "reduced", "violated");
+        }
+        HttpResponse<String> page = server.get("/plain", "Accept", "text/html");
+        assertThat(page.statusCode()).isEqualTo(503);
+        assertThat(page.headers().firstValue("Retry-After")).isEmpty();
+
+        RateLimits limits = server.context.getBean(RateLimits.class);
+        assertThatExceptionOfType(RateLimitExceededException.class)
+                .isThrownBy(() -> limits.execute("plain", null, () -> "goes"))
+                .withMessageContaining("cannot be decided")
+                .withMessageNotContaining("exceeded")
+                .satisfies(refusal -> {
+                    assertThat(refusal.decision().source()).isEqualTo(Source.UNAVAILABLE);
+                    assertThat(refusal.decision().retryAfter()).isNull();
+                    assertThat(refusal.decision().never()).isFalse();
+                });
+        assertThat(server.context
+                        .getBean(MeterRegistry.class)
+                        .get("rate.limit.decisions")
+                        .tags("limit", "plain", "outcome", "rejected", "source", "unavailable")
+                        .counter()
+                        .count())
+                .isPositive();
+    }
+
+    @Test
+    void whatWasMeasuredBesideItIsAnsweredAsMeasured() {
+        HttpResponse<String> unavailable = server.get("/several");
+        assertThat(unavailable.statusCode()).isEqualTo(503);
+        assertThat(unavailable.headers().firstValue("Retry-After")).isEmpty();
+        assertThat(unavailable.body()).doesNotContain("violated", "here");
+
+        for (String path : List.of("/spent", "/flight")) {
+            HttpResponse<String> refusal = server.get(path);
+            assertThat(refusal.statusCode()).as(path).isEqualTo(429);
+            assertThat(refusal.body())
+                    .as(path)
+                    .contains("quota-exceeded", "\"violated-policies\":[\"here" + path.replace('/', '-') + "\"]");
+            assertThat(refusal.headers().firstValue("RateLimit").orElse("")).doesNotContain("away");
         }
     }
 
