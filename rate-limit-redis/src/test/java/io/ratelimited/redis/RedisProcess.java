@@ -91,6 +91,8 @@ public final class RedisProcess implements AutoCloseable {
     static RedisProcess start(String binary, int port, String... options) {
         List<String> command = new ArrayList<>(List.of(binary, "--port", Integer.toString(port)));
         command.addAll(List.of("--save", "", "--appendonly", "no", "--bind", "127.0.0.1", "--protected-mode", "no"));
+        // A replica that connects is served at once, not with those of the next five seconds.
+        command.addAll(List.of("--repl-diskless-sync-delay", "0"));
         command.addAll(Arrays.asList(options));
         return launch(port, command);
     }

@@ -34,7 +34,7 @@ class KeyFloodTest {
     private final ManualTicker ticker = new ManualTicker(-3_600_000_000_000L, Instant.EPOCH);
 
     /** Keys of a flood. */
-    int flood() {
+    int flood(Limit limit) {
         return 50_000;
     }
 
@@ -71,7 +71,7 @@ class KeyFloodTest {
         long granted = 0;
         long due = 0;
         long most = 0;
-        for (int i = 0; i < flood(); i++) {
+        for (int i = 0; i < flood(limit); i++) {
             flooded.tryAcquire(i, 1);
             if (i % 10 == 0) {
                 due += alone.tryAcquire(null, 1) ? 1 : 0;
@@ -102,7 +102,7 @@ class KeyFloodTest {
         AtomicLong granted = new AtomicLong();
         Threads.run(4, thread -> {
             if (thread < 2) {
-                for (int i = 0; i < flood() / 10; i++) {
+                for (int i = 0; i < flood(limit) / 10; i++) {
                     flooded.tryAcquire(List.of(thread, i), 1);
                 }
                 over.set(true);

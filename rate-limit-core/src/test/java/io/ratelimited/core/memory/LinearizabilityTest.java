@@ -23,7 +23,6 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
-import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * P12: whatever small number of threads do to a cell at once, there is an order in which one thread could have done it.
@@ -56,13 +55,13 @@ class LinearizabilityTest {
     }
 
     /** A cell of one word, one of an immutable state, one with a guard. The proofs do it for every kind. */
-    @ParameterizedTest
-    @ValueSource(classes = {TokenBucketHistory.class, WarmUpHistory.class, SlidingLogHistory.class})
-    void everyInterleavingEqualsSomeOrder(Class<?> history) {
-        checkEveryInterleaving(history);
+    static Stream<Class<?>> interleaved() {
+        return Stream.of(TokenBucketHistory.class, WarmUpHistory.class, SlidingLogHistory.class);
     }
 
-    void checkEveryInterleaving(Class<?> history) {
+    @ParameterizedTest
+    @MethodSource("interleaved")
+    void everyInterleavingEqualsSomeOrder(Class<?> history) {
         new ModelCheckingOptions()
                 .iterations(histories())
                 .invocationsPerIteration(History.class.isAssignableFrom(history) ? 40 : 15)

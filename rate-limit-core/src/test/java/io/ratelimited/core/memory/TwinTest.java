@@ -11,6 +11,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
+import org.assertj.core.description.Description;
+import org.assertj.core.description.TextDescription;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
@@ -104,6 +106,7 @@ class TwinTest {
         private final Twin twin;
         private final List<Grant> granted = new ArrayList<>();
         private long now;
+        private int call;
 
         Timeline(Subject subject, int seed) {
             this.limit = subject.limit;
@@ -119,41 +122,45 @@ class TwinTest {
         }
 
         void run() {
-            for (int call = 0; call < CALLS; call++) {
+            for (call = 0; call < CALLS; call++) {
                 now += calls.step();
-                String where = limit + ", seed " + seed + ", call " + call + ", at " + (now - base) + " ns";
                 if (!granted.isEmpty() && random.nextInt(8) == 0) {
-                    settleOne(where);
+                    settleOne();
                 }
                 long permits = calls.permits();
                 long maxWait = calls.maxWait();
                 if (random.nextInt(20) == 0) {
-                    compare(where, cell.peek(permits, now, maxWait), twin.decide(permits, now, maxWait), maxWait);
+                    compare(permits, cell.peek(permits, now, maxWait), twin.decide(permits, now, maxWait), maxWait);
                     continue;
                 }
                 Grant into = new Grant(permits);
                 long expected = twin.decide(permits, now, maxWait);
                 long actual = cell.reserve(permits, now, maxWait, into);
-                compare(where + ", permits " + permits + ", maxWait " + maxWait, actual, expected, maxWait);
+                compare(permits, actual, expected, maxWait);
                 if (actual >= 0) {
                     twin.grant(permits, now);
                     granted.add(into);
                 } else {
                     calls.refused(actual);
                 }
-                compareRemaining(where);
+                compareRemaining();
             }
         }
 
-        private void compareRemaining(String where) {
+        @Override
+        public String toString() {
+            return limit + ", seed " + seed + ", call " + call + ", at " + (now - base) + " ns";
+        }
+
+        private void compareRemaining() {
             long least = twin.remaining(now - tolerance);
             long most = twin.remaining(now + tolerance);
             long rounding = tolerance == 0 ? 0 : 1;
-            assertThat(cell.remaining(now)).as("remaining: " + where).isBetween(least - rounding, most + rounding);
+            assertThat(cell.remaining(now)).as("remaining: %s", this).isBetween(least - rounding, most + rounding);
         }
 
         /** Where a rounding can decide whether something is behind a grant, only the last grant is given back. */
-        private void settleOne(String where) {
+        private void settleOne() {
             int last = granted.size() - 1;
             int index = tolerance == 0 ? random.nextInt(granted.size()) : last;
             Grant reservation = granted.get(index);
@@ -176,17 +183,18 @@ class TwinTest {
                 }
                 granted.add(null);
             }
-            compareRemaining("after settling: " + where);
+            compareRemaining();
         }
 
-        private void compare(String where, long actual, long expected, long maxWait) {
+        private void compare(long permits, long actual, long expected, long maxWait) {
+            Description where = new TextDescription("%s, permits %s, maxWait %s", this, permits, maxWait);
             if (tolerance == 0 || actual == Cell.NEVER || expected == Cell.NEVER) {
                 assertThat(actual).as(where).isEqualTo(expected);
             } else if (actual < 0 == expected < 0) {
                 assertThat(Math.abs(actual - expected)).as(where).isLessThanOrEqualTo(tolerance);
             } else {
                 assertThat(~Math.min(actual, expected))
-                        .as("a refusal of what the other grants, in a wait of " + maxWait + ": " + where)
+                        .as("a refusal of what the other grants: %s", where)
                         .isLessThanOrEqualTo(tolerance);
             }
         }
