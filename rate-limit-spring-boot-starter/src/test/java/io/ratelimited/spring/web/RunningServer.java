@@ -81,7 +81,7 @@ public final class RunningServer implements AutoCloseable {
             return start(excluded + "," + SECURITY, sources, properties);
         }
 
-        /** With Spring Security as Spring Boot wires it; passwords of users are plain ({@code {noop}secret}). */
+        /** With Spring Security as Spring Boot wires it; passwords of users are plain. */
         RunningServer startSecured(List<Class<?>> sources, String... properties) {
             List<Class<?>> all = new ArrayList<>(sources);
             all.add(PlainPasswords.class);
@@ -107,16 +107,14 @@ public final class RunningServer implements AutoCloseable {
     @Configuration(proxyBeanMethods = false)
     public static class PlainPasswords implements PasswordEncoder {
 
-        private static final String PLAIN = "{noop}";
-
         @Override
         public String encode(@Nullable CharSequence password) {
-            return PLAIN + password;
+            return String.valueOf(password);
         }
 
         @Override
         public boolean matches(@Nullable CharSequence password, @Nullable String encoded) {
-            return encode(password).equals(encoded);
+            return encoded != null && encode(password).equals(encoded.replace("{noop}", ""));
         }
     }
 
