@@ -16,9 +16,12 @@ final class DividedTime extends DatedTime {
     /** Beyond so many marks the oldest two are merged, as if the grants had come earlier; that gives nobody more. */
     private static final int MAX_MARKS = 4096;
 
+    /** Beyond 146 years of refill nothing more is given back from the middle until the bucket is full. */
+    private static final long MOST_RETURNED = 4 * PermitTime.FAR;
+
     private static final long[] NONE = {};
 
-    /** W − V. */
+    /** W − V; saturates at {@link #MOST_RETURNED}. */
     private long returned;
     /** The latest time at which a waiting caller goes. A charge moves V, but no caller waits for that. */
     private long due;
@@ -80,11 +83,15 @@ final class DividedTime extends DatedTime {
             long last = Math.min(due, v + returned);
             long units = p.time.at(now);
             long back = p.back(grant, cost, v, behind, returnedAfter(grant.mark()), last, latest(units), units);
+            boolean divides = behind != 0 || p.staysAhead(grant, permits, v, units);
+            if (divides) {
+                back = Math.min(back, MOST_RETURNED - returned);
+            }
             if (back <= 0) {
                 return true;
             }
             if (ZERO_AT.compareAndSet(this, v, v - back)) {
-                if (behind != 0 || p.staysAhead(grant, permits, v, units)) {
+                if (divides) {
                     returned += back;
                     remember(grant.mark(), back);
                 }

@@ -12,6 +12,11 @@ import org.jspecify.annotations.Nullable;
 final class SlidingLog extends GuardedCell {
 
     private static final int FIRST_CAPACITY = 4;
+    /**
+     * What one instant is charged with at the most: twice what any limit allows, so that it closes the window even when all its
+     * calls give back. More could not be told from it, and no sum of entries overflows.
+     */
+    private static final long MOST_OF_AN_INSTANT = 1L << 25;
 
     private final Parameters parameters;
     /** A ring of entries in order of time: at 2i the instant, at 2i + 1 its permits. The newest entry has permits. */
@@ -19,7 +24,7 @@ final class SlidingLog extends GuardedCell {
 
     private int oldest;
     private int size;
-    /** The permits of all entries; saturates at {@link PermitTime#FAR}. */
+    /** The permits of all entries. */
     private long total;
 
     private SlidingLog(Parameters parameters, long[] entries, long total) {
@@ -90,10 +95,9 @@ final class SlidingLog extends GuardedCell {
             oldest = index(1) / 2;
             size--;
         }
-        long counted = Math.min(permits, PermitTime.FAR - total);
-        total += counted;
+        total += permits;
         if (size > 0 && instant(size - 1) == instant) {
-            ring[index(size - 1) + 1] += counted;
+            ring[index(size - 1) + 1] += permits;
             return;
         }
         if (2 * size == ring.length) {
@@ -103,7 +107,7 @@ final class SlidingLog extends GuardedCell {
         }
         size++;
         ring[index(size - 1)] = instant;
-        ring[index(size - 1) + 1] = counted;
+        ring[index(size - 1) + 1] = permits;
     }
 
     private long[] toArray(int capacity) {
@@ -115,14 +119,11 @@ final class SlidingLog extends GuardedCell {
         return copy;
     }
 
-    /**
-     * Gives permits back that are still remembered: each later call was admitted while they counted. A sum at its largest,
-     * after an enormous charge, may be too small already.
-     */
+    /** Gives permits back that are still remembered: each later call was admitted while they counted. */
     @Override
     void undo(Grant grant, long permits) {
         int position = firstNotBefore(grant.mark());
-        if (position == size || instant(position) != grant.mark() || total == PermitTime.FAR) {
+        if (position == size || instant(position) != grant.mark()) {
             return;
         }
         long back = Math.min(permits, permits(position));
@@ -150,7 +151,12 @@ final class SlidingLog extends GuardedCell {
     /** Counts at the present instant, or at that of the last waiting call. */
     @Override
     void add(long permits, long now) {
-        append(size == 0 || instant(size - 1) - now < 0 ? now : instant(size - 1), permits, now);
+        long instant = size == 0 || instant(size - 1) - now < 0 ? now : instant(size - 1);
+        long known = size > 0 && instant(size - 1) == instant ? permits(size - 1) : 0;
+        long counted = Math.min(permits, MOST_OF_AN_INSTANT - known);
+        if (counted > 0) {
+            append(instant, counted, now);
+        }
     }
 
     @Override

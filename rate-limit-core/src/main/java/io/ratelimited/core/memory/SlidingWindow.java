@@ -10,6 +10,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class SlidingWindow extends GuardedCell {
 
+    /**
+     * What one slot is charged with at the most: twice what any limit allows, so that it closes the window even when all its
+     * calls give back. More could not be told from it.
+     */
+    private static final long MOST_OF_A_SLOT = 1L << 51;
+    /** What all slots are charged with at the most, which is as much as 2,048 of them. */
+    private static final long MOST_OF_ALL = 1L << 62;
+
     private final Parameters parameters;
     /** Permits taken in slot s at s modulo the length. */
     private final long[] taken;
@@ -119,7 +127,8 @@ final class SlidingWindow extends GuardedCell {
     @Override
     void add(long permits, long now) {
         advance(Math.max(head, parameters.slot(now)));
-        long counted = Math.min(permits, PermitTime.FAR - total);
+        long room = Math.min(MOST_OF_A_SLOT - taken[index(head)], MOST_OF_ALL - total);
+        long counted = Math.max(0, Math.min(permits, room));
         taken[index(head)] += counted;
         total += counted;
     }

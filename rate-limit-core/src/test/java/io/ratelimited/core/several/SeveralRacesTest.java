@@ -40,7 +40,6 @@ class SeveralRacesTest {
         private final List<RateLimiter> limiters = new ArrayList<>();
         private final List<List<Integer>> wanted = new ArrayList<>();
         private final List<Integer> ways = new ArrayList<>();
-        private final Reservation[] decided = new Reservation[CALLERS];
         private final boolean[] admitted = new boolean[CALLERS];
         private final String key;
 
@@ -88,7 +87,6 @@ class SeveralRacesTest {
             Reservation reservation = ways.get(caller) == 1
                     ? AllOf.reserveAsync(claims).toCompletableFuture().join()
                     : AllOf.reserve(claims);
-            decided[caller] = reservation;
             admitted[caller] = !reservation.isRefused();
         }
 
@@ -109,7 +107,7 @@ class SeveralRacesTest {
                         .filter(caller -> admitted[caller] && wanted.get(caller).contains(limit))
                         .count();
                 long left = 0;
-                for (RateLimiter limiter = limiters.get(number); limiter.reserve(key, 1, 0).isRefused() == false; ) {
+                while (!limiters.get(number).reserve(key, 1, 0).isRefused()) {
                     left++;
                 }
                 assertThat(went + left)

@@ -278,4 +278,29 @@ class SeveralWaitsTest {
         assertThat(time.elapsed()).isLessThanOrEqualTo(Duration.ofSeconds(5));
         flight.release();
     }
+
+    /**
+     * Callers who claim the same places in opposite orders take both in one step, or stand in both queues in one order. So none
+     * holds a place that another one waits for who holds its own.
+     */
+    @Test
+    void placesThatAreClaimedCrosswiseAreNotWaitedForInACircle() throws Exception {
+        RateLimiter rooms =
+                limiter(Limit.of("rooms", Algorithm.CONCURRENCY).maxConcurrent(1));
+        List<Claim> one = List.of(claim(flights, HOUR), claim(rooms, HOUR));
+        List<Claim> other = List.of(claim(rooms, HOUR), claim(flights, HOUR));
+        long gone = Threads.sum(4, thread -> {
+            long went = 0;
+            for (int i = 0; i < 500; i++) {
+                Reservation call = AllOf.reserve(thread % 2 == 0 ? one : other);
+                went += call.await() ? 1 : 0;
+                call.release();
+            }
+            return went;
+        });
+        assertThat(gone).isEqualTo(2_000);
+        assertThat(flights.peek("key", 1, 0).remaining()).isOne();
+        assertThat(rooms.peek("key", 1, 0).remaining()).isOne();
+        assertThat(flights.waiting() + rooms.waiting() + time.sleeping()).isZero();
+    }
 }

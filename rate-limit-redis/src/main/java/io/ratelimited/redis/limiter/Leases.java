@@ -143,7 +143,8 @@ final class Leases {
 
         private long countedSince;
         private long countedCalls;
-        private long countedPermits;
+        /** No long, since a call may ask for as many as that. */
+        private double countedPermits;
         /** Calls a second here. */
         private double callRate;
         /** Permits a second that they ask for. */
