@@ -17,9 +17,9 @@ local function sliding_log()
   local BLOCK = 500
   -- So many blocks are looked at in one script at most for when a call may go: one that could go only when more have left is
   -- refused until these have.
-  local MOST_BLOCKS = 2000
+  local MOST_BLOCKS = 500
   -- When so many entries have been looked at, a call waits until a block has left, and not for one of its entries.
-  local LOOKS = 4000
+  local LOOKS = 1000
   -- So many at a time.
   local CHUNK = 128
   -- So many that have left the window are removed by a refused call, too.
@@ -208,7 +208,7 @@ local function sliding_log()
   -- Makes room below the largest sum for a charge, which counts in full: what was taken earlier counts less, and leaves first.
   local function sl_make_room(s, excess)
     local looks, over = s.looks, excess
-    while over > 0 and s.gone < s.size and s.looks - looks < LOOKS do
+    while over > 0 and s.gone < s.size and s.looks - looks < BLOCK do
       local entry = sl_entry(s, s.gone, CHUNK - 1)
       local less = min(over, entry.permits)
       over = over - less
