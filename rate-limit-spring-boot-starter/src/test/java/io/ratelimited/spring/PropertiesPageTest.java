@@ -12,7 +12,9 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
+import org.springframework.util.ClassUtils;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -27,9 +29,10 @@ class PropertiesPageTest {
         for (JsonNode property : metadata().get("properties")) {
             String name = property.get("name").asString();
             if (name.startsWith("rate-limit.") && !name.equals("rate-limit.limits")) {
-                rows.add("| `%s` | %s | %s |"
+                rows.add("| `%s` | %s | %s | %s |"
                         .formatted(
                                 name.replace("rate-limit.defaults.", "rate-limit.limits.<name>."),
+                                type(property.get("type").asString()),
                                 property.has("defaultValue")
                                         ? "`" + property.get("defaultValue").asString() + "`"
                                         : "",
@@ -39,6 +42,23 @@ class PropertiesPageTest {
 
         List<String> page = Files.readAllLines(Path.of("..", "docs", "properties.md"));
         assertThat(page.stream().filter(line -> line.startsWith("| `"))).containsExactlyInAnyOrderElementsOf(rows);
+    }
+
+    /** A type as the page names it; of an enum its values. */
+    private static String type(String name) {
+        return switch (name.replaceAll("<.*", "")) {
+            case "java.lang.Boolean" -> "boolean";
+            case "java.lang.Integer", "java.lang.Long" -> "whole number";
+            case "java.lang.Double" -> "number";
+            case "java.lang.String" -> "text";
+            case "java.time.Duration" -> "duration";
+            case "java.time.ZoneId" -> "time zone";
+            case "java.util.List" -> "list";
+            case "java.util.Map" -> "map";
+            default -> PropertyText.values(ClassUtils.resolveClassName(name, null)).stream()
+                    .map(value -> '`' + value + '`')
+                    .collect(Collectors.joining(", "));
+        };
     }
 
     @Test
