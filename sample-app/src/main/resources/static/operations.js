@@ -13,6 +13,17 @@ export async function change(algorithm, settings) {
   if (!response.ok) throw new Error(`the limit was not changed: ${await reason(response)}`);
 }
 
+/** Gives a limit back what the configuration says, also while the page is being closed. */
+export async function restore(algorithm) {
+  const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}`, {
+    method: 'POST',
+    headers: {'Content-Type': 'application/json'},
+    body: '{"revert": true}',
+    keepalive: true,
+  });
+  if (!response.ok) throw new Error(`the limit was not restored: ${await reason(response)}`);
+}
+
 /** Forgets what a caller has used. */
 export async function forget(algorithm, user) {
   const response = await fetch(`${ENDPOINT}/${limitName(algorithm)}/${user}`, {method: 'DELETE'});

@@ -33,9 +33,14 @@ function settings(algorithm) {
     maxConcurrent: Number(field.maxConcurrent.value),
   };
   const used = Object.fromEntries(Object.entries(values).filter(([attribute]) => algorithm.uses.includes(attribute)));
-  used.policy = field.policy.value;
+  used.policy = policy(algorithm);
   if (used.policy === 'WAIT') used.maxWait = `${field.maxWait.value}ms`;
   return used;
+}
+
+/** What becomes of a call over the limit: as the controls say, or else as it is natural for the algorithm. */
+function policy({waits}) {
+  return field.policy.value || (waits ? 'WAIT' : 'REJECT');
 }
 
 function chosen() {
@@ -49,7 +54,7 @@ function arrange() {
   for (const element of form.querySelectorAll('[data-attribute]')) {
     show(element, algorithms.some(algorithm => algorithm.uses.includes(element.dataset.attribute)));
   }
-  show(document.getElementById('max-wait-field'), field.policy.value === 'WAIT');
+  show(document.getElementById('max-wait-field'), algorithms.some(algorithm => policy(algorithm) === 'WAIT'));
   document.getElementById('calls-shown').value = field.calls.value;
   if (panels.map(panel => panel.algorithm.id).join() !== algorithms.map(algorithm => algorithm.id).join()) {
     panels.splice(0).forEach(panel => panel.remove());
@@ -102,6 +107,12 @@ async function ask() {
   }));
 }
 
+/** While calls are made, what is left is asked for as soon as the last answer is shown. */
+async function askAgain() {
+  await ask();
+  if (load) asking = setTimeout(askAgain, 250);
+}
+
 async function run() {
   if (!valid()) return;
   pause(true);
@@ -119,7 +130,7 @@ async function run() {
     user => panels.forEach(panel => panel.offer(user, error => say(error.message, true))));
   load.start();
   drawing = setInterval(() => panels.forEach(panel => panel.draw()), 100);
-  asking = setInterval(ask, 1000);
+  askAgain();
   pause(false);
   start.textContent = 'Stop';
   start.classList.add('running');
@@ -133,10 +144,11 @@ async function halt() {
   running.stop();
   pause(true);
   say('Waiting for the last answers.');
-  clearInterval(asking);
+  clearTimeout(asking);
   await Promise.all(panels.map(panel => panel.end()));
   clearInterval(drawing);
   await ask();
+  await Promise.all(panels.map(panel => panel.restore())).catch(error => say(error.message, true));
   pause(false);
   start.textContent = 'Start';
   start.classList.remove('running');
@@ -149,8 +161,8 @@ form.addEventListener('submit', event => {
 });
 
 /** The controls as they suit an algorithm; calls of many permits need a larger budget than others. */
-function suit({waits = false, charge = false}) {
-  field.policy.value = waits ? 'WAIT' : 'REJECT';
+function suit({charge = false}) {
+  field.policy.value = '';
   if (charge !== charged) {
     for (const input of [field.rate, field.burst]) input.value = charge ? 100 : input.defaultValue;
   }
@@ -174,6 +186,8 @@ form.addEventListener('input', async event => {
       error => say(error.message, true)), 300);
   }
 });
+
+addEventListener('pagehide', () => load && panels.forEach(panel => panel.restore().catch(() => {})));
 
 const theme = document.getElementById('theme');
 const system = matchMedia('(prefers-color-scheme: dark)');

@@ -36,6 +36,11 @@ export class Panel {
     this.settings = settings;
   }
 
+  /** Gives the limit back what the configuration says. */
+  restore() {
+    return operations.restore(this.algorithm);
+  }
+
   /** The level of a caller; of a bucket that may be in debt what is left in it, by the time until it is full. */
   async level(user) {
     const reported = await operations.level(this.algorithm, user);

@@ -30,11 +30,27 @@ function show(run) {
   timeline.setAttribute('aria-label', `${run.sent} calls answered within ${seconds} s`);
 }
 
+/** A mark for each second, or for as many as there is room for. */
+function axis(millis) {
+  const seconds = millis / 1000;
+  const step = Math.max(1, Math.ceil(seconds / 8));
+  const marks = [];
+  for (let second = 0; second <= seconds; second += step) {
+    const mark = Object.assign(document.createElement('span'), {textContent: `${second} s`});
+    mark.classList.toggle('end', second > 0.95 * seconds);
+    mark.style.insetInlineStart = `${(100 * second) / seconds}%`;
+    marks.push(mark);
+  }
+  document.getElementById('partner-axis').replaceChildren(...marks);
+}
+
 /** A bar for each step of time, as high as calls were answered in it. */
 function draw(answeredAt) {
   const bars = new Array(Math.floor(Math.max(...answeredAt) / STEP) + 1).fill(0);
   for (const at of answeredAt) bars[Math.floor(at / STEP)]++;
   const highest = Math.max(...bars);
+  document.getElementById('partner-most').textContent = `at most ${highest}`;
+  axis(bars.length * STEP);
   timeline.setAttribute('viewBox', `0 0 ${bars.length} ${highest}`);
   timeline.replaceChildren(...bars.map((calls, i) => {
     const bar = document.createElementNS('http://www.w3.org/2000/svg', 'rect');

@@ -2,7 +2,6 @@ package io.ratelimited.sample;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import java.io.IOException;
 import java.io.StringWriter;
 import java.net.URL;
 import java.net.URLClassLoader;
@@ -11,6 +10,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import javax.tools.JavaCompiler;
 import javax.tools.StandardJavaFileManager;
@@ -19,8 +19,6 @@ import javax.tools.ToolProvider;
 
 /** Compiles what the guide and the live page show, as they stand: a snippet has the imports that it needs. */
 public final class SnippetCompiler {
-
-    private static final String PACKAGE = "package guide;\n";
 
     private static final JavaCompiler COMPILER = ToolProvider.getSystemJavaCompiler();
     /** One for all snippets, so that the archives of the class path are opened once. */
@@ -31,11 +29,22 @@ public final class SnippetCompiler {
 
     /** The classes that the snippets declare, in a loader of their own. */
     public static List<Class<?>> compile(List<String> snippets, Path directory) throws Exception {
+        return compile(Map.of("guide", snippets), directory);
+    }
+
+    /**
+     * The classes that the snippets declare, in one loader.
+     *
+     * @param packages the snippets of each package, so that classes of several may have one name
+     */
+    public static List<Class<?>> compile(Map<String, List<String>> packages, Path directory) throws Exception {
         Path classes = Files.createDirectories(directory.resolve("classes"));
         List<Path> sources = new ArrayList<>();
-        for (int i = 0; i < snippets.size(); i++) {
-            Path source = directory.resolve("Snippet" + i + ".java");
-            sources.add(Files.writeString(source, PACKAGE + snippets.get(i)));
+        for (Map.Entry<String, List<String>> named : packages.entrySet()) {
+            for (String snippet : named.getValue()) {
+                Path source = directory.resolve("Snippet" + sources.size() + ".java");
+                sources.add(Files.writeString(source, "package " + named.getKey() + ";\n" + snippet));
+            }
         }
         FILES.setLocation(StandardLocation.CLASS_OUTPUT, List.of(classes.toFile()));
         StringWriter messages = new StringWriter();
@@ -52,15 +61,13 @@ public final class SnippetCompiler {
         @SuppressWarnings("resource")
         URLClassLoader loader =
                 new URLClassLoader(new URL[] {classes.toUri().toURL()}, SnippetCompiler.class.getClassLoader());
-        return load(classes.resolve("guide"), loader);
-    }
-
-    private static List<Class<?>> load(Path folder, ClassLoader loader) throws IOException, ClassNotFoundException {
         List<Class<?>> loaded = new ArrayList<>();
-        try (Stream<Path> files = Files.list(folder)) {
-            for (Path file : files.sorted().toList()) {
-                loaded.add(loader.loadClass(
-                        "guide." + file.getFileName().toString().replace(".class", "")));
+        for (String name : packages.keySet()) {
+            try (Stream<Path> files = Files.list(classes.resolve(name))) {
+                for (Path file : files.sorted().toList()) {
+                    loaded.add(loader.loadClass(
+                            name + "." + file.getFileName().toString().replace(".class", "")));
+                }
             }
         }
         return loaded;

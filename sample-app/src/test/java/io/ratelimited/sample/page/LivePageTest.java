@@ -99,10 +99,12 @@ class LivePageTest extends LivePage {
         browser.choose("period", "h");
         browser.set("rate", 1);
         browser.set("burst", 500);
+        String before = http.get("/actuator/ratelimits/demo-token-bucket").body().replaceAll("(?s)\"keys\".*", "");
         browser.run(30);
         long left = 500 - browser.count(0, "admitted");
-        assertThat(http.get("/actuator/ratelimits/demo-token-bucket/alice").body())
-                .contains("\"remaining\":" + left + ",");
+        assertThat(http.get("/actuator/ratelimits/demo-token-bucket").body())
+                .as("a run restores what it has changed")
+                .startsWith(before);
         assertThat(browser.find("[data-chart=level]").getDomAttribute("aria-label"))
                 .isEqualTo("Tokens in the bucket: " + left);
         assertThat(browser.texts("#left > div")).hasSize(10).contains("demo-token-bucket" + left);
@@ -149,9 +151,9 @@ class LivePageTest extends LivePage {
         browser.set("burst", 100);
         browser.await(
                 () -> http.get("/actuator/ratelimits/demo-token-bucket").body().contains("\"burst\":100"));
-        browser.stop();
         assertThat(http.get("/actuator/ratelimits/demo-token-bucket/alice").body())
                 .contains("\"remaining\":0");
+        browser.stop();
         assertThat(browser.count(0, "admitted")).isEqualTo(10);
     }
 
