@@ -73,13 +73,13 @@ class CellTest {
     @Test
     void aLogCountsPermitsWithoutNumberInAnEntryACall() {
         CellParameters parameters = CellFactory.parameters(
-                Limit.of("a", Algorithm.SLIDING_LOG).rate("1000000000000000/h").build(), 0, 0);
+                Limit.of("a", Algorithm.SLIDING_LOG).rate("1000000000000000/7d").build(), 0, 0);
         Cell log = parameters.initial(0);
         assertThat(log.reserve(400_000_000_000_000L, 0, 0, null)).isZero();
         assertThat(log.reserve(400_000_000_000_000L, SECOND, 0, null)).isZero();
         assertThat(log.remaining(SECOND)).isEqualTo(200_000_000_000_000L);
         assertThat(log.reserve(200_000_000_000_001L, SECOND, 0, null)).isNegative();
-        assertThat(log.reserve(600_000_000_000_000L, 3_600 * SECOND, 0, null)).isZero();
+        assertThat(log.reserve(600_000_000_000_000L, 7 * 86_400 * SECOND, 0, null)).isZero();
     }
 
     @ParameterizedTest
