@@ -13,6 +13,7 @@ import io.ratelimited.redis.connection.Script;
 import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.connection.Threads;
 import io.ratelimited.redis.limiter.LimiterContext;
+import io.ratelimited.redis.limiter.Nodes;
 import io.ratelimited.redis.limiter.RedisConcurrencyLimiter;
 import io.ratelimited.redis.limiter.RedisRateLimiter;
 import java.util.UUID;
@@ -21,7 +22,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -43,33 +43,19 @@ public final class RedisBackend implements AutoCloseable {
     private static final long COUNT_MILLIS = 3_000;
 
     private static final long SILENT_MICROS = 10_000_000;
-    /** A node that does not know yet how many there are is one of so many at least. */
-    private static final int NODES_UNTIL_COUNTED = 4;
-    /** Later than every time that a script can have. */
-    private static final long UNKNOWN_ORIGIN = (1L << 53) - 1;
 
     private final RedisBackendOptions options;
     private final GuardedConnection connection;
     private final LimiterContext context;
-    private final String node;
-    private final AtomicLong calls = new AtomicLong();
+    private final Nodes nodes;
     private final String[] heartbeatKeys;
     private final SharedRecords records;
     private final SharedPauses pauses;
     /** Completes when limits are decided by Redis for the first time. */
     private final CompletableFuture<?> begun;
 
-    /** The larger of the last two counts. */
-    private volatile int countedNodes;
-
-    private volatile int lastCount;
     /** Whether the nodes that began together with this one have reported. */
     private volatile boolean othersHaveReported;
-    /** Whether {@link #countedNodes} includes these. */
-    private volatile boolean counted;
-    /** When the first of the nodes began, in microseconds since 1970. */
-    private volatile long origin = UNKNOWN_ORIGIN;
-
     /** The last heartbeat was answered with an error. Guarded by this. */
     private boolean refused;
 
@@ -83,7 +69,7 @@ public final class RedisBackend implements AutoCloseable {
             Executor callers,
             String node) {
         this.options = options;
-        this.node = node;
+        this.nodes = new Nodes(node, options.expectedNodes());
         KeyNames keys = new KeyNames(options.keyPrefix());
         String nodesKey = keys.internal("nodes");
         String entriesKey = keys.beside(nodesKey, "changes");
@@ -96,16 +82,9 @@ public final class RedisBackend implements AutoCloseable {
                 threads,
                 options.timeSource() == TimeSource.NODE,
                 testTime);
-        connection.health().describeShare(this::share);
-        this.context = new LimiterContext(
-                connection,
-                keys,
-                options.ticker(),
-                callers,
-                () -> "call:" + node + ':' + calls.incrementAndGet(),
-                this::nodes,
-                () -> origin,
-                RedisUnavailableException::new);
+        connection.health().describeShare(nodes::describeShare);
+        this.context =
+                new LimiterContext(connection, keys, options.ticker(), callers, nodes, RedisUnavailableException::new);
         this.records = new SharedRecords(
                 context, new String[] {entriesKey, keys.beside(nodesKey, "positions"), keys.beside(nodesKey, "ends")});
         this.pauses = new SharedPauses(context, keys.internal("pauses"));
@@ -189,7 +168,7 @@ public final class RedisBackend implements AutoCloseable {
                 health.calls(),
                 health.timeouts(),
                 health.errors(),
-                options.expectedNodes() > 0 ? options.expectedNodes() : countedNodes,
+                nodes.known(),
                 health.problems());
     }
 
@@ -205,7 +184,7 @@ public final class RedisBackend implements AutoCloseable {
                     .add(connection.time())
                     .add("")
                     .add(SILENT_MICROS)
-                    .add(node);
+                    .add(nodes.self());
             connection.await(connection.eval(Script.HEARTBEAT, heartbeatKeys, leave));
         } catch (ExecutionException ex) {
             // The others notice that this node is silent.
@@ -227,42 +206,20 @@ public final class RedisBackend implements AutoCloseable {
         return context;
     }
 
-    /** Among how many nodes a limit is divided while Redis is away. */
-    private int nodes() {
-        return options.expectedNodes() > 0
-                ? options.expectedNodes()
-                : Math.max(counted ? 1 : NODES_UNTIL_COUNTED, countedNodes);
-    }
-
-    private String share() {
-        return ": local admits " + (nodes() == 1 ? "all" : "1/" + nodes()) + " of each limit"
-                + (options.expectedNodes() > 0
-                        ? ", since expected-nodes is " + options.expectedNodes()
-                        : counted
-                                ? ", by the instances that were counted"
-                                : ", since the instances are not counted yet and expected-nodes is not set");
-    }
-
     private CompletableFuture<?> heartbeat() {
         if (closed) {
             return CompletableFuture.completedFuture(null);
         }
         boolean allReported = othersHaveReported;
         ScriptArguments args =
-                new ScriptArguments().add(connection.time()).add(node).add(SILENT_MICROS);
+                new ScriptArguments().add(connection.time()).add(nodes.self()).add(SILENT_MICROS);
         CompletableFuture<Void> heard = connection
                 .eval(Script.HEARTBEAT, heartbeatKeys, args)
                 .thenCompose(reply -> {
                     if (reply.get(0) instanceof Long count && reply.get(1) instanceof Long first) {
-                        // The larger of two counts: nodes report one by one to a server that has restarted empty.
-                        int seen = count.intValue();
-                        countedNodes = Math.max(seen, lastCount);
-                        if (lastCount == 0) {
+                        if (nodes.count(count.intValue(), first, allReported)) {
                             connection.later(COUNT_MILLIS, this::countAll);
                         }
-                        lastCount = seen;
-                        origin = first;
-                        counted |= allReported;
                     }
                     return reply.get(2) instanceof Long position && reply.get(3) instanceof Long sum
                             ? records.follow(position, sum)

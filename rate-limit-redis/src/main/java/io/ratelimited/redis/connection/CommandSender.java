@@ -3,13 +3,15 @@ package io.ratelimited.redis.connection;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Sends a command to a server. A command that has not run is sent again: to another server where the cluster says so, and once
- * to the same one where a script could not read what its keys hold. A reply that is late or an error counts against the server
- * that the command was last sent to. Thread-safe.
+ * Sends a command to the server of its keys, unless that is away. A command that has not run is sent again: to another server
+ * where the cluster says so, and once to the same one where a script could not read what its keys hold. A reply that is late or
+ * an error counts against the server that the command was last sent to. Thread-safe.
+ *
+ * <p>All limits share the threads that read replies. Callers who have promised not to block run on them, until one of them waits
+ * for Redis there.
  */
 final class CommandSender {
 
@@ -19,9 +21,14 @@ final class CommandSender {
     private final Primaries primaries;
     private final Threads threads;
     private final Deadlines deadlines;
-    private final Readers readers;
     private final Health health;
-    private final Predicate<Throwable> refusalOfTime;
+    private final ServerTime time;
+    /** How many replies this thread is at: within one, it may send a command whose reply is there already. */
+    private final ThreadLocal<Integer> reading = ThreadLocal.withInitial(() -> 0);
+    /** A caller has waited for Redis on a thread that reads replies: no caller runs there again. */
+    private volatile boolean deceived;
+
+    private volatile boolean closed;
 
     /** A command on the connection that it is routed to. */
     interface Command<T> {
@@ -29,22 +36,92 @@ final class CommandSender {
         CompletionStage<T> sendOn(RedisLink link, boolean asking);
     }
 
-    /** @param refusalOfTime handles a failure that is no fault of the server, and returns whether it was one */
     CommandSender(
             RedisConnector connector,
             Primaries primaries,
             Threads threads,
             Deadlines deadlines,
-            Readers readers,
             Health health,
-            Predicate<Throwable> refusalOfTime) {
+            ServerTime time) {
         this.connector = connector;
         this.primaries = primaries;
         this.threads = threads;
         this.deadlines = deadlines;
-        this.readers = readers;
         this.health = health;
-        this.refusalOfTime = refusalOfTime;
+        this.time = time;
+    }
+
+    /** Refuses every command from now on. */
+    void close() {
+        closed = true;
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    /** Why a command for a server is not sent; null if it is. */
+    private @Nullable String refusal(@Nullable Server server) {
+        if (closed) {
+            return "the connection is closed";
+        }
+        if (server == null) {
+            return "not connected to Redis";
+        }
+        if (server.isAway()) {
+            return "not asked, because it has just failed";
+        }
+        return time.isKnown() ? null : "Redis does not return the time";
+    }
+
+    /** The server that has a key; null while it is not available. */
+    @Nullable
+    Server available(String key) {
+        Server server = primaries.of(key);
+        return refusal(server) == null ? server : null;
+    }
+
+    /** The server that has a key, if that is the one which is about to decide again. */
+    @Nullable
+    Server recovering(String key, Server server) {
+        return time.isKnown() && primaries.of(key) == server ? server : null;
+    }
+
+    /** @param keys of the command, all of them on one server */
+    <T> CompletableFuture<T> send(String[] keys, Command<T> command) {
+        Server server = primaries.of(keys[0]);
+        String refusal = refusal(server);
+        return refusal != null || server == null
+                ? CompletableFuture.failedFuture(Replies.notSent(String.valueOf(refusal)))
+                : send(server, keys, command);
+    }
+
+    /** Whether this thread reads a reply, and may run callers that never block. */
+    boolean mayRunCallers() {
+        return !deceived && reading.get() > 0;
+    }
+
+    /**
+     * Looks whether this thread is about to wait for a reply that it has to read itself. If so, warns of the caller once, and
+     * no caller runs on these threads any more.
+     *
+     * @return whether the wait would never end
+     */
+    boolean catchWaitForItself() {
+        if (reading.get() == 0) {
+            return false;
+        }
+        if (!deceived) {
+            deceived = true;
+            threads.warn(
+                    () ->
+                            "A caller asks a limit on Redis and waits for it on a thread that reads the replies of Redis; see"
+                                    + " the stack. The limit decides as its on-failure says, and no caller runs on these threads"
+                                    + " from now on. Ask asynchronously there, or go on elsewhere before, as by"
+                                    + " publishOn(Schedulers.boundedElastic())",
+                    new Throwable("waits for Redis on a thread that reads its replies"));
+        }
+        return true;
     }
 
     /** @param keys of the command, all of them on the server */
@@ -104,11 +181,11 @@ final class CommandSender {
                     failed(link, target, Replies.cause(failure));
                 } else {
                     target.answered();
-                    readers.begin();
+                    reading.set(reading.get() + 1);
                     try {
                         complete(value);
                     } finally {
-                        readers.end();
+                        reading.set(reading.get() - 1);
                     }
                 }
             });
@@ -134,7 +211,7 @@ final class CommandSender {
                 health.failed(cause);
                 if (Replies.isBreak(cause)) {
                     target.failedBy(link);
-                } else if (!Replies.isBetweenServers(cause) && !refusalOfTime.test(cause)) {
+                } else if (!Replies.isBetweenServers(cause) && !time.handleRefusal(cause)) {
                     target.failed(key, sentAt, cause);
                 }
             }

@@ -9,7 +9,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeoutException;
-import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -28,7 +27,6 @@ final class Deliveries {
     static final int MAX_PENDING = 256;
 
     private final CommandSender sender;
-    private final Function<String, @Nullable Server> available;
     private final Threads threads;
     /** Guarded by this. */
     private final Map<DeliveryKind, Deque<Delivery>> kept = new EnumMap<>(DeliveryKind.class);
@@ -61,20 +59,18 @@ final class Deliveries {
         }
     }
 
-    /** @param available the server of a key; null while it may not be asked */
-    Deliveries(CommandSender sender, Function<String, @Nullable Server> available, Threads threads) {
+    Deliveries(CommandSender sender, Threads threads) {
         this.sender = sender;
-        this.available = available;
         this.threads = threads;
     }
 
     /** Sends a command now, or keeps it. */
     void deliver(Delivery delivery) {
-        deliver(delivery, available);
+        deliver(delivery, null);
     }
 
-    private void deliver(Delivery delivery, Function<String, @Nullable Server> routes) {
-        Server server = routes.apply(delivery.key);
+    private void deliver(Delivery delivery, @Nullable Server recovering) {
+        Server server = server(delivery, recovering);
         if (server == null || !begin()) {
             keep(delivery);
         } else {
@@ -84,18 +80,23 @@ final class Deliveries {
 
     /** Sends what was kept and can be sent now. */
     void deliverKept() {
-        deliverKept(available);
+        deliverKept(null);
     }
 
-    /** Sends what was kept for a server that is about to decide again. */
-    void deliverKept(Function<String, @Nullable Server> routes) {
+    /** Sends what was kept for a server that is about to decide again; for all that may be asked if there is none. */
+    void deliverKept(@Nullable Server recovering) {
         do {
-            sendable(routes).forEach(delivery -> deliver(delivery, routes));
+            sendable(recovering).forEach(delivery -> deliver(delivery, recovering));
             // There is room at once if nothing was left to be sent.
         } while (hasRoomForMore());
     }
 
-    private synchronized List<Delivery> sendable(Function<String, @Nullable Server> routes) {
+    /** Where a command can be sent now; null if it cannot. */
+    private @Nullable Server server(Delivery delivery, @Nullable Server recovering) {
+        return recovering == null ? sender.available(delivery.key) : sender.recovering(delivery.key, recovering);
+    }
+
+    private synchronized List<Delivery> sendable(@Nullable Server recovering) {
         List<Delivery> sendable = new ArrayList<>();
         crowded = false;
         failing = false;
@@ -106,7 +107,7 @@ final class Deliveries {
                     return sendable;
                 }
                 Delivery next = all.next();
-                if (routes.apply(next.key) != null) {
+                if (server(next, recovering) != null) {
                     all.remove();
                     size--;
                     sendable.add(next);

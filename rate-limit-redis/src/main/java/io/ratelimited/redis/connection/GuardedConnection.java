@@ -56,7 +56,6 @@ public final class GuardedConnection implements AutoCloseable {
     private final long timeoutNanos;
     private final UnaryOperator<String> testTime;
     private final Threads threads;
-    private final Readers readers;
     private final Deadlines deadlines;
     private final Health health;
     private final ServerTime time;
@@ -65,7 +64,6 @@ public final class GuardedConnection implements AutoCloseable {
     private final Deliveries deliveries;
     private final List<Runnable> onRecovery = new CopyOnWriteArrayList<>();
     private final CompletableFuture<Void> connected = new CompletableFuture<>();
-    private volatile boolean closed;
 
     /**
      * @param ticker the time that a node gives to scripts, which a test may move by hand while the connection has the real one
@@ -86,28 +84,14 @@ public final class GuardedConnection implements AutoCloseable {
         this.timeoutNanos = timeoutNanos;
         this.testTime = testTime;
         this.threads = threads;
-        this.readers = new Readers(threads);
         this.deadlines = new Deadlines(threads, timeoutNanos);
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
-        this.primaries = new Primaries(connector, threads, health, this::server);
-        this.sender = new CommandSender(connector, primaries, threads, deadlines, readers, health, time::handleRefusal);
-        this.deliveries = new Deliveries(sender, this::available, threads);
+        this.primaries = new Primaries(connector, threads, health, timeoutNanos, new Recovery());
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time);
+        this.deliveries = new Deliveries(sender, threads);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
-    }
-
-    private Server server(String address) {
-        Server made = new Server(address, connector, threads, timeoutNanos, new Recovery());
-        made.ready().thenRun(this::connectedOnce);
-        return made;
-    }
-
-    private void connectedOnce() {
-        if (connected.complete(null)) {
-            time.ask();
-        }
-        reportBack();
     }
 
     private void reportBack() {
@@ -130,7 +114,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Blocks until done, at the longest for the timeout, after which the future has failed. Keeps an interrupt for later. */
     public <T> T await(CompletableFuture<T> future) throws ExecutionException {
-        if (!future.isDone() && readers.catchWaitForItself()) {
+        if (!future.isDone() && sender.catchWaitForItself()) {
             future.completeExceptionally(Replies.notSent("asked on the thread that reads the replies"));
         }
         return threads.await(future, timeoutNanos);
@@ -138,7 +122,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether this thread reads a reply, and may run what callers have attached that never blocks. */
     public boolean mayRunCallersHere() {
-        return readers.mayRunCallers();
+        return sender.mayRunCallers();
     }
 
     /** Fails a future that is not done within the timeout. */
@@ -181,7 +165,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether a command for a key would be refused. */
     public boolean isDown(String key) {
-        return available(key) == null;
+        return sender.available(key) == null;
     }
 
     /** The address of the server that has a key; empty where there is a single primary, or none is known. */
@@ -197,7 +181,7 @@ public final class GuardedConnection implements AutoCloseable {
     public @Nullable Object outage(String key) {
         Object found = primaries.found();
         Server server = primaries.of(key);
-        if (closed) {
+        if (sender.isClosed()) {
             return this;
         }
         if (server == null) {
@@ -207,44 +191,17 @@ public final class GuardedConnection implements AutoCloseable {
         return outage != null ? outage : time.isKnown() ? null : time;
     }
 
-    private @Nullable String refusal(@Nullable Server server) {
-        if (closed) {
-            return "the connection is closed";
-        }
-        if (server == null) {
-            return "not connected to Redis";
-        }
-        if (server.isAway()) {
-            return "not asked, because it has just failed";
-        }
-        return time.isKnown() ? null : "Redis does not return the time";
-    }
-
-    /** The server that has a key; null while it is not available. */
-    private @Nullable Server available(String key) {
-        Server server = primaries.of(key);
-        return refusal(server) == null ? server : null;
-    }
-
     /**
      * Runs a script on the keys' server, once. Fails when the server is away or does not answer in time, or answers with an
      * error.
      */
     public CompletableFuture<List<Object>> eval(Script script, String[] on, ScriptArguments args) {
-        return send(on, (link, asking) -> link.eval(script, on, args, asking));
+        return sender.send(on, (link, asking) -> link.eval(script, on, args, asking));
     }
 
     /** Removes a key, as {@link #eval} would. */
     public CompletableFuture<Long> delete(String key) {
-        return send(new String[] {key}, (link, asking) -> link.delete(key));
-    }
-
-    private <T> CompletableFuture<T> send(String[] on, CommandSender.Command<T> command) {
-        Server server = primaries.of(on[0]);
-        String refusal = refusal(server);
-        return refusal != null || server == null
-                ? CompletableFuture.failedFuture(Replies.notSent(String.valueOf(refusal)))
-                : sender.send(server, on, command);
+        return sender.send(new String[] {key}, (link, asking) -> link.delete(key));
     }
 
     /**
@@ -263,7 +220,7 @@ public final class GuardedConnection implements AutoCloseable {
      */
     public void deliver(
             DeliveryKind kind, String key, Supplier<@Nullable ScriptArguments> arguments, Runnable delivered) {
-        if (!closed) {
+        if (!sender.isClosed()) {
             deliveries.deliver(new Delivery(kind, key, arguments, delivered, 0));
         }
     }
@@ -295,7 +252,7 @@ public final class GuardedConnection implements AutoCloseable {
 
         @Override
         public void away(Throwable reason) {
-            if (!closed) {
+            if (!sender.isClosed()) {
                 health.away(reason);
             }
         }
@@ -306,25 +263,27 @@ public final class GuardedConnection implements AutoCloseable {
         }
 
         @Override
+        public void connected() {
+            if (connected.complete(null)) {
+                time.ask();
+            }
+            reportBack();
+        }
+
+        @Override
         public void answers(Server server) {
             try {
                 // What ended comes first: it must not be dropped for what was admitted locally.
-                deliverKept(server);
+                deliveries.deliverKept(server);
                 onRecovery.forEach(threads::run);
-                deliverKept(server);
+                deliveries.deliverKept(server);
             } finally {
                 server.readmit();
             }
             // What was answered meanwhile has made room.
             deliveries.deliverKept();
-            connectedOnce();
+            connected();
             time.ask();
-        }
-
-        private void deliverKept(Server server) {
-            if (time.isKnown()) {
-                deliveries.deliverKept(key -> primaries.of(key) == server ? server : null);
-            }
         }
     }
 
@@ -335,7 +294,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** Whether no primary decides. */
     public boolean isDown() {
-        return closed
+        return sender.isClosed()
                 || !connected.isDone()
                 || !time.isKnown()
                 || primaries.away() == primaries.all().size();
@@ -350,7 +309,7 @@ public final class GuardedConnection implements AutoCloseable {
     /** Closes the connection; everything fails from now on. */
     @Override
     public void close() {
-        closed = true;
+        sender.close();
         primaries.all().forEach(Server::retire);
         threads.close();
         // Closes all connections, too.

@@ -8,7 +8,6 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /** The primaries that are known, and the search for them. Thread-safe. */
@@ -21,7 +20,8 @@ final class Primaries {
     private final RedisConnector connector;
     private final Threads threads;
     private final Health health;
-    private final Function<String, Server> factory;
+    private final long timeoutNanos;
+    private final Server.Owner owner;
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
     /** When the last search began. */
     private final AtomicLong searchedAt;
@@ -30,12 +30,13 @@ final class Primaries {
     /** When the search began whose result is in use. Guarded by this. */
     private long foundAt;
 
-    /** @param factory makes the server at an address */
-    Primaries(RedisConnector connector, Threads threads, Health health, Function<String, Server> factory) {
+    /** @param owner of all servers */
+    Primaries(RedisConnector connector, Threads threads, Health health, long timeoutNanos, Server.Owner owner) {
         this.connector = connector;
         this.threads = threads;
         this.health = health;
-        this.factory = factory;
+        this.timeoutNanos = timeoutNanos;
+        this.owner = owner;
         this.foundAt = threads.nanos() - PAUSE_NANOS;
         this.searchedAt = new AtomicLong(foundAt);
     }
@@ -78,7 +79,8 @@ final class Primaries {
         List<Server> added = new ArrayList<>();
         boolean outage = away() > 0;
         addresses.forEach(address -> servers.computeIfAbsent(address, unknown -> {
-            Server made = factory.apply(unknown);
+            Server made = new Server(unknown, connector, threads, timeoutNanos, owner);
+            made.ready().thenRun(owner::connected);
             if (outage) {
                 made.takeOver();
             }

@@ -30,6 +30,9 @@ final class Server {
         /** Asks on a connection whether the server decides, about a key of the server if one is known. */
         CompletionStage<List<Object>> probe(RedisLink link, @Nullable String key);
 
+        /** A new server has its first connection. */
+        void connected();
+
         /** The breaker is open, and nobody asks the server any more. */
         void away(Throwable reason);
 

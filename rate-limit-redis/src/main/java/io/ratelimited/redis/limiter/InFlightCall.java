@@ -57,7 +57,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         this.key = limiter.name(caller);
         this.permits = permits;
         this.maxWait = maxWait;
-        this.id = limiter.context().callIds().get();
+        this.id = limiter.context().nodes().callId();
         this.reply = limiter.local(ScriptReply.UNKNOWN, key);
     }
 
@@ -112,15 +112,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         ScriptParameters parameters = limiter.parameters();
         boolean takes = operation.equals("take");
         sent |= takes;
-        return limiter.scripts()
-                .eval(key, parameters, arguments(operation, parameters, id))
+        return limiter.eval(key, parameters, arguments(operation, parameters, id))
                 .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
                         // It may have been admitted all the same, or still be.
                         doubtful = true;
                         giveBack();
-                        id = limiter.context().callIds().get();
+                        id = limiter.context().nodes().callId();
                     }
                 });
     }
@@ -130,7 +129,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         long left = lease == null || admittedAt == 0
                 ? 0
                 : Math.max(1, (lease.toNanos() - (limiter.context().ticker().nanos() - admittedAt)) / 1000);
-        return limiter.scripts().begin(operation, parameters).addPacked(attempt, 1, permits, left, 0, 0);
+        return parameters.begin(operation, limiter.connection().time()).addPacked(attempt, 1, permits, left, 0, 0);
     }
 
     /** Admitted by Redis. Counts on this node before anybody can end it. */

@@ -6,9 +6,6 @@ import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import java.util.concurrent.Executor;
 import java.util.function.BiFunction;
-import java.util.function.IntSupplier;
-import java.util.function.LongSupplier;
-import java.util.function.Supplier;
 
 /**
  * What the limiters of a process have in common.
@@ -17,9 +14,7 @@ import java.util.function.Supplier;
  * @param keys names the keys in Redis
  * @param ticker time, and waiting for it
  * @param callers runs what callers have attached to asynchronous decisions and may block
- * @param callIds a new name for a call in flight, unique in the cluster
- * @param nodes among how many nodes a limit is divided while Redis is away
- * @param origin when the cluster began, in microseconds since 1970
+ * @param nodes those that share the limits
  * @param unavailable makes the exception for what could not be done, and why
  */
 public record LimiterContext(
@@ -27,9 +22,7 @@ public record LimiterContext(
         KeyNames keys,
         Ticker ticker,
         Executor callers,
-        Supplier<String> callIds,
-        IntSupplier nodes,
-        LongSupplier origin,
+        Nodes nodes,
         BiFunction<String, Throwable, RuntimeException> unavailable) {
 
     /**

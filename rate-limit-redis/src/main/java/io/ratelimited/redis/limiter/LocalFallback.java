@@ -116,7 +116,7 @@ final class LocalFallback {
                 .forCall(
                         () -> context.connection().outage(name),
                         limit,
-                        context.nodes().getAsInt());
+                        context.nodes().sharers());
     }
 
     private Limit limit() {
@@ -241,6 +241,6 @@ final class LocalFallback {
         Limit shared = limit();
         long held = Math.min(
                 shared.capacity(), Math.max(shared.burst(), shared.rate().permits()));
-        return Math.max(1, held / Math.max(1, context.nodes().getAsInt()));
+        return Math.max(1, held / Math.max(1, context.nodes().sharers()));
     }
 }

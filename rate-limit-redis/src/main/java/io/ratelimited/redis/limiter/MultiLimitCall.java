@@ -129,6 +129,8 @@ final class MultiLimitCall {
         if (remembered != null) {
             return CompletableFuture.completedFuture(remembered);
         }
+        // What comes back while the script runs must be noticed.
+        parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
         String[] keys = new String[parts.size()];
         for (int i = 0; i < keys.length; i++) {
@@ -149,7 +151,7 @@ final class MultiLimitCall {
                 new ScriptArguments().add(context.connection().time()).add(operation.toString());
         used.forEach(limit -> limit.appendTo(args));
         for (int i = 0; i < used.size(); i++) {
-            parts.get(i).request().appendTo(args, used.get(i), 1);
+            used.get(i).append(args, parts.get(i).request(), 1);
         }
         return args;
     }
@@ -167,7 +169,7 @@ final class MultiLimitCall {
             if (denied != null && !denied.admitted()) {
                 refusals[i] = denied.decision();
                 known.add(part.asked(used.get(i)));
-                known.addAll(rate(part).denials().askedWith(part.name()));
+                known.addAll(rate(part).askedWith(part.name()));
             }
         }
         boolean all = !known.isEmpty() && known.containsAll(asked(used));
@@ -204,7 +206,7 @@ final class MultiLimitCall {
             for (int i = 0; i < parts.size(); i++) {
                 Part part = parts.get(i);
                 if (replies.get(i).hasRetry()) {
-                    rate(part).denials().add(part.name(), part.request(), replies.get(i), sentAt, 0, asked);
+                    rate(part).states().of(part.name()).refused(part.request(), replies.get(i), sentAt, 0, asked);
                 }
             }
             return refused(taken);

@@ -1,8 +1,6 @@
 package io.ratelimited.redis.limiter;
 
-import io.ratelimited.redis.connection.ScriptArguments;
 import io.ratelimited.redis.script.PermitCost;
-import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
@@ -21,12 +19,17 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     private PermitRequest(long permits, long maxWaitNanos, @Nullable String refunded) {
         this.refunded = refunded;
         this.permits = permits;
-        this.maxWaitMicros = Math.min(PermitCost.FAR, maxWaitNanos / 1000);
+        this.maxWaitMicros = micros(maxWaitNanos);
     }
 
     /** Gives permits back on the way. */
     static PermitRequest refund(long permits, String mark) {
         return new PermitRequest(permits, 0, mark);
+    }
+
+    /** A longest wait as scripts are given it. */
+    static long micros(long maxWaitNanos) {
+        return Math.min(PermitCost.FAR, maxWaitNanos / 1000);
     }
 
     long permits() {
@@ -37,11 +40,12 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return maxWaitMicros;
     }
 
-    boolean isRefund() {
-        return refunded != null;
+    @Nullable
+    String refunded() {
+        return refunded;
     }
 
-    /** Whether another call asks for the same, so that both are one group to the script. */
+    /** Whether another call asks for the same, so that both are one group to a script. */
     boolean asksAs(PermitRequest other) {
         return other.refunded == null && takes(other.permits, other.maxWaitMicros);
     }
@@ -49,21 +53,5 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
     /** Whether it asks for so many permits and waits for so long. */
     boolean takes(long number, long longestWaitMicros) {
         return refunded == null && permits == number && maxWaitMicros == longestWaitMicros;
-    }
-
-    /** The position behind the last of the equal calls that begin at a position. */
-    static int endOfGroup(List<PermitRequest> calls, int from) {
-        int to = from + 1;
-        while (to < calls.size() && calls.get(from).asksAs(calls.get(to))) {
-            to++;
-        }
-        return to;
-    }
-
-    /** Appends a group of so many calls like this one. */
-    ScriptArguments appendTo(ScriptArguments args, ScriptParameters limit, int calls) {
-        return refunded == null
-                ? limit.appendCalls(args, calls, permits, maxWaitMicros, "")
-                : limit.appendCalls(args, 0, permits, 0, refunded);
     }
 }

@@ -21,6 +21,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
+    /** Keys whose peeks are remembered. */
+    private static final long MAX_PEEKED = 100_000;
     /** Calls that are registered at a time. */
     private static final int MAX_REGISTRATIONS = 1_000;
 
@@ -40,7 +42,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
      */
     public RedisConcurrencyLimiter(
             LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
-        super(context, limit, tier, fallback);
+        super(context, limit, tier, fallback, MAX_PEEKED);
         this.owing = new WhileOwing(
                 connection(), () -> !live.isEmpty(), () -> each(live.values().iterator(), InFlightCall::register));
     }
@@ -108,7 +110,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     public void reset(@Nullable Object key) {}
 
     @Override
-    void updated(Limit limit) {
+    public synchronized void update(Limit limit) {
+        super.update(limit);
         queues.values().forEach(ConcurrencyQueue::serve);
     }
 
@@ -125,7 +128,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** The permits that this node may have in flight while Redis is away. */
     long share() {
-        return NodeShare.of(limit(), context().nodes().getAsInt()).maxConcurrent();
+        return NodeShare.of(limit(), context().nodes().sharers()).maxConcurrent();
     }
 
     /** Decides the call at the head of a queue; false when it goes on waiting. */

@@ -1,17 +1,17 @@
 package io.ratelimited.redis.limiter;
 
 import io.ratelimited.core.Decision;
+import io.ratelimited.core.Decision.Source;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Permits;
 import io.ratelimited.core.Reservation;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
-import io.ratelimited.redis.script.PermitCost;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeoutException;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -22,10 +22,8 @@ import org.jspecify.annotations.Nullable;
  */
 public final class RedisRateLimiter extends RemoteLimiter {
 
-    private final DenialCache denials;
-    private final Leases leases;
+    private final double maxOvershoot;
     private final LocalFallback local;
-    private final ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
 
     /**
      * @param tier whose budgets these are; empty for the limit itself
@@ -40,9 +38,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
             Function<Throwable, @Nullable Boolean> fallback,
             double maxOvershoot,
             long maximumKeys) {
-        super(context, limit, tier, fallback);
-        this.denials = new DenialCache(context.ticker(), maximumKeys);
-        this.leases = new Leases(context.ticker(), context.nodes(), maxOvershoot, maximumKeys);
+        super(context, limit, tier, fallback, maximumKeys);
+        this.maxOvershoot = maxOvershoot;
         this.local = new LocalFallback(context, maximumKeys, this::parameters, waitingRoom(), this::name, this::charge);
     }
 
@@ -93,9 +90,17 @@ public final class RedisRateLimiter extends RemoteLimiter {
     /** What is decided without asking Redis; null when it has to be asked. */
     private @Nullable ScriptReply known(String name, long permits, long maxWait) {
         ScriptParameters current = parameters();
-        boolean leasable = !current.isConstant() && !current.isNever(permits);
-        ScriptReply leased = leasable ? leases.take(name, current, permits) : null;
-        return leased != null ? leased : knownUnleased(name, current, permits, maxWait);
+        if (maxOvershoot > 0
+                && Lease.length(current.limit(), maxOvershoot) > 0
+                && !current.isConstant()
+                && !current.isNever(permits)) {
+            ScriptReply leased = states().of(name)
+                    .takeLeased(current, permits, context().ticker().nanos());
+            if (leased != null) {
+                return leased;
+            }
+        }
+        return knownUnleased(name, current, permits, maxWait);
     }
 
     /** {@link #known}, for a call that pays in Redis if it goes. */
@@ -104,9 +109,22 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (current.isConstant()) {
             return ScriptReply.constant(current);
         }
-        return current.isNever(permits)
+        KeyState state = states().find(name);
+        Denial denial = state == null || current.isNever(permits) ? null : state.denial();
+        return denial == null
                 ? null
-                : denials.find(name, current, permits, Math.min(PermitCost.FAR, maxWait / 1000));
+                : denial.refusal(
+                        current,
+                        permits,
+                        PermitRequest.micros(maxWait),
+                        context().ticker().nanos());
+    }
+
+    /** What was asked together with a budget when it last refused a call under several limits. */
+    List<?> askedWith(String name) {
+        KeyState state = states().find(name);
+        Denial denial = state == null ? null : state.denial();
+        return denial == null ? List.of() : denial.askedWith();
     }
 
     /** Asks Redis, together with other callers of the key. */
@@ -118,27 +136,111 @@ public final class RedisRateLimiter extends RemoteLimiter {
         } else if (current.isNever(permits)) {
             never(call, name, current);
         } else {
-            KeyBatch batch = batches.get(name);
-            // A batch may have ended meanwhile.
-            while (batch == null || !batch.add(call)) {
-                batch = batches.computeIfAbsent(name, key -> new KeyBatch(this, batches, key));
-            }
+            join(call, name);
         }
         return call;
     }
 
+    void join(PermitRequest call, String name) {
+        while (true) {
+            KeyState state = states().of(name);
+            switch (state.join(call)) {
+                case SENDS -> {
+                    sendNext(state);
+                    return;
+                }
+                case WAITS -> {
+                    return;
+                }
+                case NOT -> states().release(state);
+            }
+        }
+    }
+
+    /** Sends what waits. Only one who has joined first, or was answered last, may do so. */
+    private void sendNext(KeyState state) {
+        for (List<PermitRequest> batch = state.next(); batch != null; batch = state.next()) {
+            ScriptParameters current = parameters();
+            batch.removeIf(call -> isDecided(call, state, current));
+            if (!batch.isEmpty()) {
+                send(batch, state, current);
+                return;
+            }
+        }
+        states().release(state);
+    }
+
+    /** Given up or decided without the script while the call waited. */
+    private boolean isDecided(PermitRequest call, KeyState state, ScriptParameters current) {
+        if (call.isDone()) {
+            return true;
+        }
+        if (current.isConstant()) {
+            // The limit was closed, or made unlimited: the script counts by none of the two.
+            call.complete(ScriptReply.constant(current));
+            return true;
+        }
+        if (current.isNever(call.permits())) {
+            // The limit has become smaller.
+            never(call, state.name(), current);
+            return true;
+        }
+        ScriptReply leased = state.takeLate(current, call.permits(), context().ticker());
+        if (leased != null) {
+            answer(call, state.name(), leased);
+        }
+        return leased != null;
+    }
+
+    private void send(List<PermitRequest> batch, KeyState state, ScriptParameters current) {
+        long sentAt = context().ticker().nanos();
+        Lease.Wish wish = maxOvershoot == 0
+                ? null
+                : state.wish(
+                        current,
+                        Lease.length(current.limit(), maxOvershoot),
+                        context().nodes().sharers(),
+                        sentAt);
+        List<PermitRequest> calls = wish == null ? batch : wish.around(batch);
+        ask(state.name(), "take", current, calls).whenComplete((replies, failure) -> {
+            if (failure != null) {
+                fail(batch, state, failure);
+                return;
+            }
+            int first = calls.indexOf(batch.get(0));
+            state.decided(batch, replies, first, sentAt, wish);
+            // All of them before the next script call is made, so that those who ask again at once are part of it.
+            for (int i = 0; i < batch.size(); i++) {
+                answer(batch.get(i), state.name(), replies[first + i]);
+            }
+            sendNext(state);
+        });
+    }
+
+    private void answer(PermitRequest call, String name, ScriptReply reply) {
+        if (!call.complete(reply) && reply.admitted()) {
+            // The caller has given up and was decided otherwise; nobody else could give the permits back.
+            giveBack(name, call.permits(), reply);
+        }
+    }
+
+    private void fail(List<PermitRequest> batch, KeyState state, Throwable failure) {
+        boolean silent = Replies.cause(failure) instanceof TimeoutException || Replies.isNotSent(failure);
+        List<PermitRequest> behind = silent ? state.giveUp() : List.of();
+        sendNext(state);
+        batch.forEach(call -> call.completeExceptionally(failure));
+        behind.forEach(call -> call.completeExceptionally(failure));
+    }
+
     /** Refused for good; Redis is asked only for what is left. */
-    void never(PermitRequest call, String name, ScriptParameters current) {
-        PermitRequest one = new PermitRequest(1, 0);
-        scripts()
-                .eval(name, current, scripts().arguments("peek", current, List.of(one)))
-                .whenComplete((reply, failure) -> {
-                    if (failure != null) {
-                        call.completeExceptionally(failure);
-                    } else {
-                        call.complete(current.read(reply, List.of(one))[0].withOutcome(ScriptReply.NEVER));
-                    }
-                });
+    private void never(PermitRequest call, String name, ScriptParameters current) {
+        ask(name, "peek", current, List.of(new PermitRequest(1, 0))).whenComplete((replies, failure) -> {
+            if (failure != null) {
+                call.completeExceptionally(failure);
+            } else {
+                call.complete(replies[0].withOutcome(ScriptReply.NEVER));
+            }
+        });
     }
 
     /**
@@ -154,7 +256,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 .deliver(
                         DeliveryKind.CHARGE,
                         current.key(name),
-                        () -> current.appendCalls(scripts().begin("charge", current), 1, permits, 0, ""));
+                        () -> current.appendDecided(
+                                current.begin("charge", connection().time()), permits, ""));
         taken(name);
     }
 
@@ -165,7 +268,10 @@ public final class RedisRateLimiter extends RemoteLimiter {
     void giveBack(String name, long permits, ScriptReply taken) {
         String mark = taken.mark().toString();
         if (mark.isEmpty()) {
-            leases.giveBack(name, permits, taken);
+            KeyState state = taken.source() == Source.LEASE ? states().find(name) : null;
+            if (state != null) {
+                state.returnLeased(permits, taken);
+            }
             return;
         }
         ScriptParameters then = taken.parameters();
@@ -176,22 +282,29 @@ public final class RedisRateLimiter extends RemoteLimiter {
                 .deliver(
                         DeliveryKind.GIVE_BACK,
                         then.key(name),
-                        () -> then.appendCalls(scripts().begin("cancel", then), 1, permits, 0, mark),
+                        () -> then.appendDecided(
+                                then.begin("cancel", connection().time()), permits, mark),
                         // Again, since it may have been kept while others were sent.
                         () -> returned(name));
         returned(name);
     }
 
-    /** Permits were taken: what was refused before has to wait longer now. */
+    /** Permits of a key were taken. */
     void taken(String name) {
-        denials.forget(name);
-        scripts().forgetPeeks(name);
+        KeyState state = states().find(name);
+        if (state != null) {
+            state.taken();
+            states().release(state);
+        }
     }
 
-    /** There are more permits than Redis has said. */
+    /** There are more permits of a key than Redis has said. */
     private void returned(String name) {
-        denials.revoke(name);
-        scripts().forgetPeeks(name);
+        KeyState state = states().find(name);
+        if (state != null) {
+            state.returned(context().ticker().nanos());
+            states().release(state);
+        }
     }
 
     @Override
@@ -214,7 +327,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         local.reset(caller);
         String name = name(caller);
         try {
-            connection().await(connection().delete(scripts().counting().key(name)));
+            connection().await(connection().delete(storedKey(name)));
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {
@@ -222,22 +335,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
     }
 
-    @Override
-    void updated(Limit limit) {
-        denials.clear();
-    }
-
     /** Keys of which this process remembers something; the cells are in Redis. */
     @Override
     public long keys() {
-        return denials.size() + local.keys();
-    }
-
-    DenialCache denials() {
-        return denials;
-    }
-
-    Leases leases() {
-        return leases;
+        return states().size() + local.keys();
     }
 }

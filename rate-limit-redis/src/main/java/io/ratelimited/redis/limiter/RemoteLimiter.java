@@ -11,6 +11,9 @@ import io.ratelimited.core.several.JointRateLimiter;
 import io.ratelimited.redis.connection.GuardedConnection;
 import io.ratelimited.redis.connection.KeyNames;
 import io.ratelimited.redis.connection.Replies;
+import io.ratelimited.redis.connection.Script;
+import io.ratelimited.redis.connection.ScriptArguments;
+import io.ratelimited.redis.limiter.KeyState.Keys;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -28,19 +31,31 @@ abstract class RemoteLimiter implements JointRateLimiter {
     private final LimiterContext context;
     private final KeyNames.OfLimit names;
     private final Function<Throwable, @Nullable Boolean> fallback;
-    private final LimitScripts scripts;
+    private final Keys states;
     private final WaitingRoom waitingRoom;
+
+    private volatile ScriptParameters parameters;
+    /** Those of the last rate that was neither closed nor unlimited: only they may have stored a state. */
+    private volatile ScriptParameters counting;
 
     /**
      * @param tier whose budgets these are; empty for the limit itself
      * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
      *     by its share of the limit; throws when calls fail then
+     * @param maximumKeys of which something is remembered at the most
      */
-    RemoteLimiter(LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
+    RemoteLimiter(
+            LimiterContext context,
+            Limit limit,
+            String tier,
+            Function<Throwable, @Nullable Boolean> fallback,
+            long maximumKeys) {
         this.context = context;
         this.names = context.keys().ofLimit(limit.name(), tier);
         this.fallback = fallback;
-        this.scripts = new LimitScripts(context, limit);
+        this.states = new Keys(context.ticker(), maximumKeys);
+        this.parameters = new ScriptParameters(limit, context.ticker(), context.nodes());
+        this.counting = parameters;
         this.waitingRoom = new WaitingRoom(context.ticker(), () -> limit().maxWaiting());
     }
 
@@ -52,9 +67,6 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     abstract Decision peekLocally(@Nullable String caller, long permits, long maxWait);
 
-    /** Follows a change of the limit. */
-    abstract void updated(Limit limit);
-
     LimiterContext context() {
         return context;
     }
@@ -63,12 +75,19 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return context.connection();
     }
 
-    LimitScripts scripts() {
-        return scripts;
+    /** What this node remembers of keys, by their names. */
+    Keys states() {
+        return states;
     }
 
+    /** The limit as it is now. */
     ScriptParameters parameters() {
-        return scripts.parameters();
+        return parameters;
+    }
+
+    /** The key in Redis that may have a state of a caller. */
+    String storedKey(String name) {
+        return counting.key(name);
     }
 
     WaitingRoom waitingRoom() {
@@ -189,11 +208,41 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     private CompletableFuture<ScriptReply> peek(@Nullable String caller, long permits, long maxWait, long knownNanos) {
-        ScriptParameters current = parameters();
+        ScriptParameters current = parameters;
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }
-        return scripts.peek(name(caller), current, new PermitRequest(permits, maxWait), knownNanos);
+        String name = name(caller);
+        PermitRequest call = new PermitRequest(permits, maxWait);
+        if (knownNanos <= 0) {
+            return ask(name, "peek", current, List.of(call)).thenApply(replies -> replies[0]);
+        }
+        long now = context.ticker().nanos();
+        KeyState.Peek peek = states.of(name).peek(current, call, knownNanos, now);
+        if (peek.call() != call) {
+            return peek.call().thenApply(reply -> peek.at(now, reply));
+        }
+        ask(name, "peek", current, List.of(call)).whenComplete((replies, failure) -> {
+            if (failure != null) {
+                call.completeExceptionally(failure);
+            } else {
+                call.complete(replies[0]);
+            }
+        });
+        // Whoever gives up must not do so for the others.
+        return call.copy();
+    }
+
+    /** Asks Redis about calls under this limit alone. Fails also with a reply that is none of the script. */
+    CompletableFuture<ScriptReply[]> ask(
+            String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
+        return eval(name, current, current.arguments(operation, connection().time(), calls))
+                .thenApply(reply -> current.read(reply, calls));
+    }
+
+    /** @param current under which the arguments were made */
+    CompletableFuture<List<Object>> eval(String name, ScriptParameters current, ScriptArguments args) {
+        return connection().eval(Script.DECIDE, new String[] {current.key(name)}, args);
     }
 
     /**
@@ -232,8 +281,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public synchronized void update(Limit limit) {
         limit().requireChangeableTo(limit);
-        scripts.update(limit);
-        updated(limit);
+        ScriptParameters next = new ScriptParameters(limit, context.ticker(), context.nodes());
+        if (!next.isConstant()) {
+            counting = next;
+        }
+        parameters = next;
     }
 
     @Override

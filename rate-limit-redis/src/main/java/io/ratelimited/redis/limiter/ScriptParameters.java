@@ -9,9 +9,12 @@ import io.ratelimited.redis.script.PermitCost;
 import io.ratelimited.redis.script.ScriptFamily;
 import java.util.List;
 import java.util.Locale;
-import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
-/** A limit as the scripts know it. Does not change with the limit, which gets new ones. Thread-safe. */
+/**
+ * A limit as the scripts know it: writes the arguments of calls, and reads what is replied to them. Equal calls in a row are one
+ * group to a script. Does not change with the limit, which gets new ones. Thread-safe.
+ */
 final class ScriptParameters {
 
     /** The largest count of permits: as in the scripts. */
@@ -20,16 +23,19 @@ final class ScriptParameters {
     private final Limit limit;
     private final PermitCost cost;
     private final ScriptFamily family;
+    private final Nodes nodes;
     /** Names the algorithm, and how it counts. */
     private final String keyEnd;
 
     private final double maxPermits;
+    /** The last call that was alone in its script call, if the next can use its arguments. */
+    private volatile @Nullable Single lastSingle;
 
-    /** @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then */
-    ScriptParameters(Limit limit, Ticker ticker, LongSupplier origin) {
+    ScriptParameters(Limit limit, Ticker ticker, Nodes nodes) {
         this.limit = limit;
         this.cost = PermitCost.of(limit.rate());
-        this.family = ScriptFamily.of(limit, cost, ticker, origin);
+        this.family = ScriptFamily.of(limit, cost, ticker);
+        this.nodes = nodes;
         this.keyEnd = "~" + algorithmLetter(limit) + family.keyEnd();
         this.maxPermits = limit.algorithm().uses(Attribute.WARMUP)
                 ? ((1L << 60) - limit.warmup().toNanos())
@@ -88,17 +94,70 @@ final class ScriptParameters {
 
     /** Appends the arguments of the limit. */
     void appendTo(ScriptArguments args) {
-        family.appendTo(args);
+        family.appendTo(args, nodes.origin());
     }
 
     /**
-     * Appends equal calls.
+     * The arguments of {@code decide.lua} up to the calls, under this limit alone.
      *
-     * @param calls how many; 0 gives permits back among calls that take
-     * @param longestWait microseconds
-     * @param tail the mark of what is given back; empty for others
+     * @param time as scripts are given it
      */
-    ScriptArguments appendCalls(ScriptArguments args, int calls, long permits, long longestWait, String tail) {
+    ScriptArguments begin(String operation, String time) {
+        ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter());
+        appendTo(args);
+        return args;
+    }
+
+    /** The arguments of {@code decide.lua} for calls under this limit alone. */
+    ScriptArguments arguments(String operation, String time, List<PermitRequest> calls) {
+        boolean takesOne = calls.size() == 1 && time.isEmpty() && operation.equals("take");
+        Single known = takesOne ? lastSingle : null;
+        if (known != null && calls.get(0).takes(known.permits, known.maxWaitMicros)) {
+            return known.arguments;
+        }
+        ScriptArguments args = begin(operation, time);
+        int end = 0;
+        for (int from = 0; from < calls.size(); from = end) {
+            end = endOfGroup(calls, from);
+            append(args, calls.get(from), end - from);
+        }
+        PermitRequest first = calls.get(0);
+        boolean sameForAll = endOfGroup(calls, 0) == calls.size() && first.refunded() == null;
+        if (sameForAll && operation.equals("take") && isMergeable()) {
+            args.mergeable();
+            if (takesOne) {
+                lastSingle = new Single(first.permits(), first.maxWaitMicros(), args);
+            }
+        }
+        return args;
+    }
+
+    /** The arguments of one call that takes permits, without a time. Those of the next call are mostly the same. */
+    private record Single(long permits, long maxWaitMicros, ScriptArguments arguments) {}
+
+    /** The position behind the last of the equal calls that begin at a position. */
+    private static int endOfGroup(List<PermitRequest> calls, int from) {
+        int to = from + 1;
+        while (to < calls.size() && calls.get(from).asksAs(calls.get(to))) {
+            to++;
+        }
+        return to;
+    }
+
+    /** Appends a group of so many calls like one. */
+    ScriptArguments append(ScriptArguments args, PermitRequest call, int calls) {
+        String mark = call.refunded();
+        return mark == null
+                ? appendCalls(args, calls, call.permits(), call.maxWaitMicros(), "")
+                : appendCalls(args, 0, call.permits(), 0, mark);
+    }
+
+    /** Appends a call that needs no decision: it gives back what has a mark, or takes what was used already. */
+    ScriptArguments appendDecided(ScriptArguments args, long permits, String mark) {
+        return appendCalls(args, 1, permits, 0, mark);
+    }
+
+    private ScriptArguments appendCalls(ScriptArguments args, int calls, long permits, long longestWait, String tail) {
         PermitCost.Time time = cost.of(permits);
         // Scripts count no more than MAX_PERMITS, which no call could tell from more.
         return args.addPacked(tail, calls, Math.min(MAX_PERMITS, permits), time.micros(), time.parts(), longestWait);
@@ -109,20 +168,20 @@ final class ScriptParameters {
         ScriptReply[] replies = new ScriptReply[calls.size()];
         boolean several = reply.get(0) instanceof List;
         int group = 0;
-        for (int from = 0; from < replies.length; group++) {
-            int to = PermitRequest.endOfGroup(calls, from);
+        int end = 0;
+        for (int from = 0; from < replies.length; from = end) {
+            end = endOfGroup(calls, from);
             @SuppressWarnings("unchecked") // Arrays of a script are lists of what they hold.
-            List<Object> own = several ? (List<Object>) reply.get(group) : reply;
+            List<Object> own = several ? (List<Object>) reply.get(group++) : reply;
             PermitRequest first = calls.get(from);
-            if (first.isRefund()) {
+            if (first.refunded() != null) {
                 replies[from] = ScriptReply.of(new ScriptFamily.Decided(0, 0, 0, ""), this);
             } else {
                 int at = from;
-                for (ScriptFamily.Decided decided : family.read(own, first.permits(), to - from)) {
+                for (ScriptFamily.Decided decided : family.read(own, first.permits(), end - from)) {
                     replies[at++] = ScriptReply.of(decided, this);
                 }
             }
-            from = to;
         }
         return replies;
     }

@@ -12,7 +12,6 @@ import java.time.ZoneId;
 import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.LongSupplier;
 
 /** How a family of algorithms is asked for decisions, and how its replies are read. The Lua file of the family says more. */
 public interface ScriptFamily {
@@ -20,8 +19,12 @@ public interface ScriptFamily {
     /** As in {@code Script.java}. */
     char letter();
 
-    /** Appends the arguments of the limit. */
-    void appendTo(ScriptArguments args);
+    /**
+     * Appends the arguments of the limit.
+     *
+     * @param origin when the cluster began, in microseconds since 1970: a bucket that starts empty was empty then
+     */
+    void appendTo(ScriptArguments args, long origin);
 
     /** What counts in another way has another key: the period, slots and zone of a window. */
     default String keyEnd() {
@@ -58,9 +61,9 @@ public interface ScriptFamily {
         return all;
     }
 
-    static ScriptFamily of(Limit limit, PermitCost cost, Ticker ticker, LongSupplier origin) {
+    static ScriptFamily of(Limit limit, PermitCost cost, Ticker ticker) {
         return switch (limit.algorithm()) {
-            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> VirtualTime.of(limit, cost, origin);
+            case TOKEN_BUCKET, GCRA, SMOOTH_BURSTY, LEAKY_BUCKET -> VirtualTime.of(limit, cost);
             case WARM_UP -> WarmUp.of(limit);
             case FIXED_WINDOW -> FixedWindow.of(limit, ticker);
             case SLIDING_WINDOW -> new SlidingWindow(limit, (micros(limit.rate().period()) - 1) / limit.slots() + 1);
@@ -79,18 +82,12 @@ public interface ScriptFamily {
      * @param whole the time of the whole permits that it holds
      */
     record VirtualTime(
-            Limit limit,
-            PermitCost cost,
-            String meta,
-            long stored,
-            PermitCost.Time depth,
-            PermitCost.Time whole,
-            LongSupplier origin)
+            Limit limit, PermitCost cost, String meta, long stored, PermitCost.Time depth, PermitCost.Time whole)
             implements ScriptFamily {
 
         private static final long SECOND = 1_000_000;
 
-        private static VirtualTime of(Limit limit, PermitCost cost, LongSupplier origin) {
+        private static VirtualTime of(Limit limit, PermitCost cost) {
             boolean oneSecond = limit.storesOneSecond();
             long stored =
                     oneSecond ? permitsInASecond(limit) : limit.algorithm().queues() ? 0 : limit.burst();
@@ -99,7 +96,7 @@ public interface ScriptFamily {
                     fraction ? "/s" : oneSecond || limit.burst() == limit.rate().permits() ? "" : "/" + limit.burst();
             PermitCost.Time depth = oneSecond ? new PermitCost.Time(SECOND, 0) : cost.of(stored);
             return new VirtualTime(
-                    limit, cost, rate(limit) + burst + " ", stored, depth, fraction ? cost.of(stored) : depth, origin);
+                    limit, cost, rate(limit) + burst + " ", stored, depth, fraction ? cost.of(stored) : depth);
         }
 
         private static long permitsInASecond(Limit limit) {
@@ -119,7 +116,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             boolean queues = limit.algorithm().queues();
             PermitCost.Time queue = queues ? cost.of(limit.burst()) : new PermitCost.Time(0, 0);
             args.addPacked(
@@ -131,7 +128,7 @@ public interface ScriptFamily {
                     cost.step(),
                     queue.micros(),
                     queue.parts(),
-                    limit.algorithm().startsEmpty() ? Math.max(0, origin.getAsLong()) : 0);
+                    limit.algorithm().startsEmpty() ? Math.max(0, origin) : 0);
         }
 
         /** What the script gives back a grant by; few are ever asked for theirs. */
@@ -219,7 +216,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             args.add(meta)
                     .add(interval)
                     .add(threshold)
@@ -250,7 +247,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             args.add(limit.rate().permits()).add(windows);
             offsets.arguments().forEach(args::add);
         }
@@ -278,7 +275,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             args.add(limit.rate().permits()).add(slot).add(limit.slots() + 1);
         }
 
@@ -297,7 +294,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             args.add(limit.rate().permits()).add(micros(limit.rate().period()));
         }
 
@@ -319,7 +316,7 @@ public interface ScriptFamily {
         }
 
         @Override
-        public void appendTo(ScriptArguments args) {
+        public void appendTo(ScriptArguments args, long origin) {
             Duration lease = limit.lease() == null ? NODE_LEASE : limit.lease();
             args.add(limit.maxConcurrent()).add(Math.min(PermitCost.FAR, micros(lease)));
         }

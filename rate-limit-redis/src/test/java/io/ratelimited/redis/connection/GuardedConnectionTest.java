@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -235,10 +236,31 @@ class GuardedConnectionTest {
         assertThat(two.asked.remove()).isCancelled();
     }
 
+    /** Nothing follows from the changes of a server. */
+    private static final class Nobody implements Server.Owner {
+
+        @Override
+        public CompletionStage<List<Object>> probe(RedisLink link, String key) {
+            return new CompletableFuture<>();
+        }
+
+        @Override
+        public void connected() {}
+
+        @Override
+        public void away(Throwable reason) {}
+
+        @Override
+        public void stillAway(Throwable reason) {}
+
+        @Override
+        public void answers(Server server) {}
+    }
+
     @Test
     void aConnectionThatIsMadeWhileItsServerIsRetiredIsClosed() throws InterruptedException {
         Threads threads = new Threads(clock, Runnable::run, Runnable::run);
-        Server server = new Server("new:3", servers, threads, ScriptedServers.TIMEOUT.toNanos(), null);
+        Server server = new Server("new:3", servers, threads, ScriptedServers.TIMEOUT.toNanos(), new Nobody());
         Thread connecting = new Thread(server::connect);
         synchronized (server) {
             connecting.start();
@@ -256,11 +278,8 @@ class GuardedConnectionTest {
     void whatAnOlderSearchFindsDoesNotReplaceWhatANewerOneHasFound() {
         servers.holding = true;
         Threads threads = new Threads(clock, Runnable::run, Runnable::run);
-        Primaries primaries = new Primaries(
-                servers,
-                threads,
-                new Health(threads),
-                address -> new Server(address, servers, threads, ScriptedServers.TIMEOUT.toNanos(), null));
+        Primaries primaries =
+                new Primaries(servers, threads, new Health(threads), ScriptedServers.TIMEOUT.toNanos(), new Nobody());
         primaries.discover();
         clock.advance(LOOK);
         primaries.discover();
@@ -347,11 +366,8 @@ class GuardedConnectionTest {
     void allPrimariesAreKnownBeforeAnyOfThemIsConnected() {
         ScriptedServers both = new ScriptedServers("one:1", "two:2");
         Threads threads = new Threads(clock, Runnable::run, Runnable::run);
-        Primaries primaries = new Primaries(
-                both,
-                threads,
-                new Health(threads),
-                address -> new Server(address, both, threads, ScriptedServers.TIMEOUT.toNanos(), null));
+        Primaries primaries =
+                new Primaries(both, threads, new Health(threads), ScriptedServers.TIMEOUT.toNanos(), new Nobody());
         List<Integer> known = new ArrayList<>();
         both.beforeConnecting = () -> known.add(primaries.all().size());
         primaries.discover();

@@ -14,7 +14,7 @@ import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.RedisLimitOptions;
 import io.ratelimited.redis.RedisServers;
 import java.time.Duration;
-import java.util.concurrent.ConcurrentHashMap;
+import java.util.List;
 import java.util.concurrent.TimeoutException;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
@@ -35,14 +35,14 @@ class LeasesTest {
     }
 
     /** What would be asked for after a number of calls at one pace. */
-    private Leases.Request after(int calls, Duration pause, long permits, String rate) {
-        ScriptParameters parameters = new ScriptParameters(limit(rate), ticker, () -> 0);
-        Leases leases = new Leases(ticker, () -> 1, OVERSHOOT, 10);
+    private Lease.Wish after(int calls, Duration pause, long permits, String rate) {
+        ScriptParameters parameters = new ScriptParameters(limit(rate), ticker, new Nodes("node", 1));
+        KeyState key = new KeyState.Keys(ticker, 10).of("k");
         for (int i = 0; i < calls; i++) {
             ticker.advance(pause);
-            leases.take("k", parameters, permits);
+            key.takeLeased(parameters, permits, ticker.nanos());
         }
-        return leases.request("k", parameters, ticker.nanos());
+        return key.wish(parameters, Lease.length(parameters.limit(), OVERSHOOT), 1, ticker.nanos());
     }
 
     @Test
@@ -90,6 +90,11 @@ class LeasesTest {
         return (RedisRateLimiter) backend.limiter(limit, RedisLimitOptions.DEFAULTS.maxOvershoot(overshoot));
     }
 
+    /** The thread that answers has finished with them when it answers another. */
+    private static void finishEarlierCalls(RedisRateLimiter limiter) {
+        limiter.peek("k", 1, 0);
+    }
+
     @Test
     void aLeasedPermitComesBackIfItsCallerGivesUpBetweenTwoSteps() {
         Interfering time = new Interfering();
@@ -102,10 +107,10 @@ class LeasesTest {
         }
         assertThat(leased.decision().source()).isEqualTo(Source.LEASE);
         long left = leased.decision().remaining();
+        finishEarlierCalls(limiter);
         PermitRequest late = new PermitRequest(5, 0);
         time.arm(() -> late.completeExceptionally(new TimeoutException("given up")));
-        ConcurrentHashMap<String, KeyBatch> batches = new ConcurrentHashMap<>();
-        assertThat(new KeyBatch(limiter, batches, name).add(late)).isTrue();
+        limiter.join(late, name);
         assertThat(late).isCompletedExceptionally();
         assertThat(limiter.reserve("k", 1, 0).decision().remaining()).isEqualTo(left - 1);
     }
@@ -120,9 +125,11 @@ class LeasesTest {
         ScriptReply refused = ScriptReply.local(~1_000_000_000L, 0, limiter.parameters());
         ticker.advance(Duration.ofMillis(1));
         first.cancel();
-        limiter.denials().add(name, second, refused, sentAt, 0);
-        assertThat(limiter.denials().find(name, limiter.parameters(), 1, 0)).isNull();
-        limiter.denials().add(name, second, refused, ticker.nanos(), 0);
-        assertThat(limiter.denials().find(name, limiter.parameters(), 1, 0)).isNotNull();
+        finishEarlierCalls(limiter);
+        KeyState key = limiter.states().of(name);
+        key.refused(second, refused, sentAt, 0, List.of());
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), 1, 0)).isNull();
+        key.refused(second, refused, ticker.nanos(), 0, List.of());
+        assertThat(limiter.knownUnleased(name, limiter.parameters(), 1, 0)).isNotNull();
     }
 }

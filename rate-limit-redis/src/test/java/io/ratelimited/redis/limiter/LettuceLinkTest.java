@@ -281,8 +281,9 @@ class LettuceLinkTest {
     private static ScriptArguments take(String rate, int calls) {
         Limit limit = Limit.of("limit", Algorithm.TOKEN_BUCKET).rate(rate).build();
         // A backend would send commands of its own to the server, which some of these tests count.
-        LimitScripts scripts = new LimitScripts(LimitScriptsTest.context(UnaryOperator.identity()), limit);
-        return scripts.arguments("take", scripts.parameters(), Collections.nCopies(calls, new PermitRequest(1, 0)));
+        LimiterContext context = ScriptParametersTest.context(UnaryOperator.identity());
+        return new ScriptParameters(limit, context.ticker(), context.nodes())
+                .arguments("take", "", Collections.nCopies(calls, new PermitRequest(1, 0)));
     }
 
     /** Scripts that were run. */

@@ -42,9 +42,20 @@ class LocalBudgetsTest {
             new Threads(clock, Runnable::run, Runnable::run),
             false,
             UnaryOperator.identity());
-    private int nodes = 1;
-    private final LimiterContext context = new LimiterContext(
-            connection, keys, clock, Runnable::run, () -> "call", () -> nodes, () -> 0, IllegalStateException::new);
+    private final Nodes nodes = new Nodes("node", 0);
+    private final LimiterContext context =
+            new LimiterContext(connection, keys, clock, Runnable::run, nodes, IllegalStateException::new);
+
+    {
+        share(1);
+    }
+
+    /** So many nodes are counted. */
+    private void share(int count) {
+        nodes.count(count, 0, true);
+        // The larger of two counts is in use.
+        nodes.count(count, 0, true);
+    }
 
     /** Two primaries: the budgets of caller "b" are on the second, until its slot moves. A command to a server that is away fails. */
     private static final class TwoServers implements RedisConnector {
@@ -228,7 +239,7 @@ class LocalBudgetsTest {
 
     @Test
     void aKeyThatWasNeverSeenBeginsWithTheShareOfTheBurst() {
-        nodes = 3;
+        share(3);
         RedisRateLimiter limiter = limiter(Algorithm.TOKEN_BUCKET, "5/h");
         begin("a");
         assertThat(limiter.reserveLocally("first", 1, 0).isRefused()).isFalse();
@@ -261,13 +272,13 @@ class LocalBudgetsTest {
     void aChangeOfTheNumberOfNodesKeepsWhatIsSpent() {
         RedisRateLimiter limiter = limiter(Algorithm.FIXED_WINDOW, "20/d");
         begin("a");
-        nodes = 4;
+        share(4);
         int taken = takeAll(limiter, "k");
-        nodes = 2;
+        share(2);
         taken += takeAll(limiter, "k");
-        nodes = 4;
+        share(4);
         taken += takeAll(limiter, "k");
-        nodes = 2;
+        share(2);
         taken += takeAll(limiter, "k");
         assertThat(taken).isLessThanOrEqualTo(10);
     }

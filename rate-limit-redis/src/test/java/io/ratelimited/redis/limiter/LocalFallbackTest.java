@@ -24,7 +24,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -47,16 +46,8 @@ class LocalFallbackTest {
             new Threads(clock, Runnable::run, Runnable::run),
             false,
             UnaryOperator.identity());
-    private final AtomicInteger ids = new AtomicInteger();
     private final LimiterContext context = new LimiterContext(
-            connection,
-            keys,
-            clock,
-            Runnable::run,
-            () -> "call" + ids.incrementAndGet(),
-            () -> 1,
-            () -> 0,
-            IllegalStateException::new);
+            connection, keys, clock, Runnable::run, new Nodes("node", 1), IllegalStateException::new);
     private final RedisRateLimiter limiter = new RedisRateLimiter(
             context, Limit.of("limit", Algorithm.FIXED_WINDOW).rate("100/d").build(), "", failure -> null, 0, 100_000);
 

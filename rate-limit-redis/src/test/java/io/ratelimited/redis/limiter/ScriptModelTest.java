@@ -46,6 +46,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Tag("once")
 class ScriptModelTest {
 
+    private static final Nodes ONE = new Nodes("node", 1);
+
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
 
@@ -281,7 +283,7 @@ class ScriptModelTest {
         for (Limit before : List.of(limit, faster)) {
             Pair pair = new Pair(before);
             pair.ask("before", List.of(pair.call(random, period), pair.call(random, period)));
-            pair.scripts.update(before.equals(limit) ? faster : limit);
+            pair.limiter.update(before.equals(limit) ? faster : limit);
             PermitRequest call = pair.call(random, period);
             pair.ask("after " + before, Collections.nCopies(5, call));
             pair.ask("later after " + before, Collections.nCopies(5, call));
@@ -290,8 +292,7 @@ class ScriptModelTest {
     }
 
     static Stream<Limit> buckets() {
-        return awkwardLimits()
-                .filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), () -> 0).isMergeable());
+        return awkwardLimits().filter(limit -> new ScriptParameters(limit, RedisServers.ticker(), ONE).isMergeable());
     }
 
     /** Keys that one command asks about are decided as each is alone, and stored alike; also while the clock steps back. */
@@ -299,7 +300,9 @@ class ScriptModelTest {
     @MethodSource("buckets")
     void keysAskedAboutTogetherAreDecidedAsEachAlone(Limit limit) {
         ManualTicker ticker = RedisServers.ticker();
-        LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit);
+        GuardedConnection connection =
+                RedisServers.context(REDIS.backend(ticker)).connection();
+        ScriptParameters parameters = new ScriptParameters(limit, ticker, ONE);
         KeyPairs keys = new KeyPairs();
         Random random = new Random(limit.name().charAt(0));
         long period = Math.min(limit.rate().period().toNanos() / 1000, 10 * 86_400_000_000L);
@@ -312,7 +315,7 @@ class ScriptModelTest {
             boolean foreign = random.nextInt(8) == 0;
             PermitRequest call = new PermitRequest(1L + random.nextInt(2), (long) (random.nextInt(3) * period * 500.0));
             ScriptArguments args =
-                    scripts.arguments("take", scripts.parameters(), Collections.nCopies(1 + step % 3, call));
+                    parameters.arguments("take", connection.time(), Collections.nCopies(1 + step % 3, call));
             List<Integer> asked = new ArrayList<>();
             for (int i = 0; i < 12; i++) {
                 if (random.nextInt(3) > 0) {
@@ -341,7 +344,7 @@ class ScriptModelTest {
             Collections.shuffle(buckets, random);
             List<ScriptParameters> limits = buckets.stream()
                     .limit(count)
-                    .map(limit -> new ScriptParameters(limit, ticker, () -> 0))
+                    .map(limit -> new ScriptParameters(limit, ticker, ONE))
                     .toList();
             long period = buckets.get(random.nextInt(count)).rate().period().toNanos();
             for (int step = 0; step < 25; step++) {
@@ -402,16 +405,14 @@ class ScriptModelTest {
             ScriptArguments fast = new ScriptArguments().add(time).add("take " + "v".repeat(limits.size()));
             // A window beside the buckets, with room for every call, is decided by the families.
             ScriptParameters window = new ScriptParameters(
-                    Limit.of("beside", Algorithm.SLIDING_LOG).rate("1000000/d").build(),
-                    RedisServers.ticker(),
-                    () -> 0);
+                    Limit.of("beside", Algorithm.SLIDING_LOG).rate("1000000/d").build(), RedisServers.ticker(), ONE);
             ScriptArguments all = new ScriptArguments().add(time).add("take " + "v".repeat(limits.size()) + "q");
             limits.forEach(limit -> limit.appendTo(fast));
             limits.forEach(limit -> limit.appendTo(all));
             window.appendTo(all);
-            limits.forEach(limit -> call.appendTo(fast, limit, 1));
-            limits.forEach(limit -> call.appendTo(all, limit, 1));
-            call.appendTo(all, window, 1);
+            limits.forEach(limit -> limit.append(fast, call, 1));
+            limits.forEach(limit -> limit.append(all, call, 1));
+            window.append(all, call, 1);
             String[] together = new String[limits.size()];
             String[] twins = new String[limits.size() + 1];
             Arrays.setAll(together, i -> TOGETHER + i);
@@ -461,13 +462,11 @@ class ScriptModelTest {
         private static final String ALONE = "rl:{alone}";
 
         private final ManualTicker ticker = RedisServers.ticker();
-        private final LimitScripts scripts;
         private final RedisRateLimiter limiter;
 
         private Pair(Limit limit) {
             LimiterContext context = RedisServers.context(REDIS.backend(ticker));
             this.limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000_000);
-            this.scripts = limiter.scripts();
         }
 
         private PermitRequest call(Random random, long period) {
@@ -492,10 +491,8 @@ class ScriptModelTest {
         }
 
         private List<ScriptReply> ask(String key, List<PermitRequest> calls, String where) {
-            ScriptParameters parameters = scripts.parameters();
-            List<Object> reply = scripts.eval(key, parameters, scripts.arguments("take", parameters, calls))
-                    .join();
-            ScriptReply[] verdicts = parameters.read(reply, calls);
+            ScriptReply[] verdicts =
+                    limiter.ask(key, "take", limiter.parameters(), calls).join();
             assertThat(verdicts)
                     .as(where)
                     .allMatch(verdict -> verdict.outcome() == ScriptReply.UNKNOWN
@@ -505,7 +502,7 @@ class ScriptModelTest {
         }
 
         private String key(String name) {
-            return scripts.parameters().key(name);
+            return limiter.parameters().key(name);
         }
 
         private void giveBack(long permits, ScriptReply verdict) {

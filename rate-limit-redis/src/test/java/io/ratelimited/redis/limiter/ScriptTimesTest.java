@@ -93,20 +93,13 @@ class ScriptTimesTest {
     }
 
     private void decide(String operation, ScriptParameters limit, List<PermitRequest> calls) {
-        ScriptArguments args = new ScriptArguments().add(now()).add(operation + " " + limit.letter());
-        limit.appendTo(args);
-        int to;
-        for (int from = 0; from < calls.size(); from = to) {
-            to = PermitRequest.endOfGroup(calls, from);
-            calls.get(from).appendTo(args, limit, to - from);
-        }
-        eval(Script.DECIDE, new String[] {limit.key("rl:{k}")}, args);
+        eval(Script.DECIDE, new String[] {limit.key("rl:{k}")}, limit.arguments(operation, now(), calls));
     }
 
     private ScriptParameters limit(Algorithm algorithm, Consumer<Limit.Builder> more) {
         Limit.Builder limit = Limit.of("times", algorithm);
         more.accept(limit);
-        return new ScriptParameters(limit.build(), ticker, () -> 0);
+        return new ScriptParameters(limit.build(), ticker, new Nodes("node", 1));
     }
 
     /** Callers who ask for different numbers of permits, from one to a largest. */
@@ -239,7 +232,7 @@ class ScriptTimesTest {
         measure("TOKEN_BUCKET: 64 keys", () -> {}, () -> {
             ScriptArguments args = new ScriptArguments().add(now()).add("take v");
             given.appendTo(args);
-            one(1).get(0).appendTo(args, given, 1);
+            given.append(args, one(1).get(0), 1);
             String[] keys = IntStream.range(0, 64)
                     .mapToObj(i -> given.key("rl:{k}" + i))
                     .toArray(String[]::new);
@@ -294,7 +287,7 @@ class ScriptTimesTest {
                                 limit.appendTo(args);
                             }
                             for (int i = 0; i < count; i++) {
-                                one(900_000).get(0).appendTo(args, limit, 1);
+                                limit.append(args, one(900_000).get(0), 1);
                             }
                             eval(Script.DECIDE, keys, args);
                         });

@@ -43,6 +43,8 @@ class ScriptsTest {
     @RegisterExtension
     static final RedisServers REDIS = RedisServers.standalone();
 
+    private static final Nodes ONE = new Nodes("node", 1);
+
     private final ManualTicker ticker = RedisServers.ticker();
 
     private static Limit limit(Algorithm algorithm) {
@@ -56,7 +58,7 @@ class ScriptsTest {
 
     /** In Redis, of the caller {@code k}. */
     private String key(Limit limit) {
-        return new ScriptParameters(limit, ticker, () -> 0).key(new KeyNames("rl").of("scripts", "", "k"));
+        return new ScriptParameters(limit, ticker, ONE).key(new KeyNames("rl").of("scripts", "", "k"));
     }
 
     /** The name of a key tells the algorithm by it. */
@@ -70,7 +72,7 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(mode = Mode.EXCLUDE, names = "DEFAULT")
     void everyAlgorithmHasAFamilyInTheScript(Algorithm algorithm) {
-        char letter = new ScriptParameters(limit(algorithm), ticker, () -> 0).letter();
+        char letter = new ScriptParameters(limit(algorithm), ticker, ONE).letter();
         String text = Script.DECIDE.text();
         assertThat(text.substring(text.indexOf("local makers = {"))).contains("\n" + letter + " = ");
     }
@@ -300,13 +302,9 @@ class ScriptsTest {
         LimiterContext context = RedisServers.context(REDIS.backend(ticker));
         Limit limit = Limit.of("twice", Algorithm.SLIDING_LOG).rate("100/h").build();
         RedisRateLimiter limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000);
-        ScriptParameters parameters = limiter.scripts().parameters();
         List<PermitRequest> calls = List.of(new PermitRequest(5, 0), new PermitRequest(3, 0), new PermitRequest(7, 0));
-        ScriptReply[] replies = parameters.read(
-                limiter.scripts()
-                        .eval("k", parameters, limiter.scripts().arguments("take", parameters, calls))
-                        .join(),
-                calls);
+        ScriptReply[] replies =
+                limiter.ask("k", "take", limiter.parameters(), calls).join();
         for (int time = 0; time < 3; time++) {
             limiter.giveBack("k", 2, replies[1]);
             assertThat(left(limiter)).isEqualTo(100 - 13);
@@ -318,15 +316,8 @@ class ScriptsTest {
     }
 
     private static long left(RedisRateLimiter limiter) {
-        ScriptParameters parameters = limiter.scripts().parameters();
         List<PermitRequest> one = List.of(new PermitRequest(1, 0));
-        return parameters
-                .read(
-                        limiter.scripts()
-                                .eval("k", parameters, limiter.scripts().arguments("peek", parameters, one))
-                                .join(),
-                        one)[0]
-                .remaining();
+        return limiter.ask("k", "peek", limiter.parameters(), one).join()[0].remaining();
     }
 
     /** As when a limit becomes smaller, or closed, while a call is on its way. */
@@ -336,16 +327,12 @@ class ScriptsTest {
         LimiterContext context = RedisServers.context(REDIS.backend(ticker));
         for (String rate : List.of("3/s", "0/s")) {
             Limit limit = Limit.of("smaller", algorithm).rate(rate).build();
-            ScriptParameters parameters = new ScriptParameters(limit, ticker, () -> 0);
-            LimitScripts scripts = new LimitScripts(context, limit);
+            RedisRateLimiter limiter = new RedisRateLimiter(context, limit, "", failure -> null, 0, 1_000);
             List<PermitRequest> four =
                     List.of(new PermitRequest(4, Duration.ofHours(1).toNanos()));
             for (int call = 0; call < 3; call++) {
-                assertThat(parameters
-                                .read(
-                                        scripts.eval("k", parameters, scripts.arguments("take", parameters, four))
-                                                .join(),
-                                        four)[0]
+                assertThat(limiter.ask("k", "take", limiter.parameters(), four)
+                                .join()[0]
                                 .outcome())
                         .as("%s of %s", rate, algorithm)
                         .isEqualTo(ScriptReply.NEVER);
@@ -404,17 +391,17 @@ class ScriptsTest {
     @ParameterizedTest
     @EnumSource(names = {"TOKEN_BUCKET", "GCRA", "FIXED_WINDOW", "SLIDING_WINDOW"})
     void whatIsGivenBackOnTheWayIsThereForTheCallsBehind(Algorithm algorithm) {
-        LimitScripts scripts = new LimitScripts(RedisServers.context(REDIS.backend(ticker)), limit(algorithm));
-        ScriptParameters parameters = scripts.parameters();
+        RedisRateLimiter limiter = new RedisRateLimiter(
+                RedisServers.context(REDIS.backend(ticker)), limit(algorithm), "", failure -> null, 0, 1_000);
         PermitRequest all = new PermitRequest(10, 0);
-        List<Object> reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, List.of(all)))
-                .join();
-        ScriptReply taken = parameters.read(reply, List.of(all))[0];
+        ScriptReply taken = limiter.ask("rl:{k}", "take", limiter.parameters(), List.of(all))
+                .join()[0];
         List<PermitRequest> calls =
                 List.of(PermitRequest.refund(10, taken.mark().toString()), all);
-        reply = scripts.eval("rl:{k}", parameters, scripts.arguments("take", parameters, calls))
-                .join();
-        assertThat(parameters.read(reply, calls)[1].admitted()).isTrue();
+        assertThat(limiter.ask("rl:{k}", "take", limiter.parameters(), calls)
+                        .join()[1]
+                        .admitted())
+                .isTrue();
     }
 
     /** While nodes are restarted one by one, some count calls in flight and some permits over time. */

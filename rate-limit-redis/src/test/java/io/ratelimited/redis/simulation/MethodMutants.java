@@ -3,7 +3,6 @@ package io.ratelimited.redis.simulation;
 import io.ratelimited.core.Limit;
 import io.ratelimited.core.Rate;
 import io.ratelimited.core.memory.InMemoryRateLimiter;
-import io.ratelimited.redis.RedisBackendOptions;
 import io.ratelimited.redis.simulation.Simulations.Plans;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -48,7 +47,7 @@ final class MethodMutants {
                 MethodMutant.skipped(
                         "nothing is held back while the server is away: whoever comes waits for the timeout",
                         Plans.TINY,
-                        "connection.GuardedConnection",
+                        "connection.CommandSender",
                         "refusal",
                         "isAway"),
                 MethodMutant.skipped(
@@ -139,23 +138,19 @@ final class MethodMutants {
                         "orGivenBack",
                         "withoutGiveBack"),
                 MethodMutant.unwritten(
-                        "a lease that is handed out is not counted",
-                        Plans.SMALL,
-                        "limiter.Leases$Hot",
-                        "handOut",
-                        "left"),
+                        "a lease that is handed out is not counted", Plans.SMALL, "limiter.Lease", "handOut", "left"),
                 MethodMutant.replaced(
                         "a lease that was refused is handed out",
                         Plans.SMALL,
-                        "limiter.Leases$Request",
+                        "limiter.Lease",
                         "answered",
                         "admitted",
                         "yes"),
                 MethodMutant.changed(
                         "a denial is kept for a second",
                         Plans.TINY,
-                        "limiter.DenialCache",
-                        "add",
+                        "limiter.KeyState",
+                        "refused",
                         HeldForASecond.class),
                 MethodMutant.replaced(
                         "a limit that denies while Redis is away admits",
@@ -191,11 +186,7 @@ final class MethodMutants {
                         "key",
                         KeyOfTheRate.class),
                 MethodMutant.unwritten(
-                        "a lease that goes back is handed out as well",
-                        Plans.WIDE,
-                        "limiter.Leases",
-                        "request",
-                        "left"),
+                        "a lease that goes back is handed out as well", Plans.WIDE, "limiter.Lease", "wish", "left"),
                 MethodMutant.skipped(
                         "the end of a call that an older command may overtake is sent once",
                         Plans.WIDE,
@@ -281,8 +272,8 @@ final class MethodMutants {
                 MethodMutant.changed(
                         "a node that has not counted the others has the whole limit to itself",
                         Plans.OUTAGES,
-                        "RedisBackend",
-                        "nodes",
+                        "limiter.Nodes",
+                        "sharers",
                         CountsItselfAlone.class),
                 MethodMutant.changed(
                         "a node has three times the rate to itself",
@@ -362,7 +353,7 @@ final class MethodMutants {
     static final class HeldForASecond {
 
         @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(value = 4, readOnly = false) long hold) {
+        static void enter(@Advice.Argument(value = 3, readOnly = false) long hold) {
             hold = 1_000_000_000;
         }
     }
@@ -450,10 +441,10 @@ final class MethodMutants {
 
         @Advice.OnMethodExit
         static void exit(
-                @Advice.FieldValue("options") RedisBackendOptions options,
-                @Advice.FieldValue("countedNodes") int counted,
+                @Advice.FieldValue("expected") int expected,
+                @Advice.FieldValue("counted") int counted,
                 @Advice.Return(readOnly = false) int nodes) {
-            if (options.expectedNodes() == 0) {
+            if (expected == 0) {
                 nodes = Math.max(1, counted);
             }
         }

@@ -21,13 +21,13 @@ import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Test;
 
 /** The arguments of calls: those that are kept from the last call are sent for equal calls only. */
-class LimitScriptsTest {
+class ScriptParametersTest {
 
     private String time = "";
     private final LimiterContext context = context(word -> time);
     private final Limit limit =
             Limit.of("limit", Algorithm.TOKEN_BUCKET).rate("100/d").build();
-    private final LimitScripts scripts = new LimitScripts(context, limit);
+    private ScriptParameters parameters = parameters(limit);
 
     /**
      * What limiters have in common where no server is asked.
@@ -46,7 +46,7 @@ class LimitScriptsTest {
                 false,
                 testTime);
         return new LimiterContext(
-                connection, keys, clock, Runnable::run, () -> "call", () -> 1, () -> 0, IllegalStateException::new);
+                connection, keys, clock, Runnable::run, new Nodes("node", 1), IllegalStateException::new);
     }
 
     /** Nothing is sent here. */
@@ -79,15 +79,22 @@ class LimitScriptsTest {
     }
 
     private ScriptArguments arguments(String operation, PermitRequest... calls) {
-        return scripts.arguments(operation, scripts.parameters(), List.of(calls));
+        return arguments(parameters, operation, calls);
+    }
+
+    private ScriptArguments arguments(ScriptParameters limited, String operation, PermitRequest... calls) {
+        return limited.arguments(operation, context.connection().time(), List.of(calls));
+    }
+
+    private ScriptParameters parameters(Limit limited) {
+        return new ScriptParameters(limited, context.ticker(), context.nodes());
     }
 
     /** What a limit says that has not been asked before. */
     private void assertAnew(String operation, PermitRequest... calls) {
-        LimitScripts fresh = new LimitScripts(context, scripts.parameters().limit());
+        ScriptParameters fresh = parameters(parameters.limit());
         assertThat(SentArguments.of(arguments(operation, calls)))
-                .containsExactlyElementsOf(
-                        SentArguments.of(fresh.arguments(operation, fresh.parameters(), List.of(calls))));
+                .containsExactlyElementsOf(SentArguments.of(arguments(fresh, operation, calls)));
     }
 
     private static PermitRequest call(long permits, long maxWaitNanos) {
@@ -113,7 +120,7 @@ class LimitScriptsTest {
     @Test
     void areThoseOfTheLimitAsItIsNow() {
         arguments("take", call(3, 0));
-        scripts.update(limit.toBuilder().rate("50/d").build());
+        parameters = parameters(limit.toBuilder().rate("50/d").build());
         assertAnew("take", call(3, 0));
     }
 

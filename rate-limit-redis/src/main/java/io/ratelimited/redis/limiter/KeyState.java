@@ -1,0 +1,317 @@
+package io.ratelimited.redis.limiter;
+
+import io.ratelimited.core.Decision.Source;
+import io.ratelimited.core.Ticker;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One key on this node: the calls that wait for Redis, and what its answers say about later ones. All of it is guarded by this.
+ *
+ * <ol>
+ *   <li>K1 One script call is pending at the most. The calls that come meanwhile are decided together by the next one, in
+ *       their order. No call is held back to fill a batch.
+ *   <li>K2 A refusal is remembered only if its command was sent after this was made, and after the last time that permits
+ *       came back: there is more than it says otherwise.
+ *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: what is taken or comes back ends it.
+ *   <li>K4 Nothing is sent and no caller is answered while this is locked.
+ *   <li>K5 What is remembered is never needed: a state that is dropped costs a command, or the rest of a lease.
+ * </ol>
+ */
+final class KeyState {
+
+    /** Calls decided by one script call at the most, so that it stays short. */
+    private static final int MAX_CALLS = 256;
+    /** Different questions about one key whose answers are remembered. */
+    private static final int MOST_PEEKS = 4;
+
+    private static final long LONGEST_PEEK = TimeUnit.SECONDS.toNanos(1);
+
+    private final String name;
+    private List<PermitRequest> waiting = new ArrayList<>(4);
+    /** A script call is pending, or the calls of one are being answered. */
+    private boolean busy;
+    /** Out of {@link Keys}, and of no more use. */
+    private boolean ended;
+    /** K2: refusals of commands that were sent before this are not remembered. */
+    private long since;
+    /** Written under the lock. Read without it, since callers of an exhausted key come by the million. */
+    private volatile @Nullable Denial denial;
+    /** The newest first. */
+    private List<Peek> peeks = List.of();
+    /** Null until somebody asks under a limit that tolerates leases. */
+    private @Nullable Lease lease;
+
+    private KeyState(String name, long now) {
+        this.name = name;
+        this.since = now;
+    }
+
+    /** The key's name in Redis, whatever the limit becomes. */
+    String name() {
+        return name;
+    }
+
+    /** What becomes of a call that joins. */
+    enum Joined {
+        /** The state has ended: the key has to be looked up again. */
+        NOT,
+        /** Somebody else sends it. */
+        WAITS,
+        /** Whoever has added it sends what waits: {@link #next}. */
+        SENDS
+    }
+
+    synchronized Joined join(PermitRequest call) {
+        if (ended) {
+            return Joined.NOT;
+        }
+        waiting.add(call);
+        boolean sends = !busy;
+        busy = true;
+        return sends ? Joined.SENDS : Joined.WAITS;
+    }
+
+    /** The calls of the next command, for the only one who sends; null if there are none, and nobody sends any more. */
+    synchronized @Nullable List<PermitRequest> next() {
+        if (waiting.isEmpty()) {
+            busy = false;
+            return null;
+        }
+        List<PermitRequest> all = waiting;
+        if (all.size() <= MAX_CALLS) {
+            waiting = new ArrayList<>(4);
+            return all;
+        }
+        waiting = new ArrayList<>(all.subList(MAX_CALLS, all.size()));
+        return new ArrayList<>(all.subList(0, MAX_CALLS));
+    }
+
+    /** The calls behind an unanswered one would wait in vain too. */
+    synchronized List<PermitRequest> giveUp() {
+        List<PermitRequest> behind = waiting;
+        waiting = new ArrayList<>(4);
+        return behind;
+    }
+
+    /**
+     * Remembers what a script has decided about calls.
+     *
+     * @param replies about them, which begin at {@code first}; the last is about the wish, if there is one
+     */
+    synchronized void decided(
+            List<PermitRequest> batch, ScriptReply[] replies, int first, long sentAt, Lease.@Nullable Wish wish) {
+        int refused = -1;
+        for (int i = 0; i < batch.size(); i++) {
+            ScriptReply reply = replies[first + i];
+            if (reply.hasRetry()) {
+                refused = i;
+            } else if (reply.admitted()) {
+                refused = -1;
+                taken();
+            }
+        }
+        if (refused >= 0) {
+            refused(batch.get(refused), replies[first + refused], sentAt, Lease.Wish.hold(wish), List.of());
+        }
+        if (wish != null && lease != null) {
+            lease.answered(wish, replies[replies.length - 1]);
+        }
+    }
+
+    /**
+     * Remembers a refusal with a retry-after.
+     *
+     * @param askedWith what the same script has asked of all limits of the call
+     */
+    synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
+        if (sentAt - since >= 0) {
+            denial = Denial.of(call, reply, sentAt, hold, askedWith);
+        }
+    }
+
+    /** The last refusal that is remembered, which may be over. */
+    @Nullable
+    Denial denial() {
+        return denial;
+    }
+
+    /** Permits were taken: what was refused before has to wait longer, or may go. */
+    synchronized void taken() {
+        denial = null;
+        peeks = List.of();
+    }
+
+    /** There are more permits than Redis has said, also to those who have asked already. */
+    synchronized void returned(long now) {
+        taken();
+        since = now;
+    }
+
+    /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
+    synchronized @Nullable ScriptReply takeLeased(ScriptParameters current, long permits, long now) {
+        if (lease == null) {
+            lease = new Lease(now);
+        }
+        lease.count(permits, now);
+        return lease.handOut(current, permits, now);
+    }
+
+    /** Hands out what this node has come to hold while a counted call waited for its turn. */
+    synchronized @Nullable ScriptReply takeLate(ScriptParameters current, long permits, Ticker ticker) {
+        return lease == null ? null : lease.handOut(current, permits, ticker.nanos());
+    }
+
+    synchronized void returnLeased(long permits, ScriptReply taken) {
+        if (lease != null) {
+            lease.takeBack(permits, taken);
+        }
+    }
+
+    /** As of {@link Lease#wish}. */
+    synchronized Lease.@Nullable Wish wish(ScriptParameters current, long length, int sharers, long now) {
+        return lease == null || length == 0 ? null : lease.wish(current, length, sharers, now);
+    }
+
+    /**
+     * A question to Redis.
+     *
+     * @param call done when Redis has answered
+     * @param until when it is to be forgotten
+     */
+    record Peek(ScriptParameters parameters, PermitRequest call, long sentAt, long until) {
+
+        /** Who asks for less is admitted, too. */
+        private boolean serves(ScriptParameters current, PermitRequest other, long now) {
+            if (parameters != current
+                    || call.maxWaitMicros() != other.maxWaitMicros()
+                    || call.permits() < other.permits()
+                    || now - until >= 0
+                    || call.isCompletedExceptionally()) {
+                return false;
+            }
+            if (!call.isDone()) {
+                return call.permits() == other.permits();
+            }
+            ScriptReply reply = call.join();
+            return reply.admitted()
+                    || (call.permits() == other.permits() && (!reply.hasRetry() || now - sentAt < ~reply.outcome()));
+        }
+
+        /** The answer at a later time. */
+        ScriptReply at(long now, ScriptReply reply) {
+            long elapsed = now - sentAt;
+            return new ScriptReply(
+                    reply.hasRetry() ? ~Math.max(1, ~reply.outcome() - elapsed) : reply.outcome(),
+                    reply.remaining(),
+                    Math.max(0, reply.reset() - elapsed),
+                    reply.mark(),
+                    reply.parameters(),
+                    Source.DENY_CACHE);
+        }
+    }
+
+    /**
+     * The question whose answer serves a call. It is that of the call itself where no other does: its caller then asks.
+     *
+     * @param knownNanos how long the answer serves equal calls, one second at the most, also those that come before it
+     */
+    synchronized Peek peek(ScriptParameters current, PermitRequest call, long knownNanos, long now) {
+        for (Peek peek : peeks) {
+            if (peek.serves(current, call, now)) {
+                return peek;
+            }
+        }
+        Peek mine = new Peek(current, call, now, now + Math.min(LONGEST_PEEK, knownNanos));
+        List<Peek> all = new ArrayList<>(MOST_PEEKS);
+        all.add(mine);
+        all.addAll(peeks.subList(0, Math.min(peeks.size(), MOST_PEEKS - 1)));
+        peeks = all;
+        return mine;
+    }
+
+    private synchronized boolean end() {
+        ended |= !busy && denial == null && lease == null && peeks.isEmpty();
+        return ended;
+    }
+
+    /**
+     * The keys that this node has to do with. They lie in two generations: the young becomes the old after some seconds, or when
+     * it is full, and what nobody has looked for meanwhile is dropped with the old. Thread-safe.
+     */
+    static final class Keys {
+
+        private static final long GENERATION = TimeUnit.SECONDS.toNanos(3);
+
+        private final Ticker ticker;
+        private final long most;
+        private volatile ConcurrentHashMap<String, KeyState> young = new ConcurrentHashMap<>();
+        private volatile ConcurrentHashMap<String, KeyState> old = new ConcurrentHashMap<>();
+        private volatile long begunAt;
+
+        /** @param maximumKeys that are remembered at the most, beside those with calls on their way */
+        Keys(Ticker ticker, long maximumKeys) {
+            this.ticker = ticker;
+            this.most = Math.max(1, maximumKeys / 2);
+            this.begunAt = ticker.nanos();
+        }
+
+        /** The key's state; null if there is none. */
+        @Nullable
+        KeyState find(String name) {
+            KeyState found = young.get(name);
+            if (found != null) {
+                return found;
+            }
+            found = old.get(name);
+            return found == null ? null : keep(found, ticker.nanos());
+        }
+
+        /** The key's state, which is made if there is none. */
+        KeyState of(String name) {
+            KeyState found = find(name);
+            if (found != null) {
+                return found;
+            }
+            long now = ticker.nanos();
+            return keep(new KeyState(name, now), now);
+        }
+
+        private KeyState keep(KeyState state, long now) {
+            ConcurrentHashMap<String, KeyState> all = young;
+            KeyState present = all.putIfAbsent(state.name, state);
+            if (now - begunAt >= GENERATION || all.mappingCount() >= most) {
+                grow(all);
+            }
+            return present == null ? state : present;
+        }
+
+        private synchronized void grow(ConcurrentHashMap<String, KeyState> seen) {
+            if (young == seen) {
+                // In this order: who finds the new generation without a key finds the key in the old one.
+                old = seen;
+                young = new ConcurrentHashMap<>();
+                begunAt = ticker.nanos();
+            }
+        }
+
+        /** Drops a state of which nothing is remembered, and that nobody uses. */
+        void release(KeyState state) {
+            if (state.end()) {
+                young.remove(state.name, state);
+                old.remove(state.name, state);
+            }
+        }
+
+        long size() {
+            ConcurrentHashMap<String, KeyState> all = young;
+            return all.mappingCount()
+                    + old.keySet().stream()
+                            .filter(name -> !all.containsKey(name))
+                            .count();
+        }
+    }
+}
