@@ -11,6 +11,8 @@ import io.lettuce.core.cluster.SlotHash;
 import io.lettuce.core.cluster.models.partitions.RedisClusterNode;
 import io.lettuce.core.codec.StringCodec;
 import io.lettuce.core.resource.ClientResources;
+import io.lettuce.core.resource.Transports;
+import io.netty.channel.EventLoopGroup;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -46,6 +48,9 @@ public final class LettuceConnector implements RedisConnector {
     private static final Duration LONGEST_CLOSE = Duration.ofSeconds(1);
 
     private final RedisClient client;
+    /** Those of the connections, which the client has from the same provider. */
+    private final EventLoopGroup eventLoops;
+
     private final @Nullable RedisClusterClient cluster;
     /** Of the primary or of the Sentinels; in a cluster what all nodes have in common. */
     private final RedisURI uri;
@@ -56,6 +61,7 @@ public final class LettuceConnector implements RedisConnector {
 
     private LettuceConnector(RedisClient client, @Nullable RedisClusterClient cluster, RedisURI uri) {
         this.client = client;
+        this.eventLoops = client.getResources().eventLoopGroupProvider().allocate(Transports.eventLoopGroupClass());
         this.cluster = cluster;
         this.uri = uri;
     }
@@ -169,7 +175,7 @@ public final class LettuceConnector implements RedisConnector {
     public CompletionStage<RedisLink> connect(String address) {
         Executor sender = client.getResources().eventExecutorGroup().next();
         return client.connectAsync(StringCodec.UTF8, uri(address))
-                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender));
+                .thenApply(connection -> (RedisLink) new LettuceLink(connection, isCluster(), sender, eventLoops));
     }
 
     private RedisURI uri(String address) {
@@ -211,5 +217,8 @@ public final class LettuceConnector implements RedisConnector {
         } catch (ExecutionException | TimeoutException ex) {
             // They end with their threads.
         }
+        client.getResources()
+                .eventLoopGroupProvider()
+                .release(eventLoops, 0, LONGEST_CLOSE.toNanos(), TimeUnit.NANOSECONDS);
     }
 }

@@ -2,7 +2,6 @@ package io.ratelimited.redis.connection;
 
 import io.lettuce.core.RedisChannelHandler;
 import io.lettuce.core.RedisConnectionStateListener;
-import io.lettuce.core.RedisException;
 import io.lettuce.core.RedisNoScriptException;
 import io.lettuce.core.api.StatefulRedisConnection;
 import io.lettuce.core.codec.StringCodec;
@@ -12,7 +11,7 @@ import io.lettuce.core.protocol.AsyncCommand;
 import io.lettuce.core.protocol.Command;
 import io.lettuce.core.protocol.CommandArgs;
 import io.lettuce.core.protocol.CommandType;
-import io.netty.util.internal.ThreadExecutorMap;
+import io.netty.util.concurrent.EventExecutor;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -47,17 +46,6 @@ final class LettuceLink implements RedisLink {
     /** How long a server that sleeps takes to begin. It reads all that is there by then, and answers that together. */
     private static final long BEGINNING_NANOS = 20_000;
 
-    /** Replies of many commands are known to be theirs at least so often. */
-    private static final long CHECK_NANOS = 20_000_000;
-
-    /** Of fewer commands since the last check, the next is only checked after {@link #LONGEST_CHECK_NANOS}. */
-    private static final int WORTH_CHECKING = 16;
-
-    private static final long LONGEST_CHECK_NANOS = 1_000_000_000;
-
-    /** Replies what it is given, wherever a script may run. */
-    private static final String CHECK = "return ARGV";
-
     private final StatefulRedisConnection<String, String> connection;
     private final AtomicBoolean closed = new AtomicBoolean();
     private final CompletableFuture<Void> broken = new CompletableFuture<>();
@@ -66,7 +54,7 @@ final class LettuceLink implements RedisLink {
      * Digests of the scripts whose text has been sent. The first call sends it: one that the server did not know by its digest
      * would be sent again, and run after later calls for its key.
      */
-    private final Set<String> told = ConcurrentHashMap.newKeySet();
+    private final Set<String> known = ConcurrentHashMap.newKeySet();
     /** Calls written since the sender last looked; none while nobody sends. */
     private final AtomicInteger written = new AtomicInteger();
     /** Calls that have been neither answered nor dropped. */
@@ -76,27 +64,30 @@ final class LettuceLink implements RedisLink {
      * overtakes what others have handed to it.
      */
     private volatile Executor sender;
-    /** The number of the last check, and when it was sent. Only the thread that sends uses them. */
-    private long check;
 
-    private long checkedAt = Threads.systemNanos() - LONGEST_CHECK_NANOS;
-    /** Commands sent since. Only the thread that sends uses it. */
-    private int unchecked;
-    /** A reply was that of another command. Whatever comes now may be. Only the event loop of the connection uses it. */
-    private boolean outOfStep;
+    /** To find that one; null once it has been looked for. Only the event loop uses it. */
+    private @Nullable Iterable<EventExecutor> eventLoops;
+
+    private final ReplyCheck check = new ReplyCheck();
     /** Whether one command may have several keys. */
     private volatile boolean grouping;
 
     /**
      * @param cluster each key has a command of its own: those of one command would have to share a slot
      * @param sender sends until the event loop of the connection is known
+     * @param eventLoops the event loop of the connection is one of them
      */
-    LettuceLink(StatefulRedisConnection<String, String> connection, boolean cluster, Executor sender) {
+    LettuceLink(
+            StatefulRedisConnection<String, String> connection,
+            boolean cluster,
+            Executor sender,
+            Iterable<EventExecutor> eventLoops) {
         this.connection = connection;
         this.grouping = !cluster;
         this.sender = sender;
+        this.eventLoops = eventLoops;
         // A probe goes the way of the calls that follow it, so that it fails where they would.
-        told.add(Script.PROBE.digest());
+        known.add(Script.PROBE.digest());
         connection.addListener(new RedisConnectionStateListener() {
             @Override
             public void onRedisDisconnected(RedisChannelHandler<?, ?> disconnected) {
@@ -108,7 +99,7 @@ final class LettuceLink implements RedisLink {
         }
     }
 
-    /** Script calls that have been neither answered nor dropped. */
+    /** For tests. */
     int pending() {
         return pending.get();
     }
@@ -200,7 +191,7 @@ final class LettuceLink implements RedisLink {
         List<AsyncCommand<String, String, ?>> commands = new ArrayList<>();
         try {
             collect(commands, max);
-            unchecked += commands.size();
+            check.sent(commands.size());
             if (commands.size() == 1) {
                 connection.dispatch(commands.get(0));
             } else if (!commands.isEmpty()) {
@@ -220,7 +211,7 @@ final class LettuceLink implements RedisLink {
      */
     private void collect(List<AsyncCommand<String, String, ?>> commands, int max) {
         Call next = unsent.poll();
-        if (next instanceof Evaluation evaluation && isCheckDue()) {
+        if (next instanceof Evaluation evaluation && check.isDue()) {
             commands.add(check(evaluation.keys[0]));
         }
         if (next != null && !next.isDone() && !next.asking && unsent.isEmpty()) {
@@ -254,27 +245,14 @@ final class LettuceLink implements RedisLink {
         groups.values().forEach(group -> commands.add(command(group)));
     }
 
-    /** An application that asks seldom would else send twice as many commands. */
-    private boolean isCheckDue() {
-        long since = Threads.systemNanos() - checkedAt;
-        return since >= (unchecked >= WORTH_CHECKING ? CHECK_NANOS : LONGEST_CHECK_NANOS);
-    }
-
-    /**
-     * Goes before other commands, so that none of them gets a reply that was left over. What stands between may have repeated
-     * or lost one: each later reply would then be taken for that of another command.
-     *
-     * @param key of the command behind it, whose way it goes
-     */
+    /** @param key of the command behind it, whose way it goes */
     private AsyncCommand<String, String, List<Object>> check(String key) {
-        checkedAt = Threads.systemNanos();
-        unchecked = 0;
-        String number = Long.toString(++check);
-        ScriptArguments args = new ScriptArguments().add(number);
-        return command(CommandType.EVAL, args.behind(CHECK, new String[] {key}), (reply, failure) -> {
-            // An error says nothing: whatever stands between may refuse the check itself.
-            if (failure == null && !List.of(number).equals(reply)) {
-                outOfStep = true;
+        String number = check.next();
+        CommandArgs<String, String> args =
+                new ScriptArguments().add(number).behind(ReplyCheck.SCRIPT, new String[] {key});
+        return command(CommandType.EVAL, args, (reply, failure) -> {
+            check.replied(number, reply, failure);
+            if (check.isOutOfStep()) {
                 close();
             }
         });
@@ -286,7 +264,7 @@ final class LettuceLink implements RedisLink {
             return command(first);
         }
         String[] keys = group.stream().map(one -> one.keys[0]).toArray(String[]::new);
-        boolean isNew = told.add(first.script.digest());
+        boolean isNew = known.add(first.script.digest());
         CommandType type = isNew ? CommandType.EVAL : CommandType.EVALSHA;
         String script = isNew ? first.script.text() : first.script.digest();
         return command(type, first.arguments.behind(script, keys), (reply, failure) -> {
@@ -318,7 +296,7 @@ final class LettuceLink implements RedisLink {
     }
 
     private AsyncCommand<String, String, List<Object>> command(Call call) {
-        if (call instanceof Evaluation evaluation && told.add(evaluation.script.digest())) {
+        if (call instanceof Evaluation evaluation && known.add(evaluation.script.digest())) {
             evaluation.sendText();
         }
         return command(call.type, call.args, (reply, failure) -> {
@@ -333,7 +311,7 @@ final class LettuceLink implements RedisLink {
         });
     }
 
-    /** Not the future of a caller: a call is pending until it is answered, even if its caller has given up. */
+    /** Completed on the event loop. Not the future of a caller: a call is pending until it is answered, even if that has given up. */
     private AsyncCommand<String, String, List<Object>> command(
             CommandType type,
             CommandArgs<String, String> args,
@@ -341,15 +319,13 @@ final class LettuceLink implements RedisLink {
         AsyncCommand<String, String, List<Object>> command =
                 new AsyncCommand<>(new Command<>(type, new NestedMultiOutput<>(StringCodec.UTF8), args));
         command.whenComplete((reply, failure) -> {
-            Executor eventLoop = ThreadExecutorMap.currentExecutor();
-            if (eventLoop != null && failure == null && eventLoop != sender) {
-                sender = eventLoop;
+            Iterable<EventExecutor> all = failure == null ? eventLoops : null;
+            if (all != null) {
+                eventLoops = null;
+                all.forEach(each -> sender = each.inEventLoop() ? each : sender);
             }
-            if (outOfStep) {
-                onReply.accept(
-                        null,
-                        new RedisException(
-                                "a reply was that of another command: something on the way to Redis has repeated or lost one"));
+            if (check.isOutOfStep()) {
+                onReply.accept(null, ReplyCheck.failure());
             } else {
                 onReply.accept(reply, failure);
             }
