@@ -3,6 +3,7 @@ package io.ratelimited.redis.connection;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeoutException;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -23,6 +24,7 @@ final class CommandSender {
     private final Deadlines deadlines;
     private final Health health;
     private final ServerTime time;
+    private final UnaryOperator<String> testTime;
     /** How many replies this thread is at: within one, it may send a command whose reply is there already. */
     private final ThreadLocal<Integer> reading = ThreadLocal.withInitial(() -> 0);
     /** A caller has waited for Redis on a thread that reads replies: no caller runs there again. */
@@ -36,19 +38,27 @@ final class CommandSender {
         CompletionStage<T> sendOn(RedisLink link, boolean asking);
     }
 
+    /** @param testTime replaces the time argument of scripts in tests */
     CommandSender(
             RedisConnector connector,
             Primaries primaries,
             Threads threads,
             Deadlines deadlines,
             Health health,
-            ServerTime time) {
+            ServerTime time,
+            UnaryOperator<String> testTime) {
         this.connector = connector;
         this.primaries = primaries;
         this.threads = threads;
         this.deadlines = deadlines;
         this.health = health;
         this.time = time;
+        this.testTime = testTime;
+    }
+
+    /** The first argument of every script. */
+    String time() {
+        return testTime.apply(time.word());
     }
 
     /** Refuses every command from now on. */

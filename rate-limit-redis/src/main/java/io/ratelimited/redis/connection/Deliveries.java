@@ -1,22 +1,29 @@
 package io.ratelimited.redis.connection;
 
+import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import io.ratelimited.redis.connection.GuardedConnection.DeliveryKind;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
  * Commands that no caller waits for and that Redis has to get all the same, such as the end of a call. Those that cannot be
  * sent are kept until they can, in the order of {@link DeliveryKind} and bounded in number: the oldest of the kind that costs
- * least are dropped. A bounded number is pending at the same time, so that many at once do not make callers wait beyond
- * their timeout. Thread-safe.
+ * least are dropped. Charges are added up for each key, and the largest are sent first. A bounded number is pending at the same
+ * time, so that many at once do not make callers wait beyond their timeout. Thread-safe.
  */
 final class Deliveries {
 
@@ -26,10 +33,20 @@ final class Deliveries {
     /** Redis takes a few milliseconds for so many. */
     static final int MAX_PENDING = 256;
 
+    /** Keys with a charge: twice as many at the most, between two of which the smallest are dropped. */
+    private static final int MAX_CHARGES = 20_000;
+    /** They are put in order so seldom. */
+    private static final int MAX_CHARGES_AT_ONCE = 5_000;
+
     private final CommandSender sender;
     private final Threads threads;
     /** Guarded by this. */
     private final Map<DeliveryKind, Deque<Delivery>> kept = new EnumMap<>(DeliveryKind.class);
+    /** What is owed for keys in Redis. */
+    private final ConcurrentHashMap<String, Charge> charges = new ConcurrentHashMap<>();
+    /** The smallest charges are being dropped. */
+    private final AtomicBoolean droppingCharges = new AtomicBoolean();
+
     /** In all of {@link #kept}. Guarded by this. */
     private int size;
     /** The log says that commands are dropped. Guarded by this. */
@@ -70,7 +87,7 @@ final class Deliveries {
     }
 
     private void deliver(Delivery delivery, @Nullable Server recovering) {
-        Server server = server(delivery, recovering);
+        Server server = server(delivery.key, recovering);
         if (server == null || !begin()) {
             keep(delivery);
         } else {
@@ -87,13 +104,62 @@ final class Deliveries {
     void deliverKept(@Nullable Server recovering) {
         do {
             sendable(recovering).forEach(delivery -> deliver(delivery, recovering));
+            deliverCharges(recovering);
             // There is room at once if nothing was left to be sent.
         } while (hasRoomForMore());
     }
 
-    /** Where a command can be sent now; null if it cannot. */
-    private @Nullable Server server(Delivery delivery, @Nullable Server recovering) {
-        return recovering == null ? sender.available(delivery.key) : sender.recovering(delivery.key, recovering);
+    /** Adds to what is owed for a key, and returns all of it. It is charged at the next look. */
+    Charge owe(String key, Charge charge) {
+        Charge all = Objects.requireNonNull(charges.merge(key, charge, Charge::plus));
+        if (charges.size() > 2 * MAX_CHARGES && !droppingCharges.getAndSet(true)) {
+            largestFirst(charges.entrySet().stream().map(Map.Entry::copyOf))
+                    .skip(MAX_CHARGES)
+                    .forEach(small -> charges.remove(small.getKey(), small.getValue()));
+            droppingCharges.set(false);
+        }
+        return all;
+    }
+
+    void changeCharge(String key, UnaryOperator<@Nullable Charge> change) {
+        charges.computeIfPresent(key, (same, owed) -> change.apply(owed));
+    }
+
+    /** Some of the largest, once those before are sent. No lock is held while they are looked for: callers go on meanwhile. */
+    private void deliverCharges(@Nullable Server recovering) {
+        if (charges.isEmpty() || isCrowded()) {
+            return;
+        }
+        largestFirst(charges.entrySet().stream()
+                        .filter(each -> server(each.getKey(), recovering) != null)
+                        .map(Map.Entry::copyOf))
+                .limit(MAX_CHARGES_AT_ONCE)
+                .map(Map.Entry::getKey)
+                .toList()
+                .forEach(key -> deliverCharge(key, recovering));
+    }
+
+    private void deliverCharge(String key, @Nullable Server recovering) {
+        Charge charge = charges.remove(key);
+        if (charge != null) {
+            deliver(
+                    new Delivery(DeliveryKind.CHARGE, key, () -> charge.arguments(sender.time()), () -> {}, 0),
+                    recovering);
+        }
+    }
+
+    private synchronized boolean isCrowded() {
+        return crowded;
+    }
+
+    private static Stream<Map.Entry<String, Charge>> largestFirst(Stream<Map.Entry<String, Charge>> some) {
+        return some.sorted(Map.Entry.comparingByValue(
+                Comparator.comparingLong(Charge::permits).reversed()));
+    }
+
+    /** The server of a key that it can be sent to now; null if there is none. */
+    private @Nullable Server server(String key, @Nullable Server recovering) {
+        return recovering == null ? sender.available(key) : sender.recovering(key, recovering);
     }
 
     private synchronized List<Delivery> sendable(@Nullable Server recovering) {
@@ -107,7 +173,7 @@ final class Deliveries {
                     return sendable;
                 }
                 Delivery next = all.next();
-                if (server(next, recovering) != null) {
+                if (server(next.key, recovering) != null) {
                     all.remove();
                     size--;
                     sendable.add(next);

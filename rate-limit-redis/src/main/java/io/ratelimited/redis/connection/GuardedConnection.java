@@ -51,10 +51,22 @@ public final class GuardedConnection implements AutoCloseable {
         }
     }
 
+    /** Permits of one key that were used without being reserved in Redis. Immutable. */
+    public interface Charge {
+
+        /** How many. Of too many charges the smallest are dropped. */
+        long permits();
+
+        /** This and a later charge of the same key, to be charged by one command. */
+        Charge plus(Charge later);
+
+        /** @param time as scripts are given it */
+        ScriptArguments arguments(String time);
+    }
+
     private final RedisConnector connector;
     private final KeyNames keys;
     private final long timeoutNanos;
-    private final UnaryOperator<String> testTime;
     private final Threads threads;
     private final Deadlines deadlines;
     private final Health health;
@@ -82,13 +94,12 @@ public final class GuardedConnection implements AutoCloseable {
         this.connector = connector;
         this.keys = keys;
         this.timeoutNanos = timeoutNanos;
-        this.testTime = testTime;
         this.threads = threads;
         this.deadlines = new Deadlines(threads, timeoutNanos);
         this.health = new Health(threads);
         this.time = new ServerTime(ticker, timeOfNode, this::plainTime, threads, deadlines);
         this.primaries = new Primaries(connector, threads, health, timeoutNanos, new Recovery());
-        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time);
+        this.sender = new CommandSender(connector, primaries, threads, deadlines, health, time, testTime);
         this.deliveries = new Deliveries(sender, threads);
         primaries.discover();
         threads.every(LOOK_MILLIS, this::look);
@@ -140,7 +151,7 @@ public final class GuardedConnection implements AutoCloseable {
 
     /** The first argument of every script. */
     public String time() {
-        return testTime.apply(time.word());
+        return sender.time();
     }
 
     /** Runs before Redis decides again after an outage; what is delivered there comes first. Must not block. */
@@ -223,6 +234,25 @@ public final class GuardedConnection implements AutoCloseable {
         if (!sender.isClosed()) {
             deliveries.deliver(new Delivery(kind, key, arguments, delivered, 0));
         }
+    }
+
+    /** Charges permits of a key now, or as soon as its server decides. Not repeated when the reply is lost. */
+    public void charge(String key, Charge charge) {
+        deliver(DeliveryKind.CHARGE, key, () -> charge.arguments(time()));
+    }
+
+    /**
+     * Charges permits of a key some time later, together with others of it, or first of all after an outage.
+     *
+     * @return all that is owed for the key now
+     */
+    public Charge owe(String key, Charge charge) {
+        return deliveries.owe(key, charge);
+    }
+
+    /** Changes what is owed for a key, if anything is. Null if nothing is owed any more. */
+    public void changeCharge(String key, UnaryOperator<@Nullable Charge> change) {
+        deliveries.changeCharge(key, change);
     }
 
     private CompletionStage<List<Object>> plainTime() {

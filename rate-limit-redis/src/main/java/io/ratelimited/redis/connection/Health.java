@@ -118,13 +118,13 @@ public final class Health {
     /**
      * Something that nodes share is not known here. Logged when it begins.
      *
-     * @param of what it is about; it has one problem at a time
+     * @param subject what it is about; it has one problem at a time
      * @param text null if there is none
      */
-    public synchronized void problem(String of, @Nullable String text) {
+    public synchronized void problem(String subject, @Nullable String text) {
         if (text == null) {
-            problems.remove(of);
-        } else if (problems.put(of, text) == null) {
+            problems.remove(subject);
+        } else if (problems.put(subject, text) == null) {
             threads.warn(() -> text);
         }
     }
@@ -140,7 +140,8 @@ public final class Health {
             String begin = everBack ? "Redis does not decide (" : "Redis cannot be reached (";
             logChange(
                     threads::warn,
-                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get() + " [RL-301]");
+                    () -> begin + Replies.text(reason) + "); limits decide as their on-failure says" + share.get()
+                            + " [RL-301]");
         }
     }
 

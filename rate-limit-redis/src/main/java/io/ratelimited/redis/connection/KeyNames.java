@@ -6,11 +6,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Names of keys in Redis: {@code prefix:{digest of the caller's key}:limit}, and {@code prefix:{limit}} for a limit without
- * keys. The budget of a tier has {@code {tier}} behind it, and a key that holds a state ends with a tilde and the way in which
+ * keys. A key of a tier has {@code {tier}} behind it, and the name of a state ends with a tilde and the way in which
  * its limit counts.
  *
  * <p>A caller's key may be an API key or a session id, so its text is never in a name; a digest is also short, however long the
- * key is. All limits of one caller are in one hash slot. In the names of limits and tiers braces are escaped, and tildes, with
+ * key is. All limits of one key are in one hash slot. In the names of limits and tiers braces are escaped, and tildes, with
  * which the names of internal keys begin; so is what has no encoding in UTF-8, so that different limits have different names.
  */
 public final class KeyNames {
@@ -22,17 +22,17 @@ public final class KeyNames {
     }
 
     /**
-     * The key of a caller's budget.
+     * The name of a key.
      *
      * @param tier empty for the limit itself
-     * @param caller as {@link #text} returns it
+     * @param text as {@link #text} returns it; null for the only key of a limit without keys
      */
-    public String of(String limit, String tier, @Nullable String caller) {
-        return ofLimit(limit, tier).of(caller);
+    public String of(String limit, String tier, @Nullable String text) {
+        return ofLimit(limit, tier).of(text);
     }
 
     /**
-     * The keys of the budgets of a limit.
+     * The names of the keys of a limit.
      *
      * @param tier empty for the limit itself
      */
@@ -42,25 +42,25 @@ public final class KeyNames {
     }
 
     /**
-     * The keys of the budgets of one limit, which is escaped once.
+     * The names of the keys of one limit, which is escaped once.
      *
-     * @param shared the key of a limit without keys
-     * @param beginning what stands before the digest of a caller, and {@code end} behind it
+     * @param shared the name of a limit without keys
+     * @param beginning what stands before the digest of a key, and {@code end} behind it
      */
     public record OfLimit(String shared, String beginning, String end) {
 
-        /** The key of a caller's budget, as of {@link KeyNames#of}. */
-        public String of(@Nullable String caller) {
-            return caller == null ? shared : beginning + CanonicalKey.digest(caller) + end;
+        /** The name of a key, as of {@link KeyNames#of}. */
+        public String of(@Nullable String text) {
+            return text == null ? shared : beginning + CanonicalKey.digest(text) + end;
         }
     }
 
-    /** A key of the backend itself. */
+    /** The name of a key of the backend itself. */
     public String internal(String name) {
         return prefix + "~" + name + '}';
     }
 
-    /** A key of the backend itself in the slot of another key. */
+    /** The name of a key of the backend itself, in the slot of another key. */
     public String beside(String key, String name) {
         return key.substring(0, key.indexOf('}') + 1) + ":~" + name;
     }

@@ -18,7 +18,8 @@ final class ConcurrencyQueue {
     private static final long LONG_PAUSE = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final RedisConcurrencyLimiter limiter;
-    private final String key;
+    /** That of the key in Redis. */
+    private final String name;
     /** Guarded by this. */
     private final Deque<InFlightCall> queue = new ArrayDeque<>(0);
     /** The head is asking. Guarded by this. */
@@ -28,9 +29,9 @@ final class ConcurrencyQueue {
     /** The next look is scheduled. Guarded by this. */
     private boolean scheduled;
 
-    ConcurrencyQueue(RedisConcurrencyLimiter limiter, String key) {
+    ConcurrencyQueue(RedisConcurrencyLimiter limiter, String name) {
         this.limiter = limiter;
-        this.key = key;
+        this.name = name;
     }
 
     synchronized boolean isOccupied() {
@@ -79,10 +80,10 @@ final class ConcurrencyQueue {
     private boolean serveHead() {
         InFlightCall head = head();
         if (head == null) {
-            limiter.left(key);
+            limiter.left(name);
             return false;
         }
-        if (limiter.connection().isDown(key)) {
+        if (limiter.connection().isDown(name)) {
             return next(head, limiter.decideWithoutRedis(head), LONG_PAUSE);
         }
         CompletableFuture<ScriptReply> answer = head.ask("take");
@@ -140,7 +141,7 @@ final class ConcurrencyQueue {
         if (wait) {
             limiter.context().ticker().schedule(limiter.context().ticker().nanos() + pause, this::look);
         } else if (!isOccupied()) {
-            limiter.left(key);
+            limiter.left(name);
         }
         return false;
     }

@@ -20,6 +20,21 @@ import org.jspecify.annotations.Nullable;
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
+    /*
+     * F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: whoever changes the phase does what follows, and the
+     *    others do nothing. So a call counts on this node once, and ends once.
+     * F2 A call counts on this node before it is LIVE, so that nobody ends it before it counts. Whoever then finds it ENDED
+     *    undoes the count.
+     * F3 Redis has the end of every id that it may have heard of: of a live call when it is released, and at once of an
+     *    attempt that has failed without a reply. The next attempt has an id of its own, so that the end of the last one
+     *    cannot end it.
+     * F4 A registration is sent only for a LIVE call. One without a reply may still run after the end of the call, so that
+     *    the end is sent again a second after Redis had it.
+     * F5 The id does not change any more once the call is LIVE: it is the key by which the limiter finds the call.
+     * F6 A call that waits in the queue leaves it in one way: admitted, decided without Redis, failed, or crowded out. Its turn
+     *    completes then, after its reply is set, unless it has failed.
+     */
+
     private static final long AFTER_AN_OUTAGE_MILLIS = 1_000;
 
     private enum Phase {
@@ -30,9 +45,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     }
 
     private final RedisConcurrencyLimiter limiter;
-    private final @Nullable String caller;
-    /** The name of the caller's budget. */
-    final String key;
+    private final @Nullable String text;
+    /** That of the key in Redis. */
+    final String name;
 
     final long permits;
     private final long maxWait;
@@ -51,14 +66,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** A command that registers the call has no reply, and may still run. */
     private volatile boolean doubtful;
 
-    InFlightCall(RedisConcurrencyLimiter limiter, @Nullable String caller, long permits, long maxWait) {
+    InFlightCall(RedisConcurrencyLimiter limiter, @Nullable String text, long permits, long maxWait) {
         this.limiter = limiter;
-        this.caller = caller;
-        this.key = limiter.name(caller);
+        this.text = text;
+        this.name = limiter.name(text);
         this.permits = permits;
         this.maxWait = maxWait;
         this.id = limiter.context().nodes().callId();
-        this.reply = limiter.local(ScriptReply.UNKNOWN, key);
+        this.reply = limiter.local(ScriptReply.UNKNOWN, name);
     }
 
     String id() {
@@ -68,8 +83,8 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** Asks Redis once; a call that may wait then joins the queue of this node. */
     CompletableFuture<Reservation> begin() {
         boolean never = limiter.parameters().isNever(permits);
-        boolean behind = limiter.hasQueue(key);
-        if (behind && maxWait > 0 && !never && !limiter.connection().isDown(key)) {
+        boolean behind = limiter.hasQueue(name);
+        if (behind && maxWait > 0 && !never && !limiter.connection().isDown(name)) {
             queue();
             return CompletableFuture.completedFuture(this);
         }
@@ -93,9 +108,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** Decides by what is in flight on this node. */
     void beginLocally() {
         if (limiter.parameters().isNever(permits)) {
-            reply = limiter.local(ScriptReply.NEVER, key);
-        } else if (limiter.hasQueue(key) || !admitLocally()) {
-            reply = limiter.local(ScriptReply.UNKNOWN, key);
+            reply = limiter.local(ScriptReply.NEVER, name);
+        } else if (limiter.hasQueue(name) || !admitLocally()) {
+            reply = limiter.local(ScriptReply.UNKNOWN, name);
             if (maxWait > 0) {
                 queue();
             }
@@ -112,7 +127,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         ScriptParameters parameters = limiter.parameters();
         boolean takes = operation.equals("take");
         sent |= takes;
-        return limiter.eval(key, parameters, arguments(operation, parameters, id))
+        return limiter.eval(name, parameters, arguments(operation, parameters, id))
                 .thenApply(values -> parameters.read(values, List.of(new PermitRequest(permits, 0)))[0])
                 .whenComplete((answer, failure) -> {
                     if (failure != null && takes && !Replies.isNotSent(failure)) {
@@ -142,7 +157,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     boolean admitLocally() {
         boolean fits = limiter.count(this, limiter.share());
         if (fits) {
-            start(limiter.local(0, key));
+            start(limiter.local(0, name));
         }
         return fits;
     }
@@ -176,7 +191,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     /** The call still runs: keeps its permits from lapsing. A call with a lease of its own may lapse. */
     void renew() {
-        if (limiter.limit().lease() == null && !limiter.connection().isDown(key)) {
+        if (limiter.limit().lease() == null && !limiter.connection().isDown(name)) {
             register();
         }
     }
@@ -184,7 +199,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     /** Registers the call with Redis, which may have forgotten it or never have known it. */
     void register() {
         limiter.connection()
-                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().key(key), this::registration);
+                .deliver(DeliveryKind.REGISTRATION, limiter.parameters().fullName(name), this::registration);
     }
 
     private @Nullable ScriptArguments registration() {
@@ -200,7 +215,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
     private void end() {
         limiter.ended(this);
         giveBack();
-        limiter.serve(key);
+        limiter.serve(name);
     }
 
     private void giveBack() {
@@ -221,7 +236,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         limiter.connection()
                 .deliver(
                         DeliveryKind.END,
-                        parameters.key(key),
+                        parameters.fullName(name),
                         () -> arguments("cancel", parameters, attempt),
                         delivered);
     }
@@ -272,7 +287,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public @Nullable Object key() {
-        return caller;
+        return text;
     }
 
     @Override

@@ -81,9 +81,9 @@ final class LocalBudgets {
         return limiter == null ? 0 : limiter.keys();
     }
 
-    synchronized void reset(@Nullable String caller) {
+    synchronized void reset(@Nullable String text) {
         if (limiter != null) {
-            limiter.reset(caller);
+            limiter.reset(text);
         }
     }
 

@@ -134,7 +134,7 @@ final class MultiLimitCall {
         long sentAt = context.ticker().nanos();
         String[] keys = new String[parts.size()];
         for (int i = 0; i < keys.length; i++) {
-            keys[i] = used.get(i).key(parts.get(i).name());
+            keys[i] = used.get(i).fullName(parts.get(i).name());
         }
         return context.connection()
                 .eval(Script.DECIDE, keys, arguments(used))

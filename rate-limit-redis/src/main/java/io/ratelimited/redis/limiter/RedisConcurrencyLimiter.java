@@ -34,7 +34,10 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** Permits in flight on this node, for each key. */
     private final ConcurrentHashMap<String, Long> used = new ConcurrentHashMap<>();
 
-    private final WhileOwing owing;
+    /** The connection knows this limiter only while calls are in flight: one that nobody uses any more is garbage. */
+    private final AtomicBoolean known = new AtomicBoolean();
+
+    private final Runnable registerAll = () -> each(live.values().iterator(), InFlightCall::register);
 
     /**
      * @param tier whose budgets these are; empty for the limit itself
@@ -43,18 +46,30 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     public RedisConcurrencyLimiter(
             LimiterContext context, Limit limit, String tier, Function<Throwable, @Nullable Boolean> fallback) {
         super(context, limit, tier, fallback, MAX_PEEKED);
-        this.owing = new WhileOwing(
-                connection(), () -> !live.isEmpty(), () -> each(live.values().iterator(), InFlightCall::register));
     }
 
     /** Keeps calls in flight from lapsing in Redis, while there are some. */
     private void renewAfterAWhile() {
         connection().later(ScriptFamily.Concurrency.NODE_LEASE.toMillis() / 3, () -> {
             each(live.values().iterator(), InFlightCall::renew);
-            if (owing.goesOn()) {
+            if (!live.isEmpty()) {
                 renewAfterAWhile();
+                return;
+            }
+            connection().forget(registerAll);
+            known.set(false);
+            // One may have begun meanwhile, and have taken the limiter for known.
+            if (!live.isEmpty()) {
+                makeKnown();
             }
         });
+    }
+
+    private void makeKnown() {
+        if (!known.get() && !known.getAndSet(true)) {
+            connection().onRecovery(registerAll);
+            renewAfterAWhile();
+        }
     }
 
     /** A bounded number at a time: of too many that are kept, always the same ones would be dropped. */
@@ -73,31 +88,31 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     }
 
     @Override
-    CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
+    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait) {
         return permits == 0
-                ? admittedWithNothing(caller).thenApply(reply -> holdingNothing(caller, reply))
-                : new InFlightCall(this, caller, permits, maxWait).begin();
+                ? admittedWithNothing(text).thenApply(reply -> holdingNothing(text, reply))
+                : new InFlightCall(this, text, permits, maxWait).begin();
     }
 
-    private Reservation holdingNothing(@Nullable String caller, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), caller, 0, reply, (excess, elapsed) -> {
+    private Reservation holdingNothing(@Nullable String text, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), text, 0, reply, (excess, elapsed) -> {
             throw Permits.nothingToCharge(limit());
         });
     }
 
     @Override
-    Reservation reserveLocally(@Nullable String caller, long permits, long maxWait) {
+    Reservation reserveLocally(@Nullable String text, long permits, long maxWait) {
         if (permits == 0) {
-            return holdingNothing(caller, local(0, name(caller)));
+            return holdingNothing(text, local(0, name(text)));
         }
-        InFlightCall call = new InFlightCall(this, caller, permits, maxWait);
+        InFlightCall call = new InFlightCall(this, text, permits, maxWait);
         call.beginLocally();
         return call;
     }
 
     @Override
-    Decision peekLocally(@Nullable String caller, long permits, long maxWait) {
-        String name = name(caller);
+    Decision peekLocally(@Nullable String text, long permits, long maxWait) {
+        String name = name(text);
         if (parameters().isNever(permits)) {
             return local(ScriptReply.NEVER, name).decision();
         }
@@ -154,16 +169,14 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
      */
     boolean count(InFlightCall call, long max) {
         AtomicBoolean fits = new AtomicBoolean();
-        used.compute(call.key, (key, before) -> {
+        used.compute(call.name, (key, before) -> {
             long next = (before == null ? 0 : before) + call.permits;
             fits.set(next <= max);
             return fits.get() ? Long.valueOf(next) : before;
         });
         if (fits.get()) {
             live.put(call.id(), call);
-            if (owing.begin()) {
-                renewAfterAWhile();
-            }
+            makeKnown();
         }
         return fits.get();
     }
@@ -171,7 +184,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** A call has ended, which others may wait for. */
     void ended(InFlightCall call) {
         if (live.remove(call.id(), call)) {
-            used.computeIfPresent(call.key, (key, before) -> before > call.permits ? before - call.permits : null);
+            used.computeIfPresent(call.name, (key, before) -> before > call.permits ? before - call.permits : null);
         }
     }
 
@@ -188,7 +201,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** A call waits for others of its key to end. */
     void queue(InFlightCall call) {
-        ConcurrencyQueue joined = queues.compute(call.key, (key, present) -> {
+        ConcurrencyQueue joined = queues.compute(call.name, (key, present) -> {
             ConcurrencyQueue queue = present == null ? new ConcurrencyQueue(this, key) : present;
             queue.add(call);
             return queue;
@@ -198,10 +211,10 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
 
     /** A call waits no more. */
     void unqueue(InFlightCall call) {
-        ConcurrencyQueue queue = queues.get(call.key);
+        ConcurrencyQueue queue = queues.get(call.name);
         if (queue != null) {
             queue.remove(call);
-            left(call.key);
+            left(call.name);
         }
     }
 

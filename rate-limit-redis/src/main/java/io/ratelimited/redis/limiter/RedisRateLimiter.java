@@ -40,7 +40,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
             long maximumKeys) {
         super(context, limit, tier, fallback, maximumKeys);
         this.maxOvershoot = maxOvershoot;
-        this.local = new LocalFallback(context, maximumKeys, this::parameters, waitingRoom(), this::name, this::charge);
+        this.local = new LocalFallback(context, parameters(), waitingRoom(), maximumKeys);
     }
 
     @Override
@@ -48,8 +48,8 @@ public final class RedisRateLimiter extends RemoteLimiter {
         if (Permits.requireAsked(permits) == 0) {
             return true;
         }
-        String caller = KeyNames.text(key);
-        String name = name(caller);
+        String text = KeyNames.text(key);
+        String name = name(text);
         ScriptReply known = known(name, permits, 0);
         if (known != null) {
             return known.admitted();
@@ -57,29 +57,29 @@ public final class RedisRateLimiter extends RemoteLimiter {
         try {
             return connection().await(submit(name, permits, 0)).admitted();
         } catch (ExecutionException ex) {
-            return !reserveWithoutRedis(caller, permits, 0, ex).isRefused();
+            return !reserveWithoutRedis(text, permits, 0, ex).isRefused();
         }
     }
 
     @Override
-    CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait) {
-        String name = name(caller);
+    CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait) {
+        String name = name(text);
         if (permits == 0) {
-            return admittedWithNothing(caller).thenApply(reply -> reservation(name, caller, 0, reply));
+            return admittedWithNothing(text).thenApply(reply -> reservation(name, text, 0, reply));
         }
         ScriptReply known = known(name, permits, maxWait);
         if (known != null) {
-            return CompletableFuture.completedFuture(reservation(name, caller, permits, known));
+            return CompletableFuture.completedFuture(reservation(name, text, permits, known));
         }
         PermitRequest request = submit(name, permits, maxWait);
         connection().limitTime(request);
-        return request.thenApply(reply -> reservation(name, caller, permits, reply));
+        return request.thenApply(reply -> reservation(name, text, permits, reply));
     }
 
-    Reservation reservation(String name, @Nullable String caller, long permits, ScriptReply reply) {
-        return new RedisReservation(context().ticker(), waitingRoom(), caller, permits, reply, (excess, elapsed) -> {
+    Reservation reservation(String name, @Nullable String text, long permits, ScriptReply reply) {
+        return new RedisReservation(context().ticker(), waitingRoom(), text, permits, reply, (excess, elapsed) -> {
             if (excess > 0) {
-                local.charge(name, excess);
+                charge(name, excess);
             } else if (excess < 0) {
                 giveBack(name, -excess, reply);
             }
@@ -243,21 +243,9 @@ public final class RedisRateLimiter extends RemoteLimiter {
         });
     }
 
-    /**
-     * Takes permits that have been used already, into debt if need be. Nobody waits for it. Not repeated when the reply is
-     * lost.
-     */
+    /** Takes permits that have been used already, into debt if need be, now or as soon as Redis answers. */
     void charge(String name, long permits) {
-        ScriptParameters current = parameters();
-        if (current.isConstant()) {
-            return;
-        }
-        connection()
-                .deliver(
-                        DeliveryKind.CHARGE,
-                        current.key(name),
-                        () -> current.appendDecided(
-                                current.begin("charge", connection().time()), permits, ""));
+        local.charge(parameters(), name, permits);
         taken(name);
     }
 
@@ -281,7 +269,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         connection()
                 .deliver(
                         DeliveryKind.GIVE_BACK,
-                        then.key(name),
+                        then.fullName(name),
                         () -> then.appendDecided(
                                 then.begin("cancel", connection().time()), permits, mark),
                         // Again, since it may have been kept while others were sent.
@@ -308,13 +296,13 @@ public final class RedisRateLimiter extends RemoteLimiter {
     }
 
     @Override
-    Reservation reserveLocally(@Nullable String caller, long permits, long maxWait) {
-        return local.reserve(caller, permits, maxWait);
+    Reservation reserveLocally(@Nullable String text, long permits, long maxWait) {
+        return local.reserve(parameters(), text, name(text), permits, maxWait);
     }
 
     @Override
-    Decision peekLocally(@Nullable String caller, long permits, long maxWait) {
-        return local.peek(caller, permits, maxWait);
+    Decision peekLocally(@Nullable String text, long permits, long maxWait) {
+        return local.peek(parameters(), text, name(text), permits, maxWait);
     }
 
     /**
@@ -323,11 +311,11 @@ public final class RedisRateLimiter extends RemoteLimiter {
      */
     @Override
     public void reset(@Nullable Object key) {
-        String caller = KeyNames.text(key);
-        local.reset(caller);
-        String name = name(caller);
+        String text = KeyNames.text(key);
+        String name = name(text);
+        local.reset(text, storedName(name));
         try {
-            connection().await(connection().delete(storedKey(name)));
+            connection().await(connection().delete(storedName(name)));
         } catch (ExecutionException ex) {
             throw context().unavailable().apply("limit '" + limit().name() + "' could not be reset", Replies.cause(ex));
         } finally {

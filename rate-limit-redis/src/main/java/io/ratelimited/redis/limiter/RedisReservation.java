@@ -33,7 +33,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     private final Ticker ticker;
     private final WaitingRoom waitingRoom;
-    private final @Nullable String caller;
+    private final @Nullable String text;
     private final long permits;
     private final Charge charge;
     /** When the reply was here: {@link Ticker#nanos}. */
@@ -45,13 +45,13 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     RedisReservation(
             Ticker ticker,
             WaitingRoom waitingRoom,
-            @Nullable String caller,
+            @Nullable String text,
             long permits,
             ScriptReply reply,
             Charge charge) {
         this.ticker = ticker;
         this.waitingRoom = waitingRoom;
-        this.caller = caller;
+        this.text = text;
         this.permits = permits;
         this.charge = charge;
         this.reply = reply;
@@ -87,7 +87,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public @Nullable Object key() {
-        return caller;
+        return text;
     }
 
     @Override

@@ -22,8 +22,8 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Asks Redis for each call and, when that does not answer in time, decides as the limit's {@code on-failure} says. Callers
- * are given by the texts of their keys. {@link #reserve} and its kin block for a round trip, at the most for the timeout;
+ * Asks Redis for each call and, when that does not answer in time, decides as the limit's {@code on-failure} says. Keys
+ * are given by their texts. {@link #reserve} and its kin block for a round trip, at the most for the timeout;
  * {@link #reserveAsync} never blocks. Thread-safe.
  */
 abstract class RemoteLimiter implements JointRateLimiter {
@@ -60,12 +60,12 @@ abstract class RemoteLimiter implements JointRateLimiter {
     }
 
     /** Fails when Redis does not answer in time. */
-    abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String caller, long permits, long maxWait);
+    abstract CompletableFuture<Reservation> reserveInRedis(@Nullable String text, long permits, long maxWait);
 
     /** Decides by this node's share of the limit. */
-    abstract Reservation reserveLocally(@Nullable String caller, long permits, long maxWait);
+    abstract Reservation reserveLocally(@Nullable String text, long permits, long maxWait);
 
-    abstract Decision peekLocally(@Nullable String caller, long permits, long maxWait);
+    abstract Decision peekLocally(@Nullable String text, long permits, long maxWait);
 
     LimiterContext context() {
         return context;
@@ -85,18 +85,18 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return parameters;
     }
 
-    /** The key in Redis that may have a state of a caller. */
-    String storedKey(String name) {
-        return counting.key(name);
+    /** The name in Redis under which a key may have a state. */
+    String storedName(String name) {
+        return counting.fullName(name);
     }
 
     WaitingRoom waitingRoom() {
         return waitingRoom;
     }
 
-    /** The name of a caller's budget on this node; {@link ScriptParameters#key} makes that in Redis of it. */
-    String name(@Nullable String caller) {
-        return names.of(caller);
+    /** The name of a key in Redis, but for its end: {@link ScriptParameters#fullName}. */
+    String name(@Nullable String text) {
+        return names.of(text);
     }
 
     @Override
@@ -112,16 +112,16 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public Reservation reserve(@Nullable Object key, long permits, long maxWaitNanos) {
         Permits.requireAsked(permits);
-        String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
-        CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
+        String text = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
         if (isDecided(asked)) {
             return asked.join();
         }
         try {
             return connection().await(WaitingRoom.orGivenBack(asked, Reservation::cancel));
         } catch (ExecutionException ex) {
-            return reserveWithoutRedis(caller, permits, maxWait, ex);
+            return reserveWithoutRedis(text, permits, maxWait, ex);
         }
     }
 
@@ -134,9 +134,9 @@ abstract class RemoteLimiter implements JointRateLimiter {
     public CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
         Permits.requireAsked(permits);
-        String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
-        CompletableFuture<Reservation> asked = reserveInRedis(caller, permits, maxWait);
+        String text = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        CompletableFuture<Reservation> asked = reserveInRedis(text, permits, maxWait);
         if (isDecided(asked)) {
             return asked;
         }
@@ -144,7 +144,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
                 asked.handleAsync(
                         (reservation, failure) -> reservation != null
                                 ? reservation
-                                : reserveWithoutRedis(caller, permits, maxWait, failure),
+                                : reserveWithoutRedis(text, permits, maxWait, failure),
                         context.callers(callbacks)),
                 Reservation::cancel);
     }
@@ -161,12 +161,12 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public Decision look(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
-        String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
+        String text = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
         try {
-            return connection().await(peekInRedis(caller, permits, maxWait, knownNanos));
+            return connection().await(peekInRedis(text, permits, maxWait, knownNanos));
         } catch (ExecutionException ex) {
-            return peekWithoutRedis(caller, permits, maxWait, ex);
+            return peekWithoutRedis(text, permits, maxWait, ex);
         }
     }
 
@@ -178,12 +178,12 @@ abstract class RemoteLimiter implements JointRateLimiter {
     @Override
     public CompletionStage<Decision> lookAsync(@Nullable Object key, long permits, long maxWaitNanos, long knownNanos) {
         Permits.requireAsked(permits);
-        String caller = KeyNames.text(key);
-        long maxWait = waitingRoom.longestWait(caller, maxWaitNanos);
-        return peekInRedis(caller, permits, maxWait, knownNanos)
+        String text = KeyNames.text(key);
+        long maxWait = waitingRoom.longestWait(text, maxWaitNanos);
+        return peekInRedis(text, permits, maxWait, knownNanos)
                 .handleAsync(
                         (decision, failure) ->
-                                decision != null ? decision : peekWithoutRedis(caller, permits, maxWait, failure),
+                                decision != null ? decision : peekWithoutRedis(text, permits, maxWait, failure),
                         context.callers());
     }
 
@@ -192,27 +192,27 @@ abstract class RemoteLimiter implements JointRateLimiter {
      *
      * @param knownNanos as of {@link #look}; 0 to ask in any case
      */
-    CompletableFuture<Decision> peekInRedis(@Nullable String caller, long permits, long maxWait, long knownNanos) {
+    CompletableFuture<Decision> peekInRedis(@Nullable String text, long permits, long maxWait, long knownNanos) {
         if (permits == 0) {
-            return admittedWithNothing(caller).thenApply(ScriptReply::decision);
+            return admittedWithNothing(text).thenApply(ScriptReply::decision);
         }
         return parameters().isNever(permits)
-                ? peek(caller, 1, maxWait, knownNanos)
+                ? peek(text, 1, maxWait, knownNanos)
                         .thenApply(left -> left.withOutcome(ScriptReply.NEVER).decision())
-                : peek(caller, permits, maxWait, knownNanos).thenApply(ScriptReply::decision);
+                : peek(text, permits, maxWait, knownNanos).thenApply(ScriptReply::decision);
     }
 
     /** The reply to a call of no permits: Redis is asked only for what is left. */
-    CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String caller) {
-        return peek(caller, 1, 0, 0).thenApply(left -> left.withOutcome(0));
+    CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String text) {
+        return peek(text, 1, 0, 0).thenApply(left -> left.withOutcome(0));
     }
 
-    private CompletableFuture<ScriptReply> peek(@Nullable String caller, long permits, long maxWait, long knownNanos) {
+    private CompletableFuture<ScriptReply> peek(@Nullable String text, long permits, long maxWait, long knownNanos) {
         ScriptParameters current = parameters;
         if (current.isConstant()) {
             return CompletableFuture.completedFuture(ScriptReply.constant(current));
         }
-        String name = name(caller);
+        String name = name(text);
         PermitRequest call = new PermitRequest(permits, maxWait);
         if (knownNanos <= 0) {
             return ask(name, "peek", current, List.of(call)).thenApply(replies -> replies[0]);
@@ -242,7 +242,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /** @param current under which the arguments were made */
     CompletableFuture<List<Object>> eval(String name, ScriptParameters current, ScriptArguments args) {
-        return connection().eval(Script.DECIDE, new String[] {current.key(name)}, args);
+        return connection().eval(Script.DECIDE, new String[] {current.fullName(name)}, args);
     }
 
     /**
@@ -250,18 +250,17 @@ abstract class RemoteLimiter implements JointRateLimiter {
      *
      * @param failure why Redis has not decided
      */
-    Reservation reserveWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
+    Reservation reserveWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
         ScriptReply fixed = permits == 0 ? null : fixed(failure);
         return fixed == null
-                ? reserveLocally(caller, permits, maxWait)
-                : new RedisReservation(
-                        context.ticker(), waitingRoom, caller, permits, fixed, (excess, elapsed) -> fixed);
+                ? reserveLocally(text, permits, maxWait)
+                : new RedisReservation(context.ticker(), waitingRoom, text, permits, fixed, (excess, elapsed) -> fixed);
     }
 
     /** What {@link #reserveWithoutRedis} would decide. */
-    Decision peekWithoutRedis(@Nullable String caller, long permits, long maxWait, Throwable failure) {
+    Decision peekWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
         ScriptReply fixed = permits == 0 ? null : fixed(failure);
-        return fixed == null ? peekLocally(caller, permits, maxWait) : fixed.decision();
+        return fixed == null ? peekLocally(text, permits, maxWait) : fixed.decision();
     }
 
     /** What is decided about every call while Redis is away; null when this process decides. */

@@ -67,11 +67,11 @@ final class ScriptParameters {
     }
 
     /**
-     * The key in Redis that has the state of a caller under this limit.
+     * The name in Redis of the state that a key has under this limit.
      *
-     * @param name of the caller's budget, whatever the limit becomes
+     * @param name of the key, whatever the limit becomes
      */
-    String key(String name) {
+    String fullName(String name) {
         return name + keyEnd;
     }
 

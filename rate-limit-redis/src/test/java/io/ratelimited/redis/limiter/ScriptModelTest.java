@@ -502,7 +502,7 @@ class ScriptModelTest {
         }
 
         private String key(String name) {
-            return limiter.parameters().key(name);
+            return limiter.parameters().fullName(name);
         }
 
         private void giveBack(long permits, ScriptReply verdict) {

@@ -93,7 +93,7 @@ class ScriptTimesTest {
     }
 
     private void decide(String operation, ScriptParameters limit, List<PermitRequest> calls) {
-        eval(Script.DECIDE, new String[] {limit.key("rl:{k}")}, limit.arguments(operation, now(), calls));
+        eval(Script.DECIDE, new String[] {limit.fullName("rl:{k}")}, limit.arguments(operation, now(), calls));
     }
 
     private ScriptParameters limit(Algorithm algorithm, Consumer<Limit.Builder> more) {
@@ -116,7 +116,7 @@ class ScriptTimesTest {
     private void fillSlots(ScriptParameters limit, int slots) {
         long slot = HOUR / slots;
         long here = ticker.epochNanos() / 1000 / slot;
-        String key = limit.key("rl:{k}");
+        String key = limit.fullName("rl:{k}");
         redis.hset(key, Map.of("w", "0", "e", "1"));
         for (int i = 0; i < slots; i++) {
             redis.hset(key, Long.toString(here - i), "1000");
@@ -150,7 +150,7 @@ class ScriptTimesTest {
     /** So many calls of one permit, of which some have left the window. */
     private void fillLog(ScriptParameters limit, int calls, int gone) {
         long now = ticker.epochNanos() / 1000;
-        String key = limit.key("rl:{k}");
+        String key = limit.fullName("rl:{k}");
         int open = (calls - 1) % BLOCK + 1;
         redis.rpush(key, "0 0 " + calls + " " + calls + " 0 " + Math.min(BLOCK, calls) + " " + open);
         for (int from = 0; from < calls; from += 10_000) {
@@ -189,7 +189,7 @@ class ScriptTimesTest {
         redis.flushall();
         fillLog(limit, many, 0);
         redis.slowlogReset();
-        redis.del(limit.key("rl:{k}"));
+        redis.del(limit.fullName("rl:{k}"));
         System.out.printf("SCRIPT reset of a SLIDING_LOG of %d calls: %s us%n", many, redis.slowlogGet(1));
     }
 
@@ -234,7 +234,7 @@ class ScriptTimesTest {
             given.appendTo(args);
             given.append(args, one(1).get(0), 1);
             String[] keys = IntStream.range(0, 64)
-                    .mapToObj(i -> given.key("rl:{k}" + i))
+                    .mapToObj(i -> given.fullName("rl:{k}" + i))
                     .toArray(String[]::new);
             eval(Script.DECIDE, keys, args);
         });
@@ -246,9 +246,9 @@ class ScriptTimesTest {
                     .boxed()
                     .flatMap(i -> Stream.<Object>of((double) i, "call" + i + "#3"))
                     .toArray();
-            redis.zadd(limit.key("rl:{k}"), members);
+            redis.zadd(limit.fullName("rl:{k}"), members);
         }
-        redis.zadd(limit.key("rl:{k}"), 9007199254740992.0 - 2 * calls, "+");
+        redis.zadd(limit.fullName("rl:{k}"), 9007199254740992.0 - 2 * calls, "+");
     }
 
     /** Limits of one caller that a call asks together. */
@@ -264,7 +264,7 @@ class ScriptTimesTest {
                     }
                 });
                 String[] keys = IntStream.range(0, count)
-                        .mapToObj(i -> limit.key("rl:{k}" + (i == 0 ? "" : i)))
+                        .mapToObj(i -> limit.fullName("rl:{k}" + (i == 0 ? "" : i)))
                         .toArray(String[]::new);
                 measure(
                         count + " limits " + algorithm,

@@ -58,7 +58,7 @@ class ScriptsTest {
 
     /** In Redis, of the caller {@code k}. */
     private String key(Limit limit) {
-        return new ScriptParameters(limit, ticker, ONE).key(new KeyNames("rl").of("scripts", "", "k"));
+        return new ScriptParameters(limit, ticker, ONE).fullName(new KeyNames("rl").of("scripts", "", "k"));
     }
 
     /** The name of a key tells the algorithm by it. */

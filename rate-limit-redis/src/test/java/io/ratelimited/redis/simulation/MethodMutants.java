@@ -183,7 +183,7 @@ final class MethodMutants {
                         "nodes with other numbers of permits count apart",
                         Plans.TINY,
                         "limiter.ScriptParameters",
-                        "key",
+                        "fullName",
                         KeyOfTheRate.class),
                 MethodMutant.unwritten(
                         "a lease that goes back is handed out as well", Plans.WIDE, "limiter.Lease", "wish", "left"),
@@ -249,8 +249,8 @@ final class MethodMutants {
                         Plans.SETTLING,
                         "limiter.LocalFallback",
                         "reserve",
-                        "computeIfPresent",
-                        "remove"),
+                        "changeCharge",
+                        "forgetCharge"),
                 MethodMutant.changed(
                         "the bucket of one outage is kept, and fills while Redis decides, until the next",
                         Plans.OUTAGES,
@@ -291,7 +291,7 @@ final class MethodMutants {
                         "a charge while Redis is away is forgotten",
                         Plans.SETTLING,
                         "limiter.LocalFallback",
-                        "spend",
+                        "owe",
                         NoExcess.class));
     }
 
@@ -473,7 +473,7 @@ final class MethodMutants {
     static final class NoExcess {
 
         @Advice.OnMethodEnter
-        static void enter(@Advice.Argument(value = 2, readOnly = false) long excess) {
+        static void enter(@Advice.Argument(value = 3, readOnly = false) long excess) {
             excess = 0;
         }
     }

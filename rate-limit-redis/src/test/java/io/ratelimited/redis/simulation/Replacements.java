@@ -1,12 +1,13 @@
 package io.ratelimited.redis.simulation;
 
-import java.util.Map;
+import io.ratelimited.redis.connection.GuardedConnection;
+import io.ratelimited.redis.connection.GuardedConnection.Charge;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.BiFunction;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
 /** What mutants call instead of a method with the same parameters, its object first. Public for them. */
@@ -46,8 +47,7 @@ public final class Replacements {
         return reference.get() == expected;
     }
 
-    public static @Nullable Object remove(Map<Object, Object> map, Object key, BiFunction<?, ?, ?> next) {
-        map.remove(key);
-        return null;
+    public static void forgetCharge(GuardedConnection connection, String key, UnaryOperator<@Nullable Charge> change) {
+        connection.changeCharge(key, owed -> null);
     }
 }
