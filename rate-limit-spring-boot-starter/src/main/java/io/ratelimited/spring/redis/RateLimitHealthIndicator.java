@@ -3,16 +3,20 @@ package io.ratelimited.spring.redis;
 import io.ratelimited.core.Decision;
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
+import io.ratelimited.spring.LimitProperties.OnFailure;
+import io.ratelimited.spring.limit.LimitRegistry;
 import io.ratelimited.spring.limit.PropertyText;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Reports who decides about limits on Redis: Redis (UP), or also this instance (DEGRADED) by {@code on-failure}. DEGRADED is
+ * Reports who decides about limits on Redis: Redis (UP), or also this instance or nobody (DEGRADED) by {@code on-failure}. DEGRADED is
  * also an instance that cannot apply what was changed for all, or may not know of it. Never DOWN: each limit says what calls go without Redis, and
  * an instance that is taken out of service serves none of them. Asks nobody; thread-safe.
  */
@@ -22,25 +26,25 @@ final class RateLimitHealthIndicator implements HealthIndicator {
     static final Status DEGRADED = new Status("DEGRADED");
 
     private final Supplier<RedisBackend> backend;
-    private final Supplier<Map<String, String>> notApplied;
+    private final Supplier<Optional<LimitRegistry>> limits;
 
-    /** @param notApplied why this instance does not apply what was changed for all, by limit */
-    RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Map<String, String>> notApplied) {
+    RateLimitHealthIndicator(Supplier<RedisBackend> backend, Supplier<Optional<LimitRegistry>> limits) {
         this.backend = backend;
-        this.notApplied = notApplied;
+        this.limits = limits;
     }
 
     @Override
     public Health health() {
         RedisHealth redis = backend.get().health();
-        Map<String, String> differs = notApplied.get();
+        Optional<LimitRegistry> registry = limits.get();
+        Map<String, String> differs = registry.map(LimitRegistry::notApplied).orElse(Map.of());
         boolean up = redis.state() == RedisHealth.State.UP
                 && differs.isEmpty()
                 && redis.problems().isEmpty();
         Health.Builder health = Health.status(up ? Status.UP : DEGRADED)
                 .withDetail("redis", redis.state().name())
                 .withDetail("since", redis.since().toString())
-                .withDetail("source", sources(redis.state()))
+                .withDetail("source", sources(redis.state(), registry))
                 .withDetail("nodes", redis.nodes())
                 .withDetail("calls", redis.calls())
                 .withDetail("timeouts", redis.timeouts())
@@ -58,11 +62,21 @@ final class RateLimitHealthIndicator implements HealthIndicator {
     }
 
     /** The sources of decisions now, as the meters name them. */
-    private static List<String> sources(RedisHealth.State state) {
-        return switch (state) {
-            case UP -> List.of(PropertyText.of(Decision.Source.REDIS));
-            case DEGRADED -> List.of(PropertyText.of(Decision.Source.REDIS), PropertyText.of(Decision.Source.FALLBACK));
-            case DOWN -> List.of(PropertyText.of(Decision.Source.FALLBACK));
-        };
+    private static List<String> sources(RedisHealth.State state, Optional<LimitRegistry> limits) {
+        Stream<Decision.Source> redis =
+                state == RedisHealth.State.DOWN ? Stream.empty() : Stream.of(Decision.Source.REDIS);
+        Stream<Decision.Source> others = state == RedisHealth.State.UP
+                ? Stream.empty()
+                : limits.stream()
+                        .flatMap(registry -> registry.all().stream())
+                        .flatMap(limit -> Stream.ofNullable(limit.properties().onFailure()))
+                        .filter(onFailure -> onFailure != OnFailure.THROW)
+                        .map(onFailure ->
+                                onFailure == OnFailure.DENY ? Decision.Source.UNAVAILABLE : Decision.Source.FALLBACK);
+        return Stream.concat(redis, others)
+                .distinct()
+                .sorted()
+                .map(PropertyText::of)
+                .toList();
     }
 }

@@ -2,7 +2,6 @@ package io.ratelimited.spring.redis;
 
 import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.spring.limit.LimitRegistry;
-import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -27,10 +26,6 @@ public final class RedisRateLimitHealthAutoConfiguration {
     HealthIndicator rateLimitHealthIndicator(
             ObjectProvider<RedisBackend> backend, ObjectProvider<LimitRegistry> registry) {
         return new RateLimitHealthIndicator(
-                backend::getObject,
-                () -> registry.stream()
-                        .findFirst()
-                        .map(LimitRegistry::notApplied)
-                        .orElse(Map.of()));
+                backend::getObject, () -> registry.stream().findFirst());
     }
 }
