@@ -13,8 +13,8 @@ import java.util.stream.Stream;
 
 /**
  * Finds classes that reach into other libraries instead of using their public doors: they read private fields, walk the
- * stack, change other people's proxies, hook a switch of the whole JVM, or read class files. Used by the tests of every
- * module.
+ * stack, read what expressions print, change other people's proxies, hook a switch of the whole JVM, or read class files.
+ * Used by the tests of every module.
  */
 public final class ForeignInsides {
 
@@ -29,6 +29,7 @@ public final class ForeignInsides {
             "org\\.springframework\\.util\\.ReflectionUtils\\.makeAccessible\\(java\\.lang\\.reflect\\.Field\\)",
             "[\\w.]+\\.(getStackTrace|getAllStackTraces)\\(.*",
             "org\\.springframework\\.aop\\.framework\\.\\w+\\.(add|remove|replace)(Advisors?|Advice)\\(.*",
+            "org\\.springframework\\.expression\\.[\\w.]+\\.toStringAST\\(.*",
             "java\\.lang\\.System\\.setProperty\\(.*",
             "reactor\\.core\\.scheduler\\.Schedulers\\.(onScheduleHook|addExecutorServiceDecorator|setFactory)\\(.*"));
 

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.springframework.aop.Advisor;
 import org.springframework.aop.framework.Advised;
 import org.springframework.asm.Type;
+import org.springframework.expression.spel.SpelNode;
 import org.springframework.util.ReflectionUtils;
 import reactor.core.publisher.Hooks;
 import reactor.core.scheduler.Schedulers;
@@ -132,6 +133,7 @@ class ArchitectureTest {
                         "org.springframework.aop.framework.Advised.addAdvisor(int, org.springframework.aop.Advisor)",
                         "org.springframework.aop.framework.Advised.removeAdvisor(int)",
                         "org.springframework.asm.Type",
+                        "org.springframework.expression.spel.SpelNode.toStringAST()",
                         "org.springframework.util.ReflectionUtils.findField(java.lang.Class, java.lang.String)",
                         "org.springframework.util.ReflectionUtils.makeAccessible(java.lang.reflect.Field)",
                         "reactor.core.publisher.Hooks",
@@ -153,6 +155,10 @@ class ArchitectureTest {
 
         String read(Class<?> foreign) {
             return Type.getInternalName(foreign);
+        }
+
+        String print(SpelNode expression) {
+            return expression.toStringAST();
         }
 
         void hook() {

@@ -126,13 +126,13 @@ public final class CallExpression {
         this.parameters = Map.copyOf(parameters);
         SpelExpression whole = parse(this.text, beans);
         this.words = new ExpressionWords(this.text, whole.getAST(), root, method, parameters, beans);
-        UndeclaredMember.find(whole.getAST(), root, method, parameters).ifPresent(this::refuseOrWarn);
+        UndeclaredMember.find(this.text, whole.getAST(), root, method, parameters).ifPresent(this::refuseOrWarn);
         if (parameter != NONE) {
             this.bean = null;
             this.expression = parse(Objects.requireNonNull(rest), beans);
         } else if (whole.getAST() instanceof CompoundExpression start
                 && start.getChild(0) instanceof BeanReference reference) {
-            this.bean = ExpressionWords.name(reference);
+            this.bean = reference.getName();
             this.expression = fromVariable(start, this.text, beans);
         } else {
             this.bean = null;

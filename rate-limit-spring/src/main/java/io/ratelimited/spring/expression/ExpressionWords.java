@@ -102,8 +102,8 @@ final class ExpressionWords {
         this.root = root;
         this.parameters = parameters.keySet();
         this.beans = beans;
-        this.written = variable -> isWritten(method, parameters.getOrDefault(name(variable), -1));
-        this.requests = variable -> isOf(REQUESTS, method, parameters.getOrDefault(name(variable), -1));
+        this.written = variable -> isWritten(method, parameters.getOrDefault(name(text, variable), -1));
+        this.requests = variable -> isOf(REQUESTS, method, parameters.getOrDefault(name(text, variable), -1));
         check(parsed, true);
         noteUnverified(parsed, true);
     }
@@ -138,7 +138,7 @@ final class ExpressionWords {
                 || node instanceof Selection;
         readsRoot |= onRoot && elsewhere;
         if (node instanceof VariableReference reference) {
-            String variable = name(reference);
+            String variable = name(text, reference);
             if (SELF.contains(variable)) {
                 readsRoot = true;
             } else {
@@ -151,13 +151,12 @@ final class ExpressionWords {
                         || node instanceof ConstructorReference
                         || node instanceof BeanReference)) {
             throw new IllegalArgumentException(
-                    "uses " + node.toStringAST() + " in \"" + text + "\"; there are " + shownWords());
+                    "uses " + written(text, node) + " in \"" + text + "\"; there are " + shownWords());
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(
-                    "calls the unknown function " + node.toStringAST() + " in \"" + text + "\"");
-        } else if (node instanceof BeanReference bean && !beans.containsBean(name(bean))) {
-            throw new IllegalArgumentException(
-                    "names the unknown bean " + bean.toStringAST().replace("'", "") + " in \"" + text + "\"");
+                    "calls the unknown function " + written(text, node) + " in \"" + text + "\"");
+        } else if (node instanceof BeanReference bean && !beans.containsBean(bean.getName())) {
+            throw new IllegalArgumentException("names the unknown bean @" + bean.getName() + " in \"" + text + "\"");
         } else if (onRoot && node instanceof PropertyOrFieldReference word) {
             requireWord(word.getName(), root.names.contains(word.getName()));
             readsRoot = true;
@@ -203,7 +202,7 @@ final class ExpressionWords {
                 && readsPart(node);
         readsUnverified |= (onRoot && (session || method)) || argument || part;
         boolean fromRoot =
-                compound && node.getChild(0) instanceof VariableReference variable && SELF.contains(name(variable));
+                compound && node.getChild(0) instanceof VariableReference variable && SELF.contains(name(text, variable));
         for (int i = 0; i < node.getChildCount(); i++) {
             boolean word = !compound || i == 0 || (i == 1 && fromRoot);
             noteUnverified(node.getChild(i), word || node instanceof MethodReference);
@@ -248,14 +247,13 @@ final class ExpressionWords {
                         || Stream.of(type.getInterfaces()).anyMatch(parent -> isOf(types, parent)));
     }
 
-    static String name(VariableReference variable) {
-        return variable.toStringAST().substring(1);
+    static String name(String text, VariableReference variable) {
+        return written(text, variable).substring(1).strip();
     }
 
-    /** The name of a bean, with {@code &} for the factory that makes it. */
-    static String name(BeanReference reference) {
-        String written = reference.toStringAST().replace("'", "");
-        return written.startsWith("@") ? written.substring(1) : written;
+    /** A node as it stands in its expression. */
+    private static String written(String text, SpelNode node) {
+        return text.substring(node.getStartPosition(), node.getEndPosition());
     }
 
     private void requireParameter(String variable) {

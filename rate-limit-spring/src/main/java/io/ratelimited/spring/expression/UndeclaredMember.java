@@ -56,16 +56,17 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
      * Finds the first one that an expression reads from a parameter, from the result, or from a root that is no call of a
      * method.
      */
-    static Optional<UndeclaredMember> find(SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
+    static Optional<UndeclaredMember> find(
+            String text, SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
         if (node instanceof CompoundExpression) {
-            Optional<UndeclaredMember> missing = onPath(node, start(node.getChild(0), root, method, parameters))
-                    .filter(found -> found.isFinal || isParameter(node.getChild(0), parameters));
+            Optional<UndeclaredMember> missing = onPath(node, start(text, node.getChild(0), root, method, parameters))
+                    .filter(found -> found.isFinal || isParameter(text, node.getChild(0), parameters));
             if (missing.isPresent()) {
                 return missing;
             }
         }
         for (int i = 0; i < node.getChildCount(); i++) {
-            Optional<UndeclaredMember> missing = find(node.getChild(i), root, method, parameters);
+            Optional<UndeclaredMember> missing = find(text, node.getChild(i), root, method, parameters);
             if (missing.isPresent()) {
                 return missing;
             }
@@ -73,14 +74,15 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
         return Optional.empty();
     }
 
-    private static boolean isParameter(SpelNode node, Map<String, Integer> parameters) {
+    private static boolean isParameter(String text, SpelNode node, Map<String, Integer> parameters) {
         return node instanceof VariableReference variable
-                && parameters.getOrDefault(ExpressionWords.name(variable), -1) >= 0;
+                && parameters.getOrDefault(ExpressionWords.name(text, variable), -1) >= 0;
     }
 
-    private static ResolvableType start(SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
+    private static ResolvableType start(
+            String text, SpelNode node, Root root, Method method, Map<String, Integer> parameters) {
         if (node instanceof VariableReference variable) {
-            String name = ExpressionWords.name(variable);
+            String name = ExpressionWords.name(text, variable);
             Integer position = parameters.get(name);
             boolean isResult = position != null && position < 0 && name.equals("result");
             return position != null && position >= 0
