@@ -3,26 +3,32 @@ package io.ratelimited.spring.diagnostics;
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.Declarations;
 import java.lang.reflect.Modifier;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.framework.AopConfigException;
+import org.springframework.beans.factory.BeanCreationException;
+import org.springframework.beans.factory.BeanFactory;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
-import org.springframework.util.ClassUtils;
 
 /** Explains why a final class with limited methods gets no proxy. A Kotlin class is final unless it is declared open. */
 final class FinalClassFailureAnalyzer extends AbstractFailureAnalyzer<AopConfigException> {
 
-    private static final Pattern CLASS = Pattern.compile("CGLIB subclass of class ([^\\s:]+)");
+    private final BeanFactory beans;
+
+    FinalClassFailureAnalyzer(BeanFactory beans) {
+        this.beans = beans;
+    }
 
     @Override
     protected @Nullable FailureAnalysis analyze(Throwable rootFailure, AopConfigException cause) {
-        Matcher matcher = CLASS.matcher(String.valueOf(cause.getMessage()));
-        if (!matcher.find()) {
+        String bean = null;
+        for (Throwable failure = rootFailure; failure != null && failure != cause; failure = failure.getCause()) {
+            bean = failure instanceof BeanCreationException creation ? creation.getBeanName() : bean;
+        }
+        Class<?> type = bean == null || !beans.containsBean(bean) ? null : beans.getType(bean, false);
+        if (type == null) {
             return null;
         }
-        Class<?> type = ClassUtils.resolveClassName(matcher.group(1), null);
         return Modifier.isFinal(type.getModifiers())
                 ? BeanTypes.methods(type).stream()
                         .flatMap(method -> Declarations.of(method, type).stream())

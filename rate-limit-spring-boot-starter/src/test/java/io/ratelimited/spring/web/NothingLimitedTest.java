@@ -6,15 +6,16 @@ import com.sun.management.ThreadMXBean;
 import io.ratelimited.spring.autoconfigure.RateLimitAutoConfiguration;
 import io.ratelimited.spring.autoconfigure.web.servlet.ServletRateLimitAutoConfiguration;
 import io.ratelimited.spring.web.servlet.RateLimitFilter;
+import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
 import java.lang.management.ManagementFactory;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.test.context.runner.WebApplicationContextRunner;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.ApplicationContext;
 import org.springframework.mock.web.MockHttpServletRequest;
 import org.springframework.mock.web.MockHttpServletResponse;
@@ -34,7 +35,7 @@ class NothingLimitedTest {
     void filtersHandTheRequestOnAsItIs() {
         runner.run(context -> {
             assertThat(filters(context)).isNotEmpty();
-            for (RateLimitFilter filter : filters(context)) {
+            for (Filter filter : filters(context)) {
                 MockHttpServletRequest request = new MockHttpServletRequest("GET", "/");
                 MockHttpServletResponse response = new MockHttpServletResponse();
                 List<Object> passed = new ArrayList<>();
@@ -55,7 +56,7 @@ class NothingLimitedTest {
             MockHttpServletResponse response = new MockHttpServletResponse();
             FilterChain chain = (to, from) -> {};
             ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
-            for (RateLimitFilter filter : filters(context)) {
+            for (Filter filter : filters(context)) {
                 filter.doFilter(request, response, chain);
                 long before = threads.getCurrentThreadAllocatedBytes();
                 for (int i = 0; i < REQUESTS; i++) {
@@ -78,7 +79,7 @@ class NothingLimitedTest {
         runner.withPropertyValues("rate-limit.limits.search.rate=5/m").run(context -> {
             MockHttpServletRequest request = new MockHttpServletRequest("GET", "/");
 
-            for (RateLimitFilter filter : filters(context)) {
+            for (Filter filter : filters(context)) {
                 filter.doFilter(request, new MockHttpServletResponse(), (to, from) -> {});
             }
 
@@ -86,7 +87,11 @@ class NothingLimitedTest {
         });
     }
 
-    private static Collection<RateLimitFilter> filters(ApplicationContext context) {
-        return context.getBeansOfType(RateLimitFilter.class).values();
+    private static List<Filter> filters(ApplicationContext context) {
+        List<Filter> filters =
+                new ArrayList<>(context.getBeansOfType(RateLimitFilter.class).values());
+        filters.add(context.getBean("io.ratelimited.rateLimitFieldsFilter", FilterRegistrationBean.class)
+                .getFilter());
+        return filters;
     }
 }

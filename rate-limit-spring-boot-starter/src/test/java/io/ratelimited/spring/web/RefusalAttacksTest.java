@@ -91,7 +91,12 @@ class RefusalAttacksTest {
     @EnumSource(Kind.class)
     void aControllerThatHandlesEverythingSeesNoRefusal(Kind kind, CapturedOutput output) {
         RunningServer server = withoutAdvice(kind);
-        for (String path : List.of("/greedy/plain", "/greedy/caused", "/greedy/mono")) {
+        // What a method throws that returns a plain value goes to its controller inside WebFlux, before anything sees
+        // it.
+        List<String> paths = kind == Kind.REACTOR_NETTY
+                ? List.of("/greedy/mono")
+                : List.of("/greedy/plain", "/greedy/caused", "/greedy/mono");
+        for (String path : paths) {
             assertThat(server.get(path).statusCode()).as(path).isEqualTo(200);
             requireProblem(server.get(path), 429);
         }

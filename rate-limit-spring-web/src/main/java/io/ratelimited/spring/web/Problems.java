@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.springframework.context.MessageSource;
 import org.springframework.core.MethodParameter;
@@ -51,12 +52,13 @@ public final class Problems {
     /**
      * The problem in the words of the application.
      *
+     * @param locale of the reader, found by code of the application, too
      * @param path of the request, which Spring takes for a URI, although servers accept others
      */
-    public ErrorResponse of(Refusal refusal, Locale locale, String path) {
+    public ErrorResponse of(Refusal refusal, Supplier<Locale> locale, String path) {
         ErrorResponse problem;
         try {
-            problem = refusal.problem().build(messages, locale);
+            problem = refusal.problem().build(messages, locale.get());
         } catch (RuntimeException ex) {
             failed(ex);
             problem = refusal.problem().build();

@@ -39,12 +39,14 @@ public final class ReactiveProblems {
         // Of the handler, whose answer this is not.
         exchange.getAttributes().remove(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
         response.getHeaders().clearContentHeaders();
-        Locale locale =
-                Objects.requireNonNullElseGet(exchange.getLocaleContext().getLocale(), Locale::getDefault);
-        ErrorResponse problem =
-                problems.of(refusal, locale, exchange.getRequest().getPath().value());
+        ErrorResponse problem = problems.of(
+                refusal, () -> locale(exchange), exchange.getRequest().getPath().value());
         return asApplication(exchange, problem)
                 .then(Mono.defer(() -> isWritten(response) ? Mono.empty() : json(response, problem)));
+    }
+
+    private static Locale locale(ServerWebExchange exchange) {
+        return Objects.requireNonNullElseGet(exchange.getLocaleContext().getLocale(), Locale::getDefault);
     }
 
     /** Writes nothing if the application has nothing that writes problems, or fails. */

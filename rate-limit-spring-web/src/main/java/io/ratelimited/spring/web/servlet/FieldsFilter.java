@@ -1,5 +1,6 @@
 package io.ratelimited.spring.web.servlet;
 
+import io.ratelimited.spring.web.RouteLimits;
 import jakarta.servlet.DispatcherType;
 import jakarta.servlet.Filter;
 import jakarta.servlet.FilterChain;
@@ -19,10 +20,16 @@ public final class FieldsFilter implements Filter {
     /** Before all others: Spring Boot's filter of error pages, at one more, resets responses. */
     public static final int ORDER = Integer.MIN_VALUE;
 
+    private final RouteLimits limits;
+
+    public FieldsFilter(RouteLimits limits) {
+        this.limits = limits;
+    }
+
     @Override
     public void doFilter(ServletRequest request, ServletResponse response, FilterChain chain)
             throws IOException, ServletException {
-        if (!(response instanceof HttpServletResponse httpResponse)) {
+        if (limits.isIdle() || !(response instanceof HttpServletResponse httpResponse)) {
             chain.doFilter(request, response);
             return;
         }

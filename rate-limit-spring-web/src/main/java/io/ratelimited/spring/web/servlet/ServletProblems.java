@@ -60,9 +60,7 @@ public final class ServletProblems {
         // Of the handler, whose answer this is not.
         request.removeAttribute(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
         response.setContentType(null);
-        Locale locale =
-                locales.get().map(resolver -> resolver.resolveLocale(request)).orElseGet(request::getLocale);
-        ErrorResponse problem = problems.of(refusal, locale, request.getRequestURI());
+        ErrorResponse problem = problems.of(refusal, () -> locale(request), request.getRequestURI());
         byte[] body = asApplication(request, response, problem);
         response.setStatus(refusal.status());
         if (body.length == 0) {
@@ -77,6 +75,10 @@ public final class ServletProblems {
             // A template or handler has the writer already, whose encoding decides how many bytes the text takes.
             response.getWriter().write(new String(body, StandardCharsets.UTF_8));
         }
+    }
+
+    private Locale locale(HttpServletRequest request) {
+        return locales.get().map(resolver -> resolver.resolveLocale(request)).orElseGet(request::getLocale);
     }
 
     /** What the application writes; empty if it has nothing that does, or fails. */

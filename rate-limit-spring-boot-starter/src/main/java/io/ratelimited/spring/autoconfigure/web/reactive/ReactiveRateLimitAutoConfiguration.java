@@ -19,7 +19,6 @@ import io.ratelimited.spring.web.RouteLimits;
 import io.ratelimited.spring.web.RoutePatterns;
 import io.ratelimited.spring.web.TrustedProxies;
 import io.ratelimited.spring.web.reactive.BlockingExecution;
-import io.ratelimited.spring.web.reactive.ControllerHandlersAdvisor;
 import io.ratelimited.spring.web.reactive.LimitedHandlers;
 import io.ratelimited.spring.web.reactive.RateLimitWebFilter;
 import io.ratelimited.spring.web.reactive.ReactiveClients;
@@ -32,12 +31,10 @@ import io.ratelimited.spring.web.reactive.RefusalAdvice;
 import io.ratelimited.spring.web.reactive.RefusedMapping;
 import org.springframework.beans.factory.InitializingBean;
 import org.springframework.beans.factory.ObjectProvider;
-import org.springframework.beans.factory.config.BeanDefinition;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnWebApplication;
 import org.springframework.boot.autoconfigure.condition.SearchStrategy;
 import org.springframework.boot.json.JsonWriter;
@@ -48,7 +45,6 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Import;
 import org.springframework.context.annotation.Lazy;
-import org.springframework.context.annotation.Role;
 import org.springframework.http.server.reactive.HttpHandlerDecoratorFactory;
 import org.springframework.web.cors.reactive.CorsConfigurationSource;
 import org.springframework.web.reactive.DispatcherHandler;
@@ -106,13 +102,6 @@ public final class ReactiveRateLimitAutoConfiguration {
     @Bean("io.ratelimited.rateLimitRefusalAdvice")
     RefusalAdvice rateLimitRefusalAdvice(RefusalHandlers handlers) {
         return new RefusalAdvice(handlers);
-    }
-
-    @Bean("io.ratelimited.rateLimitControllerHandlersAdvisor")
-    @Role(BeanDefinition.ROLE_INFRASTRUCTURE)
-    @ConditionalOnProperty(name = "rate-limit.aspect.mode", havingValue = "proxy", matchIfMissing = true)
-    static ControllerHandlersAdvisor rateLimitControllerHandlersAdvisor() {
-        return new ControllerHandlersAdvisor();
     }
 
     @Bean("io.ratelimited.rateLimitReactiveCors")

@@ -128,8 +128,8 @@ public final class ServletRateLimitAutoConfiguration {
     }
 
     @Bean("io.ratelimited.rateLimitFieldsFilter")
-    FilterRegistrationBean<FieldsFilter> rateLimitFieldsFilter() {
-        return registered(new FieldsFilter(), FieldsFilter.ORDER);
+    FilterRegistrationBean<FieldsFilter> rateLimitFieldsFilter(RouteLimits limits) {
+        return registered(new FieldsFilter(limits), FieldsFilter.ORDER);
     }
 
     @Bean("io.ratelimited.rateLimitRefusalFilter")
