@@ -55,6 +55,8 @@ public final class ClassRules {
             return new ClassFileImporter()
                     .withImportOption(new ImportOption.DoNotIncludeTests())
                     .withImportOption(location -> !location.contains("-tests.jar"))
+                    // The copy of Caffeine that the jar of the core holds.
+                    .withImportOption(location -> !location.contains("/io/ratelimited/core/caffeine/"))
                     .importPackages(packages);
         });
     }
