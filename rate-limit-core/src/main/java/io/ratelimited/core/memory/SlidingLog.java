@@ -14,9 +14,11 @@ final class SlidingLog extends GuardedCell {
     private static final int FIRST_CAPACITY = 4;
     /**
      * What one instant is charged with at the most: twice what any limit allows, so that it closes the window even when all its
-     * calls give back. More could not be told from it, and no sum of entries overflows.
+     * calls give back. More could not be told from it.
      */
-    private static final long MOST_OF_AN_INSTANT = 1L << 25;
+    private static final long MOST_OF_AN_INSTANT = 1L << 51;
+    /** What all instants hold at the most. More than any limit allows is left when the oldest are forgotten. */
+    private static final long MOST = 1L << 62;
 
     private final Parameters parameters;
     /** A ring of entries in order of time: at 2i the instant, at 2i + 1 its permits. The newest entry has permits. */
@@ -90,7 +92,7 @@ final class SlidingLog extends GuardedCell {
      * stay even if the limit does not look that far back now: it will when it is raised, or a waiting call is cancelled.
      */
     private void append(long instant, long permits, long now) {
-        while (size > 0 && hasLeft(0, now)) {
+        while (size > 0 && (hasLeft(0, now) || total > MOST - permits)) {
             total -= permits(0);
             oldest = index(1) / 2;
             size--;

@@ -82,6 +82,23 @@ class CellTest {
         assertThat(log.reserve(600_000_000_000_000L, 7 * 86_400 * SECOND, 0, null)).isZero();
     }
 
+    @Test
+    void chargesOfALogOfManyPermitsCountInFull() {
+        CellParameters parameters = CellFactory.parameters(
+                Limit.of("a", Algorithm.SLIDING_LOG).rate("1000000000000000/7d").build(), 0, 0);
+        Cell log = parameters.initial(0);
+        log.charge(400_000_000_000_000L, 0);
+        assertThat(log.remaining(0)).isEqualTo(600_000_000_000_000L);
+        log.charge(500_000_000_000_000L, 0);
+        assertThat(log.remaining(0)).isEqualTo(100_000_000_000_000L);
+        for (int i = 1; i <= 10_000; i++) {
+            log.charge(Long.MAX_VALUE, i);
+            assertThat(log.remaining(i)).isZero();
+        }
+        assertThat(log.reserve(1, 7 * 86_400 * SECOND + 9_999, 0, null)).isNegative();
+        assertThat(log.reserve(1, 7 * 86_400 * SECOND + 10_000, 0, null)).isZero();
+    }
+
     @ParameterizedTest
     @MethodSource("limits")
     void anAbsorbingCellIsAtLeastAsSpentAsBoth(Limit limit) {
