@@ -2,7 +2,6 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.SimilarName;
-import io.ratelimited.spring.web.RouteLimits.Route;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.List;
@@ -57,7 +56,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
         Handlers known = handlers.get();
         if (known != null) {
             routes.routes().stream().filter(route -> isAstray(route, known)).forEach(route -> {
-                String path = RoutePatterns.slashed(route.path());
+                String path = Route.slashed(route.path());
                 LOG.warn(route.place() + " (" + path + ") matches no handler of the application"
                         + SimilarName.hint(path, known.patterns()) + ", so it limits nothing. Correct its path."
                         + " If a filter answers these requests, state order: before-security for the route. [RL-214]");
@@ -76,7 +75,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
                         .toList();
         List<String> others = logins.isEmpty() ? List.of() : LoginMechanisms.besideLogin(context);
         if (!others.isEmpty()) {
-            logins.forEach(route -> LOG.warn(route.place() + " (" + RoutePatterns.slashed(route.path())
+            logins.forEach(route -> LOG.warn(route.place() + " (" + Route.slashed(route.path())
                     + ") limits a login, but Spring Security also checks credentials on every other path, by "
                     + String.join(" and ", others)
                     + ", which no route counts. Limit the check itself, by @RateLimited on"

@@ -4,7 +4,6 @@ import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.core.RateLimiter.Callbacks;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.call.Admission;
 import io.ratelimited.spring.call.LimitEnforcer;
 import io.ratelimited.spring.call.LimitRequest;
@@ -12,14 +11,10 @@ import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.check.InventedKeys;
 import io.ratelimited.spring.limit.LimitRegistry;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.stream.Collectors;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 
@@ -50,16 +45,15 @@ public final class RouteLimits {
             LimitEnforcer enforcer,
             ConfigurableBeanFactory beans) {
         List<RouteProperties> all = properties == null ? List.of() : properties;
-        RouteReader reader = new RouteReader(registry, beans);
         RouteLimits limits = new RouteLimits(
                 IntStream.range(0, all.size())
-                        .mapToObj(i -> reader.read("rate-limit.routes[" + i + "]", all.get(i)))
+                        .mapToObj(i -> Route.of("rate-limit.routes[" + i + "]", all.get(i), registry, beans))
                         .toList(),
                 registry,
                 enforcer);
         InventedKeys inventedKeys = new InventedKeys();
-        limits.routes.forEach(
-                route -> inventedKeys.warnOf(route.place, route.limits, limits.ofRoutes(List.of("/**", route.path))));
+        limits.routes.forEach(route ->
+                inventedKeys.warnOf(route.place(), route.uses(), limits.ofRoutes(List.of("/**", route.path()))));
         return limits;
     }
 
@@ -70,8 +64,8 @@ public final class RouteLimits {
 
     private List<LimitUse> ofRoutes(List<String> paths) {
         return routes.stream()
-                .filter(route -> route.methods.isEmpty() && paths.contains(route.path))
-                .flatMap(route -> route.limits.stream())
+                .filter(route -> route.hasEveryMethod() && paths.contains(route.path()))
+                .flatMap(route -> route.uses().stream())
                 .toList();
     }
 
@@ -119,7 +113,7 @@ public final class RouteLimits {
     private static LimitRequest[] limitRequests(List<Route> matching, CurrentRequest request) {
         List<LimitRequest> limitRequests = new ArrayList<>();
         for (Route route : matching) {
-            for (LimitUse limit : route.limits) {
+            for (LimitUse limit : route.uses()) {
                 LimitRequest asked = limit.request(null, new Object[0], request);
                 if (asked != null) {
                     limitRequests.add(asked);
@@ -127,139 +121,5 @@ public final class RouteLimits {
             }
         }
         return limitRequests.toArray(LimitRequest.NONE);
-    }
-
-    /** Some requests, and the limits on them. Immutable. */
-    public static final class Route {
-
-        private final String place;
-        private final String path;
-        private final List<String> exclude;
-        private final Set<String> methods;
-        private final List<LimitUse> limits;
-        private final Map<String, String> keys;
-        private final RouteProperties.@Nullable Order order;
-        private final boolean beforeSecurity;
-
-        Route(
-                String place,
-                String path,
-                List<String> exclude,
-                Set<String> methods,
-                List<LimitUse> limits,
-                Map<String, String> keys,
-                RouteProperties.@Nullable Order order) {
-            this.place = place;
-            this.path = path;
-            this.exclude = exclude;
-            this.methods = methods;
-            this.limits = limits;
-            this.keys = keys;
-            this.order = order;
-            boolean readsPrincipal = limits.stream().anyMatch(limit -> limit.reads("principal"));
-            if (readsPrincipal && order == RouteProperties.Order.BEFORE_SECURITY) {
-                throw new InvalidRateLimitException(
-                        limits.get(0).limit().name(),
-                        place + ".order",
-                        "a route that stands before-security cannot read principal, which is not known there",
-                        "Use another key, such as clientIp, for the route; or leave out its order. [RL-112]");
-            }
-            this.beforeSecurity = order == null ? !readsPrincipal : order == RouteProperties.Order.BEFORE_SECURITY;
-        }
-
-        /** Where the route is declared, for messages. */
-        String place() {
-            return place;
-        }
-
-        /** The route as the endpoint shows it under one of its limits; null if it does not have the limit. */
-        @Nullable
-        Map<String, Object> describe(String limit) {
-            if (limits().noneMatch(own -> own.name().equals(limit))) {
-                return null;
-            }
-            Map<String, Object> report = new LinkedHashMap<>();
-            report.put("path", path);
-            if (!exclude.isEmpty()) {
-                report.put("exclude", exclude);
-            }
-            report.put("methods", methods.isEmpty() ? "all" : methods);
-            if (keys.containsKey(limit)) {
-                report.put("key", keys.get(limit));
-            }
-            report.put("order", order(beforeSecurity));
-            report.put("declaredBy", place);
-            return report;
-        }
-
-        private static String order(boolean beforeSecurity) {
-            return beforeSecurity ? "before-security" : "after-security";
-        }
-
-        /** For the log: what the route counts, and whose budgets it uses. */
-        @Override
-        public String toString() {
-            String uses = limits().map(NamedLimit::name)
-                    .map(name ->
-                            keys.containsKey(name) ? name + " with key " + keys.get(name) : name + " without a key")
-                    .collect(Collectors.joining(" and "));
-            return (methods.isEmpty() ? "all methods" : String.join(", ", methods)) + " " + path
-                    + (exclude.isEmpty() ? "" : " except " + String.join(", ", exclude)) + ": " + uses + ", "
-                    + order(beforeSecurity) + " (" + place + ")";
-        }
-
-        /** The limits of the route; all of them must agree. */
-        Stream<NamedLimit> limits() {
-            return limits.stream().map(LimitUse::limit);
-        }
-
-        /** Whether the properties say that requests are counted which a filter of Spring Security answers. */
-        boolean isStatedBeforeSecurity() {
-            return order == RouteProperties.Order.BEFORE_SECURITY;
-        }
-
-        /** Whether requests are counted before Spring Security sees them: all that need not know who sends them. */
-        boolean isBeforeSecurity() {
-            return beforeSecurity;
-        }
-
-        /** Path pattern within the application. */
-        String path() {
-            return path;
-        }
-
-        /** Path patterns of requests that are not meant. */
-        List<String> exclude() {
-            return exclude;
-        }
-
-        /** Whether a request of this HTTP method is meant. */
-        boolean hasMethod(String method) {
-            return methods.isEmpty() || methods.contains(method);
-        }
-
-        /** Whether requests of every HTTP method are meant. */
-        boolean hasEveryMethod() {
-            return methods.isEmpty();
-        }
-
-        /** Whether the properties name this HTTP method. */
-        boolean namesMethod(String method) {
-            return methods.contains(method);
-        }
-
-        /**
-         * The failure to start because of a path.
-         *
-         * @param problem what is wrong with it
-         */
-        RuntimeException invalidPath(String property, String pattern, String problem, Throwable cause) {
-            return new InvalidRateLimitException(
-                    limits.get(0).limit().name(),
-                    place + "." + property,
-                    "\"" + pattern + "\" is not a path pattern: " + problem,
-                    "Correct the pattern, as in /api/** or /users/{id}. [RL-112]",
-                    cause);
-        }
     }
 }

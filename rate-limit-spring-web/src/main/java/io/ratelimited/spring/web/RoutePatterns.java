@@ -1,19 +1,16 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.NamedLimit;
-import io.ratelimited.spring.web.RouteLimits.Route;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import org.springframework.http.HttpHeaders;
 import org.springframework.http.server.PathContainer;
 import org.springframework.util.function.SingletonSupplier;
 import org.springframework.web.util.pattern.PathPattern;
 import org.springframework.web.util.pattern.PathPatternParser;
-import org.springframework.web.util.pattern.PatternParseException;
 
 /**
  * Which routes a request belongs to: by the patterns that handler mappings use, so that no spelling of a path escapes.
@@ -22,59 +19,19 @@ import org.springframework.web.util.pattern.PatternParseException;
  */
 public final class RoutePatterns {
 
-    /** A variable with a regular expression, which may have braces itself. */
-    private static final Pattern CONSTRAINT = Pattern.compile("\\{(\\w+):(?:[^{}]|\\{[^{}]*})*}");
-
-    private static final PathPatternParser ANY_CASE = new PathPatternParser();
-
-    static {
-        ANY_CASE.setCaseSensitive(false);
-    }
-
-    private final List<PathRoute> routes;
+    private final List<Route> routes;
     private final Supplier<List<PathPattern>> actuator;
 
     /**
-     * Parses the paths of routes.
+     * The patterns of routes.
      *
      * @param actuator patterns of paths that only a route which names them counts without credentials; asked at the first request
-     * @throws RuntimeException that stops the application, when a path is not a pattern
      */
     public RoutePatterns(RouteLimits limits, Supplier<List<String>> actuator) {
-        this.routes = limits.routes().stream().map(RoutePatterns::parse).toList();
+        this.routes = limits.routes();
         this.actuator = SingletonSupplier.of(() -> actuator.get().stream()
                 .map(PathPatternParser.defaultInstance::parse)
                 .toList());
-    }
-
-    private static PathRoute parse(Route route) {
-        PathPattern path = parse(ANY_CASE, route, "path", unslashed(slashed(route.path())));
-        List<PathPattern> excluded = new ArrayList<>();
-        for (int i = 0; i < route.exclude().size(); i++) {
-            excluded.add(parse(
-                    PathPatternParser.defaultInstance,
-                    route,
-                    "exclude[" + i + "]",
-                    slashed(route.exclude().get(i))));
-        }
-        return new PathRoute(path, excluded, route);
-    }
-
-    private static PathPattern parse(PathPatternParser parser, Route route, String property, String path) {
-        try {
-            return parser.parse(path);
-        } catch (PatternParseException ex) {
-            throw route.invalidPath(property, path, ex.toDetailedString(), ex);
-        }
-    }
-
-    /** Readings of a request have no slash at the end either. */
-    private static String unslashed(String path) {
-        return path.length() > 1 && path.endsWith("/") ? path.substring(0, path.length() - 1) : path;
-    }
-
-    public static String slashed(String path) {
-        return path.startsWith("/") ? path : "/" + path;
     }
 
     public boolean isEmpty() {
@@ -91,12 +48,12 @@ public final class RoutePatterns {
             String method, RequestPaths path, Function<String, @Nullable String> headers, boolean beforeSecurity) {
         List<Route> matching = new ArrayList<>();
         boolean credentials = hasCredentials(headers);
-        for (PathRoute candidate : routes) {
-            if (candidate.route.isBeforeSecurity() == beforeSecurity
-                    && candidate.route.hasMethod(method)
-                    && path.mayMatch(candidate.pattern)
+        for (Route candidate : routes) {
+            if (candidate.isBeforeSecurity() == beforeSecurity
+                    && candidate.hasMethod(method)
+                    && path.mayMatch(candidate.pattern())
                     && !isExcluded(candidate, method, path, credentials)) {
-                matching.add(candidate.route);
+                matching.add(candidate);
             }
         }
         return matching;
@@ -109,8 +66,7 @@ public final class RoutePatterns {
     public boolean mayLeaveOutPreflight(RequestPaths path, Function<String, @Nullable String> headers) {
         return !hasCredentials(headers)
                 && routes.stream()
-                        .noneMatch(candidate ->
-                                candidate.route.namesMethod("OPTIONS") && path.mayMatch(candidate.pattern));
+                        .noneMatch(candidate -> candidate.namesMethod("OPTIONS") && path.mayMatch(candidate.pattern()));
     }
 
     /** Any cookie may be that of a session or of a login that is remembered. */
@@ -121,9 +77,9 @@ public final class RoutePatterns {
     }
 
     /** Credentials are checked on every path, so a request that carries some is left out nowhere. */
-    private boolean isExcluded(PathRoute route, String method, RequestPaths path, boolean credentials) {
+    private boolean isExcluded(Route route, String method, RequestPaths path, boolean credentials) {
         if (!credentials) {
-            for (PathPattern excluded : route.excluded) {
+            for (PathPattern excluded : route.excluded()) {
                 if (path.mustMatch(excluded)) {
                     return true;
                 }
@@ -140,10 +96,10 @@ public final class RoutePatterns {
     /** Whether a route that names the actuator counts a request before its credentials are checked. */
     private boolean isCountedAsActuator(String method, RequestPaths path) {
         return routes.stream()
-                .anyMatch(candidate -> candidate.route.isBeforeSecurity()
-                        && candidate.route.hasMethod(method)
+                .anyMatch(candidate -> candidate.isBeforeSecurity()
+                        && candidate.hasMethod(method)
                         && candidate.names(actuator.get())
-                        && path.mayMatch(candidate.pattern));
+                        && path.mayMatch(candidate.pattern()));
     }
 
     /**
@@ -154,25 +110,10 @@ public final class RoutePatterns {
     public List<NamedLimit> limits(String method, String template) {
         PathContainer path = PathContainer.parsePath(template);
         return routes.stream()
-                .filter(candidate -> candidate.route.hasMethod(method)
-                        && ANY_CASE.parse(CONSTRAINT
-                                        .matcher(unslashed(slashed(candidate.route.path())))
-                                        .replaceAll("{$1}"))
-                                .matches(path)
+                .filter(candidate -> candidate.hasMethod(method)
+                        && candidate.unconstrained().matches(path)
                         && !isExcluded(candidate, method, RequestPaths.of(path), false))
-                .map(PathRoute::route)
                 .flatMap(Route::limits)
                 .toList();
-    }
-
-    private record PathRoute(PathPattern pattern, List<PathPattern> excluded, Route route) {
-
-        /** Whether the path begins with that of an endpoint or of all endpoints. */
-        private boolean names(List<PathPattern> endpoints) {
-            String path = pattern.getPatternString();
-            return endpoints.stream()
-                    .map(endpoint -> endpoint.getPatternString().replace("/**", ""))
-                    .anyMatch(endpoint -> path.equals(endpoint) || path.startsWith(endpoint + "/"));
-        }
     }
 }

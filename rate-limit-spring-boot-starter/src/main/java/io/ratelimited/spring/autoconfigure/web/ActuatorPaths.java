@@ -1,6 +1,6 @@
 package io.ratelimited.spring.autoconfigure.web;
 
-import io.ratelimited.spring.web.RoutePatterns;
+import io.ratelimited.spring.web.Route;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -38,7 +38,7 @@ public final class ActuatorPaths implements Supplier<List<String>> {
             all.getAllPaths().forEach(path -> patterns.add(path + "/**"));
             all.stream()
                     .flatMap(endpoint -> endpoint.getAdditionalPaths(WebServerNamespace.SERVER).stream())
-                    .forEach(path -> patterns.add(RoutePatterns.slashed(path) + "/**"));
+                    .forEach(path -> patterns.add(Route.slashed(path) + "/**"));
         }
         return patterns;
     }
