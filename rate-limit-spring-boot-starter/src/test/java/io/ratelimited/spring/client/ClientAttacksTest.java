@@ -190,7 +190,7 @@ class ClientAttacksTest {
                     `#account`                  | names the unknown parameter #account
                     header('X') ?: #account     | names the unknown parameter #account
                     `#f()`                      | calls the unknown function #f()
-                    new String('x')             | uses new String('x')
+                    new String('x')             | uses new String
                     T(String).valueOf(host)     | uses T(String)
                     @bean.of(host)              | uses @bean
                     hots                        | has the unknown word hots

@@ -151,10 +151,10 @@ final class ExpressionWords {
                         || node instanceof ConstructorReference
                         || node instanceof BeanReference)) {
             throw new IllegalArgumentException(
-                    "uses " + written(text, node) + " in \"" + text + "\"; there are " + shownWords());
+                    "uses " + outside(node) + " in \"" + text + "\"; there are " + shownWords());
         } else if (node instanceof FunctionReference) {
             throw new IllegalArgumentException(
-                    "calls the unknown function " + written(text, node) + " in \"" + text + "\"");
+                    "calls the unknown function " + written(text, node) + "() in \"" + text + "\"");
         } else if (node instanceof BeanReference bean && !beans.containsBean(bean.getName())) {
             throw new IllegalArgumentException("names the unknown bean @" + bean.getName() + " in \"" + text + "\"");
         } else if (onRoot && node instanceof PropertyOrFieldReference word) {
@@ -251,7 +251,16 @@ final class ExpressionWords {
         return written(text, variable).substring(1).strip();
     }
 
-    /** A node as it stands in its expression. */
+    /** What a closed root keeps out: a bean, a type or a new object. */
+    private String outside(SpelNode node) {
+        if (node instanceof BeanReference bean) {
+            return "@" + bean.getName();
+        }
+        String type = written(text, node.getChild(0));
+        return node instanceof TypeReference ? "T(" + type + ")" : "new " + type;
+    }
+
+    /** The start of a node as it stands in its expression: its name, without arguments. */
     private static String written(String text, SpelNode node) {
         return text.substring(node.getStartPosition(), node.getEndPosition());
     }
