@@ -36,6 +36,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.WebApplicationType;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.web.server.context.WebServerApplicationContext;
 import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
@@ -387,9 +388,10 @@ class ContextHierarchyTest {
         return HttpClient.newHttpClient().send(request.build(), BodyHandlers.ofString());
     }
 
+    /** The property of the port is one for a parent and all children but the first. */
     private static URI uri(ConfigurableApplicationContext context, String path) {
-        return URI.create(
-                "http://localhost:" + context.getEnvironment().getRequiredProperty("local.server.port") + path);
+        return URI.create("http://localhost:"
+                + ((WebServerApplicationContext) context).getWebServer().getPort() + path);
     }
 
     @Configuration(proxyBeanMethods = false)
