@@ -55,9 +55,10 @@ class PropertiesPageTest {
             case "java.time.ZoneId" -> "time zone";
             case "java.util.List" -> "list";
             case "java.util.Map" -> "map";
-            default -> PropertyText.values(ClassUtils.resolveClassName(name, null)).stream()
-                    .map(value -> '`' + value + '`')
-                    .collect(Collectors.joining(", "));
+            default ->
+                PropertyText.values(ClassUtils.resolveClassName(name, null)).stream()
+                        .map(value -> '`' + value + '`')
+                        .collect(Collectors.joining(", "));
         };
     }
 

@@ -30,7 +30,11 @@ class ErrorCodesTest {
                 .toList();
         TreeSet<String> used = new TreeSet<>();
         for (Path source : sources("rate-limit-")) {
-            IN_SOURCE.matcher(Files.readString(source)).results().map(code -> code.group(1)).forEach(used::add);
+            IN_SOURCE
+                    .matcher(Files.readString(source))
+                    .results()
+                    .map(code -> code.group(1))
+                    .forEach(used::add);
         }
         assertThat(page).doesNotHaveDuplicates().containsExactlyElementsOf(used);
     }
@@ -39,7 +43,8 @@ class ErrorCodesTest {
     void everyWarningOfAStartUpCheckHasACode() throws IOException {
         List<String> without = new ArrayList<>();
         for (Path source : sources("rate-limit-spring")) {
-            if (source.getParent().endsWith("check") || source.getFileName().toString().endsWith("Check.java")) {
+            if (source.getParent().endsWith("check")
+                    || source.getFileName().toString().endsWith("Check.java")) {
                 for (MatchResult warning :
                         WARNING.matcher(Files.readString(source)).results().toList()) {
                     if (!IN_SOURCE.matcher(warning.group(1)).find()) {
@@ -54,7 +59,8 @@ class ErrorCodesTest {
     private static List<Path> sources(String prefix) throws IOException {
         List<Path> sources = new ArrayList<>();
         try (Stream<Path> modules = Files.list(TOP)) {
-            for (Path module : modules.filter(path -> path.getFileName().toString().startsWith(prefix))
+            for (Path module : modules.filter(
+                            path -> path.getFileName().toString().startsWith(prefix))
                     .sorted()
                     .toList()) {
                 Path main = module.resolve("src/main/java");

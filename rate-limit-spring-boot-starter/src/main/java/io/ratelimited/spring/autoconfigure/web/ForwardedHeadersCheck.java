@@ -75,7 +75,8 @@ public final class ForwardedHeadersCheck implements ApplicationListener<ContextR
                     TrustedProxies.PROPERTY + " cannot be used with " + setting
                             + ": the server changes the address and the headers before they can be read",
                     "Set " + STRATEGY + " to framework if links of the application need the headers, otherwise to none,"
-                            + " and remove server.tomcat.remoteip.*; or remove " + TrustedProxies.PROPERTY + ". [RL-115]");
+                            + " and remove server.tomcat.remoteip.*; or remove " + TrustedProxies.PROPERTY
+                            + ". [RL-115]");
         }
     }
 
