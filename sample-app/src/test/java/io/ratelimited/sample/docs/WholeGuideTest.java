@@ -64,9 +64,11 @@ class WholeGuideTest {
                         "--rate-limit.backend=memory",
                         "--spring.config.location=optional:classpath:/none/")) {
             Http http = new Http(context.getEnvironment().getRequiredProperty("local.server.port", Integer.class));
+            // The advice of the page on HTTP words the refusal.
             assertThat(Stream.generate(() -> http.get("/quotes/ACME")).limit(6))
                     .extracting(HttpResponse::statusCode)
-                    .containsExactly(200, 200, 200, 200, 200, 429);
+                    .containsExactly(200, 200, 200, 200, 200, 503);
+            assertThat(http.get("/quotes/ACME").body()).isEqualTo("too many calls of quotes");
         }
     }
 
