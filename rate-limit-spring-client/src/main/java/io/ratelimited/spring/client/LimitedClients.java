@@ -191,7 +191,8 @@ public final class LimitedClients {
     }
 
     private static InvalidRateLimitException invalid(String client, String property, String problem, String remedy) {
-        return new InvalidRateLimitException("Property " + property(client, property) + " " + problem, remedy + " [RL-113]");
+        return new InvalidRateLimitException(
+                "Property " + property(client, property) + " " + problem, remedy + " [RL-113]");
     }
 
     /** In lower case, without the dot that may end a name; an IPv6 address in one spelling. */

@@ -178,6 +178,7 @@ public record Declaration(
             String remedy,
             StringValueResolver placeholders,
             @Nullable Exception cause) {
-        return new InvalidRateLimitException(name(placeholders), place(), attribute + " " + problem, remedy + " [RL-103]", cause);
+        return new InvalidRateLimitException(
+                name(placeholders), place(), attribute + " " + problem, remedy + " [RL-103]", cause);
     }
 }

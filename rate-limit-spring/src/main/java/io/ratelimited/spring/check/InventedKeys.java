@@ -53,7 +53,8 @@ public final class InventedKeys {
     private void warn(String place, String does, @Nullable String expression, String effect, String remedy) {
         if (expression != null && reported.add(place + expression)) {
             LOG.warn(place + ": callers can " + does + expression + effect
-                    + " Add a limit with the key clientIp to the same call, or let a bean look the " + remedy + ". [RL-209]");
+                    + " Add a limit with the key clientIp to the same call, or let a bean look the " + remedy
+                    + ". [RL-209]");
         }
     }
 }

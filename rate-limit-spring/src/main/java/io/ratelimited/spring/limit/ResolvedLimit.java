@@ -294,7 +294,8 @@ public final class ResolvedLimit {
     }
 
     private InvalidRateLimitException invalid(LimitProperty property, String problem, String remedy) {
-        return new InvalidRateLimitException(name, place(property), property.label() + " " + problem, remedy + " [RL-103]");
+        return new InvalidRateLimitException(
+                name, place(property), property.label() + " " + problem, remedy + " [RL-103]");
     }
 
     /**

@@ -99,7 +99,8 @@ class LivePageTest extends LivePage {
         browser.choose("period", "h");
         browser.set("rate", 1);
         browser.set("burst", 500);
-        String before = http.get("/actuator/ratelimits/demo-token-bucket").body().replaceAll("(?s)\"keys\".*", "");
+        String before =
+                http.get("/actuator/ratelimits/demo-token-bucket").body().replaceAll("(?s)\"keys\".*", "");
         browser.run(30);
         long left = 500 - browser.count(0, "admitted");
         assertThat(http.get("/actuator/ratelimits/demo-token-bucket").body())
