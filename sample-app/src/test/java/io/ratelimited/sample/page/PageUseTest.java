@@ -74,11 +74,12 @@ class PageUseTest extends LivePage {
             browser.choose("algorithm", algorithm);
             browser.choose("policy", List.of("WAIT", "REJECT", "SHADOW").get(i % 3));
             browser.set("maxWait", 700 + i);
-            browser.run(1);
-            methods.add(copied("annotation") + " void m" + i + "(String user) {}\n");
-            yml.add(copied("yml"));
+            browser.start();
             fromControls.put(
                     "demo-" + algorithm, shown(limits.get("demo-" + algorithm).limit()));
+            browser.stop();
+            methods.add(copied("annotation") + " void m" + i + "(String user) {}\n");
+            yml.add(copied("yml"));
         }
         String source = IMPORTS + "@Service class Copied {\n" + String.join("\n", methods) + "}";
         List<Class<?>> classes = SnippetCompiler.compile(List.of(source), directory);
