@@ -5,8 +5,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How a limit decides. Refused calls never count, whatever the algorithm. Each constant states its parameters, its
- * state at the start, whether it queues, what a refusal reports, and its source.
+ * The algorithm by which a limit decides. Refused calls never count, whatever the algorithm. Each constant states its
+ * parameters, its state at the start, whether it queues, what a refusal reports, and its source.
  */
 public enum Algorithm {
     /**
@@ -90,7 +90,7 @@ public enum Algorithm {
         return ALL;
     }
 
-    /** What this algorithm counts, and so how several nodes share a limit. */
+    /** Returns the kind of things that this algorithm counts, which determines how several nodes share a limit. */
     public Family family() {
         if (family == null) {
             throw new IllegalStateException(this + " is not an algorithm; use one of " + ALL);
@@ -98,49 +98,51 @@ public enum Algorithm {
         return family;
     }
 
-    /** Whether this is the given algorithm; an error for {@link #DEFAULT}. */
+    /** Returns whether this is the given algorithm; an error for {@link #DEFAULT}. */
     boolean is(Algorithm algorithm) {
         return family() == algorithm.family && this == algorithm;
     }
 
-    /** Whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
+    /** Returns whether the attribute has a meaning for this algorithm; setting one that has none is an error. */
     public boolean uses(Limit.Attribute attribute) {
         return attribute.isUsedBy(this);
     }
 
-    /** Whether calls count while they are in flight, and have to be released; all others count over time. */
+    /** Returns whether calls count while they are in flight, and have to be released; all others count over time. */
     public boolean countsCallsInFlight() {
         return family() == Family.IN_FLIGHT;
     }
 
-    /** Whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time. */
+    /**
+     * Returns whether a limit can change to the other algorithm at run time: calls in flight cannot be counted over time.
+     */
     public boolean canChangeTo(Algorithm next) {
         return countsCallsInFlight() == next.countsCallsInFlight();
     }
 
-    /** Whether time is that of the wall clock, and permits come all at once when a period begins. */
+    /** Returns whether time is that of the wall clock, and permits come all at once when a period begins. */
     public boolean followsCalendar() {
         return is(FIXED_WINDOW);
     }
 
-    /** Whether a call over the limit stands in a queue of limited capacity. */
+    /** Returns whether a call over the limit stands in a queue of limited capacity. */
     public boolean queues() {
         return is(LEAKY_BUCKET);
     }
 
-    /** Whether a new key has no stored permits. */
+    /** Returns whether a new key has no stored permits. */
     public boolean startsEmpty() {
         return is(SMOOTH_BURSTY);
     }
 
-    /** Whether {@code burst} may be 0, and defaults to one second of the rate instead of its number of permits. */
+    /** Returns whether {@code burst} may be 0, and defaults to one second of the rate instead of its number of permits. */
     public boolean storesOneSecond() {
         return is(SMOOTH_BURSTY);
     }
 
     /**
-     * Whether a node of a cluster can take permits in advance and hand them out without asking. Where it cannot, the limit
-     * is exact on every backend.
+     * Returns whether a node of a cluster can take permits in advance and hand them out without asking. Where it cannot, the
+     * limit is exact on every backend.
      */
     public boolean canBeLeased() {
         return family() == Family.BUCKET || (family() == Family.WINDOW && !is(SLIDING_LOG));
@@ -171,7 +173,7 @@ public enum Algorithm {
                 : null;
     }
 
-    /** What algorithms count. */
+    /** Kinds of things that algorithms count. */
     public enum Family {
         /** Permits in a bucket: a call takes its own or waits for them. Nodes share it by a longer time per permit. */
         BUCKET,

@@ -57,7 +57,7 @@ import org.jspecify.annotations.Nullable;
  *       (List)3:ann4:gold}. A set, {@code (Set)}, and a map, {@code (Map)}, have them sorted. A record is its components:
  *       {@code (record com.example.Customer)7:(Long)7}. Null among them is {@code (null)}.
  *   <li>A {@link URI} is as it is written, a {@link Principal} is its name, and an {@link Optional} its value.
- *   <li>Another object is no key, because nothing tells whether its {@code toString} is different for each.
+ *   <li>Another object is no key, because nothing shows whether its {@code toString} differs from that of any other.
  * </ul>
  *
  * An instance stands for the key that has its text, wherever a key is asked for. Immutable.
@@ -97,7 +97,7 @@ public final class CanonicalKey {
             Year.class,
             YearMonth.class);
 
-    /** What the text of a key that is no string begins with. */
+    /** Beginning of the text of a key that is not a string. */
     private static final Pattern TYPED = Pattern.compile("\\((String|List|Set|Map|null|(record|enum) [^)]+"
             + SIMPLE.stream().map(type -> '|' + type.getSimpleName()).collect(Collectors.joining())
             + ")\\)");
@@ -150,7 +150,10 @@ public final class CanonicalKey {
         return text.length() > LONGEST && text.startsWith(DIGEST) ? new CanonicalKey(text) : text;
     }
 
-    /** Whether instances of a class can be keys. A class whose instances cannot may have subclasses whose instances can. */
+    /**
+     * Returns whether instances of a class can be keys. A class whose instances cannot may have subclasses whose instances
+     * can.
+     */
     public static boolean isKey(Class<?> type) {
         return type.isPrimitive()
                 || type.isArray()
@@ -197,7 +200,7 @@ public final class CanonicalKey {
         return shorten(ofSeveral(key));
     }
 
-    /** What stands for all spellings of a value, so that nobody gets another budget by writing it in another way. */
+    /** Returns one value for all spellings of a value, so that nobody gets another budget by writing it in another way. */
     private static Object value(Object key) {
         if (key instanceof BigDecimal number) {
             BigDecimal shortest = number.stripTrailingZeros();

@@ -5,7 +5,7 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What was decided about one call. Immutable.
+ * The decision of a limit about one call. Immutable.
  *
  * @param limit name of the limit that decided
  * @param admitted whether the call may go, at once or after {@code waitTime}
@@ -34,7 +34,7 @@ public record Decision(
         Source source)
         implements Serializable {
 
-    /** Who decided: shows whether a decision was made with the cluster or without it. */
+    /** The place of a decision: shows whether the cluster took part in it. */
     public enum Source {
         /** The cells of this process, as configured. */
         MEMORY,

@@ -10,7 +10,7 @@ import java.util.StringJoiner;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is allowed: a name, an algorithm and its parameters. Immutable; built by {@link #of}, changed by {@link
+ * A limit on calls: a name, an algorithm and its parameters. Immutable; built by {@link #of}, changed by {@link
  * #toBuilder}. Parameters that were not set have the defaults named at their accessors.
  */
 public final class Limit {
@@ -75,8 +75,8 @@ public final class Limit {
     }
 
     /**
-     * Whether this is a {@link Algorithm#SMOOTH_BURSTY} whose burst was not set. It stores one second of its rate, as
-     * Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
+     * Returns whether this is a {@link Algorithm#SMOOTH_BURSTY} whose burst was not set. It stores one second of its rate,
+     * as Guava does, which may be a fraction of a permit: of {@code 5/m} a twelfth.
      */
     public boolean storesOneSecond() {
         return algorithm.storesOneSecond() && set.burst == null;
@@ -87,7 +87,7 @@ public final class Limit {
         return set.warmup == null ? Duration.ZERO : set.warmup;
     }
 
-    /** How many times dearer than a fresh permit the coldest stored one is, from 1 to 1000; default 3. */
+    /** Returns how many times dearer than a fresh permit the coldest stored one is, from 1 to 1000; default 3. */
     public double coldFactor() {
         return set.coldFactor == null ? 3 : set.coldFactor;
     }
@@ -146,12 +146,12 @@ public final class Limit {
         return set.value(attribute);
     }
 
-    /** Whether no call is admitted, because the rate is 0. */
+    /** Returns whether no call is admitted, because the rate is 0. */
     public boolean isClosed() {
         return rate().isClosed();
     }
 
-    /** Whether every call is admitted, because the rate is unlimited. */
+    /** Returns whether every call is admitted, because the rate is unlimited. */
     public boolean isUnlimited() {
         return rate().isUnlimited() && !algorithm.countsCallsInFlight();
     }

@@ -3,7 +3,7 @@ package io.ratelimited.core;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** What becomes of a call that is over its limit. */
+/** Handling of a call that is over its limit. */
 public enum Policy {
     /** The call is refused at once with a {@link RateLimitExceededException}. */
     REJECT,

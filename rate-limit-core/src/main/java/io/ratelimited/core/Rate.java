@@ -118,7 +118,7 @@ public record Rate(long permits, Duration period, @Nullable CalendarPeriod calen
                 cause);
     }
 
-    /** How to write a rate whose number is no whole one: {@code "; write 30/m"} for 0.5/s. Empty for other texts. */
+    /** Returns the remedy for a rate whose number is not whole: {@code "; write 30/m"} for 0.5/s. Empty for other texts. */
     private static String wholeNumber(String text) {
         Matcher matcher = DECIMAL.matcher(text);
         if (!matcher.matches()) {

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  */
 public interface RateLimiter {
 
-    /** What a caller attaches to an asynchronous decision. */
+    /** Kinds of code that a caller attaches to an asynchronous decision. */
     enum Callbacks {
         /** It may block: it runs in a thread that nobody else waits for. */
         MAY_BLOCK,
@@ -120,10 +120,10 @@ public interface RateLimiter {
      */
     default void close() {}
 
-    /** How many keys have a budget in memory now, estimated. */
+    /** Returns how many keys have a budget in memory now, estimated. */
     long keys();
 
-    /** How many callers sleep now. */
+    /** Returns how many callers sleep now. */
     int waiting();
 
     /**

@@ -12,13 +12,13 @@ import java.util.concurrent.CompletableFuture;
  */
 public interface Reservation {
 
-    /** Whether the call was refused; an admitted call may still have to wait. */
+    /** Returns whether the call was refused; an admitted call may still have to wait. */
     boolean isRefused();
 
     /** Nanoseconds from the decision until the call may go; 0 when at once, when refused, or when not known yet. */
     long waitNanos();
 
-    /** Whether {@link #await} may have to wait, for time to pass or for other calls to end. */
+    /** Returns whether {@link #await} may have to wait, for time to pass or for other calls to end. */
     default boolean mayWait() {
         return waitNanos() > 0;
     }

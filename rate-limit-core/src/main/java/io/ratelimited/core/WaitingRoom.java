@@ -24,7 +24,7 @@ public final class WaitingRoom {
     private final Ticker ticker;
     private final IntSupplier seats;
     private final AtomicInteger waiting = new AtomicInteger();
-    /** How many callers of each key wait; a key without waiting callers has no entry. */
+    /** Number of waiting callers of each key; a key without waiting callers has no entry. */
     private final ConcurrentHashMap<Object, Integer> waitingByKey = new ConcurrentHashMap<>();
     /** Whether any caller has had a key. */
     private volatile boolean keyed;
@@ -40,7 +40,7 @@ public final class WaitingRoom {
         @Nullable
         Object key();
 
-        /** Whether the reservation is still in force when its time has come. */
+        /** Returns whether the reservation is still in force when its time has come. */
         boolean mayGo();
 
         /** Refuses the reservation because too many wait already. */
@@ -56,7 +56,7 @@ public final class WaitingRoom {
         this.seats = seats;
     }
 
-    /** How many callers wait. */
+    /** Returns how many callers wait. */
     public int size() {
         return waiting.get();
     }

@@ -34,7 +34,7 @@ public enum CalendarPeriod {
         return longest;
     }
 
-    /** How many months it is; 0 for a week. */
+    /** Returns how many months it is; 0 for a week. */
     public int months() {
         return months;
     }

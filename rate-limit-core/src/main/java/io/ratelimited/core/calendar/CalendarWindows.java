@@ -129,7 +129,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
         return first.atDay(Math.min(day, first.lengthOfMonth()));
     }
 
-    /** How long the window lasts that an instant is in. */
+    /** Returns how long the window lasts that an instant is in. */
     public Duration length(Instant instant) {
         long index = index(instant);
         return Duration.between(start(index), start(index + 1));

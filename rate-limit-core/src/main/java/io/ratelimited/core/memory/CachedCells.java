@@ -160,7 +160,7 @@ final class CachedCells {
         return cells.asMap().computeIfPresent(key, (k, last) -> successor.of(last, cell, now(last.parameters())));
     }
 
-    /** How a cell is replaced by one that can do more. */
+    /** Makes the cell that replaces another one and can do more. */
     @FunctionalInterface
     interface Successor {
 

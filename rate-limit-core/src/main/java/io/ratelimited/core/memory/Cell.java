@@ -47,7 +47,7 @@ abstract class Cell {
         return reserve(permits, now, 0, null);
     }
 
-    /** What {@link #reserve} would return. */
+    /** Returns the result that {@link #reserve} would return, and changes nothing. */
     abstract long peek(long permits, long now, long maxWait);
 
     /**
@@ -61,7 +61,7 @@ abstract class Cell {
     /**
      * Takes permits that have been used already, into debt if need be.
      *
-     * @param permits at least 1; what no later call could tell from less is not counted
+     * @param permits at least 1; permits that change no later decision are not counted
      * @return false when this cell was retired, or its {@link #divide successor} has to be charged
      */
     abstract boolean charge(long permits, long now);
@@ -72,7 +72,7 @@ abstract class Cell {
         return null;
     }
 
-    /** Whether {@link #dated} would let a grant of this cell give back more later. */
+    /** Returns whether {@link #dated} would let a grant of this cell give back more later. */
     boolean needsDate(Grant grant) {
         return false;
     }
@@ -83,7 +83,7 @@ abstract class Cell {
         return null;
     }
 
-    /** Whether this cell has the grants of the other one, because both continue the same cell. */
+    /** Returns whether this cell has the grants of the other one, because both continue the same cell. */
     boolean hasOriginOf(Cell other) {
         return false;
     }
@@ -91,7 +91,7 @@ abstract class Cell {
     /** A number that differs after each admitted call, and so shows whether another call came between two looks. */
     abstract long stamp();
 
-    /** How many calls of one permit each would go at once. */
+    /** Returns how many calls of one permit each would go at once. */
     abstract long remaining(long now);
 
     /** Nanoseconds until {@link #remaining} is at its largest; 0 when it is. */
@@ -129,7 +129,7 @@ abstract class Cell {
     /** A twin with the state of this cell. */
     abstract Cell copy();
 
-    /** Whether this cell is at least as spent as the other one with the same parameters, for every later call. */
+    /** Returns whether this cell is at least as spent as the other one with the same parameters, for every later call. */
     abstract boolean covers(Cell other);
 
     /** Makes this cell {@link #covers cover} the other one, too. */
@@ -176,7 +176,7 @@ abstract class Cell {
             time = value;
         }
 
-        /** What else the cell needs to take the permits back; null for nothing. */
+        /** Returns additional data that the cell needs to take the permits back; null for none. */
         final @Nullable Object more() {
             return more;
         }

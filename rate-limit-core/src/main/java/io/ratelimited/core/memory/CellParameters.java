@@ -31,7 +31,7 @@ abstract class CellParameters {
         return limit;
     }
 
-    /** Whether cells count in wall-clock time instead of monotonic time. */
+    /** Returns whether cells count in wall-clock time instead of monotonic time. */
     final boolean followsCalendar() {
         return followsCalendar;
     }
@@ -67,8 +67,8 @@ abstract class CellParameters {
     }
 
     /**
-     * How long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk is soon
-     * full, and may grow again: a key forgotten meanwhile would find the larger burst full a second time.
+     * Returns how long a cell has to be kept although it is in its initial state; 0 for no longer. A burst that has shrunk
+     * is soon full, and may grow again: a key forgotten meanwhile would find the larger burst full a second time.
      */
     final long nanosToForget(long now) {
         return nanosToRemember == 0 ? 0 : Math.max(0, nanosToRemember - (now - changedAt));
@@ -85,7 +85,7 @@ abstract class CellParameters {
         return state != null && continues(state.parameters()) ? resume(state, at) : initial(at);
     }
 
-    /** Whether these parameters count as others do: only the number of permits or their times differ. */
+    /** Returns whether these parameters count as others do: only the number of permits or their times differ. */
     private boolean continues(CellParameters before) {
         Limit old = before.limit;
         return old.algorithm() == limit.algorithm()
@@ -98,7 +98,7 @@ abstract class CellParameters {
                                 && old.zone().normalized().equals(limit.zone().normalized())));
     }
 
-    /** Whether the limit counts nothing, so that it has no windows. */
+    /** Returns whether the limit counts nothing, so that it has no windows. */
     private static boolean isConstant(Limit limit) {
         return limit.isClosed() || limit.isUnlimited();
     }
@@ -106,7 +106,7 @@ abstract class CellParameters {
     /** A cell with the state of a cell of the same algorithm, which nobody uses any more. */
     abstract Cell resume(Cell before, long at);
 
-    /** How long after its last call without debt a cell is in its initial state again, in nanoseconds. */
+    /** Returns how long after its last call without debt a cell is in its initial state again, in nanoseconds. */
     abstract long idleNanos();
 
     /** Retires these parameters: each cell follows the link at its next use. */

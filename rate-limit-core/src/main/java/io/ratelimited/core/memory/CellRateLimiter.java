@@ -225,7 +225,7 @@ final class CellRateLimiter implements MemoryLimiter {
         return own == current ? read : now(own);
     }
 
-    /** Whether another call may have been decided at a later time, at which this refused call would be admitted. */
+    /** Returns whether another call may have been decided at a later time, at which this refused call would be admitted. */
     private boolean mayBeStale(Cell cell, long now, long outcome) {
         return outcome < 0
                 && outcome > Cell.UNKNOWN

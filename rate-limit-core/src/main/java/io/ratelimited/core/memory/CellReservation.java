@@ -54,12 +54,12 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         return cell == null && more() instanceof Cell asked ? asked : null;
     }
 
-    /** What the clock showed when the cell was asked. */
+    /** Returns the time that the clock showed when the cell was asked. */
     long read() {
         return time();
     }
 
-    /** Whether {@link #read} comes from the given clock, which need not be read again then. */
+    /** Returns whether {@link #read} comes from the given clock, which need not be read again then. */
     boolean hasRead(Ticker ticker, boolean calendar) {
         Cell asked = asked();
         return asked != null && limiter.ticker() == ticker && asked.parameters().followsCalendar() == calendar;
@@ -87,7 +87,7 @@ final class CellReservation extends Cell.Grant implements Reservation, WaitingRo
         }
     }
 
-    /** Whether the call is admitted and need not wait. */
+    /** Returns whether the call is admitted and need not wait. */
     boolean goesAtOnce() {
         return outcome == 0;
     }

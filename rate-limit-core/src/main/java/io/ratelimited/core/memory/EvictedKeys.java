@@ -6,8 +6,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What evicted keys have spent, in fixed memory: a count-min sketch with conservative update (Estan and Varghese, 2002), of
- * cells instead of counters. Each key has one cell in each row.
+ * The spent permits of evicted keys, in fixed memory: a count-min sketch with conservative update (Estan and Varghese,
+ * 2002), of cells instead of counters. Each key has one cell in each row.
  *
  * <ul>
  *   <li>E1 All cells of a key {@link Cell#covers cover} what the key had spent when it was evicted.

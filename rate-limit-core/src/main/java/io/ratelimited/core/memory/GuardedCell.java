@@ -16,7 +16,7 @@ abstract class GuardedCell extends Cell {
 
     /** When a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
     private volatile long opensAt = NOT_COMPUTED;
-    /** How many calls were admitted; written under the monitor, whose exit is the barrier. */
+    /** Number of admitted calls; written under the monitor, whose exit is the barrier. */
     private volatile long admitted;
     /** Guarded by this. */
     private boolean retired;

@@ -48,7 +48,7 @@ final class PermitTime {
         return dividend.add(divisor).subtract(BigInteger.ONE).divide(divisor);
     }
 
-    /** Whether a unit is exactly a nanosecond, as with most rates. */
+    /** Returns whether a unit is exactly a nanosecond, as with most rates. */
     boolean unitIsNano() {
         return nanosPerUnit == 0;
     }

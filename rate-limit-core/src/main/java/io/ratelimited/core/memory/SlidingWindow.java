@@ -11,11 +11,11 @@ import org.jspecify.annotations.Nullable;
 final class SlidingWindow extends GuardedCell {
 
     /**
-     * What one slot is charged with at the most: twice what any limit allows, so that it closes the window even when all its
-     * calls give back. More could not be told from it.
+     * Highest charge of one slot: twice what any limit allows, so that it closes the window even when all its calls give
+     * back. A higher charge would have the same effect.
      */
     private static final long MOST_OF_A_SLOT = 1L << 51;
-    /** What all slots are charged with at the most, which is as much as 2,048 of them. */
+    /** Highest charge of all slots together: that of 2,048 slots. */
     private static final long MOST_OF_ALL = 1L << 62;
 
     private final Parameters parameters;

@@ -54,7 +54,7 @@ final class SteadyClock {
         return now(calendar, read(calendar));
     }
 
-    /** What the wall clock or the monotonic clock shows; it may have stepped back. */
+    /** Reads the wall clock or the monotonic clock; it may have stepped back. */
     long read(boolean calendar) {
         return calendar ? ticker.epochNanos() : ticker == SYSTEM ? SYSTEM.nanos() : ticker.nanos();
     }

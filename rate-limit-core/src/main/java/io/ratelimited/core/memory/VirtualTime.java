@@ -351,7 +351,9 @@ class VirtualTime extends Cell {
             return Math.min(Math.min(cost, room), Math.max(afterAll, own));
         }
 
-        /** Whether a part of the last grant stays in the future, so that the whole grant stays behind earlier ones. */
+        /**
+         * Returns whether a part of the last grant stays in the future, so that the whole grant stays behind earlier ones.
+         */
         boolean staysAhead(Grant grant, long permits, long v, long units) {
             return paysFirst && v > units && permits < grant.permits();
         }
@@ -398,7 +400,7 @@ class VirtualTime extends Cell {
                             : units - left(Math.min(old.depth, -ahead), old));
         }
 
-        /** What is stored in units of the old parameters, in units of these; rounded down. */
+        /** Converts stored time from units of the old parameters into units of these; rounded down. */
         private long left(long stored, Parameters old) {
             if (stored == 0) {
                 return 0;

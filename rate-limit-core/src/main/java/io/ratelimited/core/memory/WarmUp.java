@@ -216,7 +216,7 @@ final class WarmUp extends GuardedCell {
             this.maxStored = threshold + 2.0 * warmup / (interval + cold);
             this.slope = maxStored > threshold ? (cold - interval) / (maxStored - threshold) : 0;
             this.nanosPerRefill = maxStored > 0 ? warmup / maxStored : 0;
-            // What is stored costs no more than the warm-up beyond T for each permit, however cold it is.
+            // Stored permits together cost no more than the warm-up beyond T for each permit, however cold they are.
             this.maxPermits = (PermitTime.FAR - warmup) / interval;
         }
 

@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
  * that nobody can decide refuses for the shortest of all.
  *
  * <p>If another caller comes between asking and charging, the charged permits are given back, and all limits are asked once
- * more. In memory nobody is refused by such permits, or waits for them: who would be decides again when they are given back or
- * kept, a few instructions later ({@link JointLocks}).
+ * more. In memory such permits refuse no call and delay none: a call that they would refuse is decided again when they are
+ * given back or kept, a few instructions later ({@link JointLocks}).
  *
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
  * JointRateLimiter} asks and charges all limits of its backend together. Where limits of several backends decide, a third
@@ -44,7 +44,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class AllOf {
 
-    /** How long what is known of the other limits of a refused call is known at the most. */
+    /** Longest time for which the answers of the other limits to a refused call are reused. */
     private static final Duration LONGEST_KNOWN = Duration.ofSeconds(1);
 
     private static final Comparator<Decision> LONGEST_FIRST = Comparator.comparing(
@@ -122,8 +122,8 @@ public final class AllOf {
     }
 
     /**
-     * What has refused a call, by the number of the claim; null for a claim whose limit would admit the call. If no limit
-     * has, because the call was given up while it waited, the decision on the longest wait.
+     * Returns the refusals of a call, by the number of the claim; null for a claim whose limit would admit the call. If no
+     * limit has refused the call, because it was given up while it waited, returns the decision with the longest wait.
      */
     public static @Nullable Decision[] refusals(Reservation reservation) {
         return reservation instanceof JointReservation all ? all.refusals() : new Decision[] {reservation.decision()};
@@ -225,7 +225,7 @@ public final class AllOf {
         private final Decision[] asked;
         private final @Nullable Decision[] refusals;
         private final Reservation[] taken;
-        /** How long the call has to wait, as far as that is known. */
+        /** Time for which the call has to wait, as far as that is known. */
         private long wait;
 
         private Joint(Claim[] claims, @Nullable Callbacks callbacks) {
@@ -270,7 +270,7 @@ public final class AllOf {
             return ask(others, knownNanos()).thenApply(any -> JointReservation.refused(refusals));
         }
 
-        /** How long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
+        /** Returns how long the call is refused in any case, up to {@link #LONGEST_KNOWN}. */
         private long knownNanos() {
             Decision longest = Objects.requireNonNull(refusals[decisive(refusals)]);
             Duration retry = longest.retryAfter();

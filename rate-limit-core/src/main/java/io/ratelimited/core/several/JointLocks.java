@@ -15,11 +15,12 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>J1 A call under several limits holds the locks of all its budgets from its first charge until it goes or has given all
  *       back. It has been asked before, so one that is refused there takes no lock.
- *   <li>J2 Who goes at once under one limit takes no lock and reads none. Who would be refused decides again, until nobody has
- *       held the lock meanwhile.
+ *   <li>J2 A call that goes at once under one limit takes no lock and reads none. A call that would be refused is decided
+ *       again, until nobody has held the lock meanwhile.
  *   <li>J3 A call takes its locks in the order of their numbers, each once, so that no two calls wait for each other.
- *   <li>J4 Who holds a lock computes and does nothing else: code of others that its charges wake {@link #afterwards runs
- *       afterwards}. So all wait for the time of a few charges, as those of a cell with a monitor do.
+ *   <li>J4 A thread that holds a lock computes and does nothing else: code of others that its charges wake
+ *       {@link #afterwards runs afterwards}. So all wait for the time of a few charges, as those of a cell with a monitor
+ *       do.
  * </ul>
  *
  * A budget shares its lock with others, which costs time and changes no decision. Thread-safe.
@@ -29,7 +30,7 @@ public final class JointLocks {
     /** As many as the bits of a set of locks. */
     private static final StampedLock[] LOCKS =
             Stream.generate(StampedLock::new).limit(Long.SIZE).toArray(StampedLock[]::new);
-    /** What the thread that holds locks runs when it has released them; unset if it holds none, or wakes nobody. */
+    /** Tasks that a thread runs when it has released its locks; unset if it holds none, or wakes nobody. */
     private static final ThreadLocal<@Nullable List<Runnable>> AFTERWARDS = new ThreadLocal<>();
 
     private JointLocks() {}

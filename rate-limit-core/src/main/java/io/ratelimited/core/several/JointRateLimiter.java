@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 public interface JointRateLimiter extends RateLimiter {
 
-    /** Whether {@link #reserveAll} of this limiter also decides for another one. */
+    /** Returns whether {@link #reserveAll} of this limiter also decides for another one. */
     boolean decidesWith(RateLimiter other);
 
     /**

@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The reservations of several limits for one call, which waits for all of them together. If one limit refuses the call or is
- * cancelled, every limit gets back what it gave, and the caller is told at once. Places that are asked for {@link LaterPlace
- * later} come last. Thread-safe.
+ * cancelled, every limit gets back what it gave, and the caller learns it at once. Places that are asked for
+ * {@link LaterPlace later} come last. Thread-safe.
  */
 class JointReservation implements Reservation {
 
@@ -35,7 +35,7 @@ class JointReservation implements Reservation {
         };
     }
 
-    /** What has refused a call that has taken nothing; null of one that was admitted. */
+    /** Refusals of a call that has taken nothing; null if the call was admitted. */
     @Nullable
     Decision @Nullable [] refused() {
         return null;

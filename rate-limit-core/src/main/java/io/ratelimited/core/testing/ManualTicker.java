@@ -40,8 +40,9 @@ public final class ManualTicker implements Ticker {
     }
 
     /**
-     * From now on a caller that waits for its time, with a thread or without, moves the time itself. What waits for a call in
-     * flight to end waits for that as it does in production: after the longest wait, in real time, the time moves there.
+     * From now on a caller that waits for its time, with a thread or without, moves the time itself. A caller that waits for
+     * a call in flight to end does so as in production: after the longest wait, in real time, the time moves to the end of
+     * that wait.
      *
      * @return this
      */
@@ -149,7 +150,7 @@ public final class ManualTicker implements Ticker {
         return epochNanos;
     }
 
-    /** How many callers and tasks wait for the time to move. */
+    /** Returns how many callers and tasks wait for the time to move. */
     public synchronized int sleeping() {
         return alarms.size();
     }
@@ -224,7 +225,7 @@ public final class ManualTicker implements Ticker {
 
     private record Alarm(long deadline, Runnable task) {}
 
-    /** How far the time has moved, and what is due there. */
+    /** A step of the time: its length, and the alarm that is due at its end. */
     private record Step(long nanos, @Nullable Alarm due) {
 
         private void run() {

@@ -1,4 +1,4 @@
-/** What users need to test their own limits without sleeping. */
+/** Tools for tests of an application's own limits, without sleeping. */
 @NullMarked
 package io.ratelimited.core.testing;
 

@@ -32,12 +32,12 @@ public final class CallbackThreads implements Executor {
     private static final int IDLE_LOOKS_BEFORE_REST = 10;
     private static final long IDLE_SECONDS = 1;
 
-    /** How many threads are started at once when there are tasks. */
+    /** Number of threads that are started at once when there are tasks. */
     private final int coreThreads;
 
     private final BlockingQueue<Runnable> waiting = new LinkedBlockingQueue<>();
     private final AtomicInteger threads = new AtomicInteger();
-    /** How many tasks this executor was given since it was made. */
+    /** Number of tasks that this executor has been given since it was made. */
     private final AtomicLong submitted = new AtomicLong();
 
     private final LongAdder completed = new LongAdder();
@@ -109,7 +109,7 @@ public final class CallbackThreads implements Executor {
         }
     }
 
-    /** Whether all submitted tasks have completed. */
+    /** Returns whether all submitted tasks have completed. */
     public boolean isQuiescent() {
         return completed.sum() == submitted.get();
     }

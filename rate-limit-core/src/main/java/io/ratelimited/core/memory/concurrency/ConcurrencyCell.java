@@ -80,7 +80,7 @@ final class ConcurrencyCell {
         return call;
     }
 
-    /** What {@link #reserve} would return. */
+    /** Returns the result that {@link #reserve} would return, and changes nothing. */
     int peek(long permits, long maxWaitNanos) {
         if (permits > maxConcurrent()) {
             return NEVER;

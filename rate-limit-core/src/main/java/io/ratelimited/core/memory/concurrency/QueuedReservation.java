@@ -21,7 +21,10 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
     private final long deadline;
     /** Cancels the alarm. Guarded by this. */
     private Runnable alarm = () -> {};
-    /** How many alarms have been set. Of two that threads set together, the later one knows all changes. Guarded by this. */
+    /**
+     * Number of alarms that have been set. Of two that threads set together, the later one knows all changes. Guarded by
+     * this.
+     */
     private int alarms;
     /** Whether the caller has begun to wait; set before the alarm is, so that a change of the limit is seen by one of the two. */
     private volatile boolean watched;
