@@ -25,7 +25,7 @@ public final class AnswerFields {
 
     private static final Pattern COUNT = Pattern.compile("(\\d{1,15})(?:\\.\\d{1,9})?(?:\\s*;\\s*w=(\\d{1,9}))?");
 
-    /** How servers name the three fields of a quota of calls; quotas of tokens or bytes say nothing about a call. */
+    /** Names of the three fields of a quota of calls; quotas of tokens or bytes say nothing about a call. */
     private record Dialect(String before, String after) {
 
         private String field(String name) {

@@ -4,26 +4,27 @@ import io.ratelimited.spring.fields.Answer.Quota;
 import java.time.Duration;
 
 /**
- * What this side may still use of a quota of the other side. Not thread-safe. All times are of a monotonic clock, in
+ * The part of the other side's quota that this side may still use. Not thread-safe. All times are of a monotonic clock, in
  * nanoseconds.
  *
  * <p>The answers do not say whether a window begins anew at its end or a bucket fills all the time, so this holds for both:
  *
  * <ol>
- *   <li>{@code credit} is never more than what the other side has left for calls that have not been sent. An answer counts
- *       less the calls in flight and the calls that were answered since its own was sent, whatever their order there was.
+ *   <li>{@code credit} is never more than the other side's rest for calls that have not been sent. From the rest that an
+ *       answer states, this side subtracts the calls in flight and those that were answered since the call was sent,
+ *       whatever order they had there.
  *   <li>As long as credit of more than a quarter of the quota is left, calls go at once. The rest is spread: over the time
  *       until the reset or, if that is sooner, a little slower than the quota comes back in a window that slides.
- *   <li>Without credit, one call goes at the earliest reset that the answers have told since credit last rose, when at least
- *       one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
- *   <li>While the answers say that nobody else uses the quota, the whole quota but the calls of this side that are in flight
- *       or ended so recently that the other side still counts them is there. The other side
- *       counts a call for no longer than a window, or than the farthest reset that it has told.
+ *   <li>Without credit, one call goes at the earliest reset that the answers have stated since credit last rose, when at
+ *       least one permit is there in a window and in a bucket; after the latest reset the whole quota is there.
+ *   <li>While the answers show that nobody else uses the quota, its rest is the whole quota without the calls of this side
+ *       that are in flight or that the other side still counts. It counts a call for no longer than a window, or than the
+ *       farthest reset that it has stated.
  * </ol>
  */
 final class Budget {
 
-    /** The fields tell whole seconds: a window of one may be any shorter time, in which a bucket fills many times. */
+    /** The fields are in whole seconds: a window of one may be any shorter time, in which a bucket fills many times. */
     private static final long SHORTEST_WINDOW = Duration.ofSeconds(2).toNanos();
 
     /** Of a window of this library that slides, unless configured otherwise. */
@@ -38,19 +39,21 @@ final class Budget {
     /** The length of a window, as far as it is known. */
     private long window;
     /**
-     * How long the other side counts a call at most: a window, or a longer time that a reset has been away. A reset that is told
-     * with the answer to a call is not before the other side forgets that call.
+     * Longest time for which the other side counts a call: a window, or the longest time until a reset that it has stated.
+     * The other side forgets a call no later than the reset that its answer states.
      */
     private long memory;
-    /** How long a window that slides is likely to count a call, without the rounding to seconds: the slots are not told. */
+    /**
+     * Likely time for which a sliding window counts a call, without the rounding to seconds: answers do not state the slots.
+     */
     private long likelyMemory;
-    /** When the call went that has the permit of {@link #kept}. */
+    /** Time at which the call went that has the permit of {@link #kept}. */
     private long keptWentAt;
-    /** The first and the last of the resets that answers have told since credit rose. */
+    /** The first and the last of the resets that answers have stated since credit rose. */
     private long earliestReset;
 
     private long latestReset;
-    /** Answers to calls that went before may tell the end of the window before. */
+    /** Time at which credit rose: answers to earlier calls may state the end of the window before. */
     private long roseAt;
     /** Whether the earliest reset is the end of a window, or the time when a bucket is full, not a whole window from now. */
     private boolean endIsTold;
@@ -59,7 +62,7 @@ final class Budget {
     /** Whether no answer has come since the whole quota was there again: the resets are a guess until then. */
     private boolean guessed;
 
-    /** Whether the last answer has told the time in which what is missing fills again, as a bucket does. */
+    /** Whether the last answer has stated the time in which the missing permits fill again, as a bucket does. */
     private boolean fills;
     /** Whether the other side forgets a call when a window has passed. */
     private boolean isWindow;
@@ -237,7 +240,7 @@ final class Budget {
         return (credit > 0 ? later(next, earliestReset) : next) + product(credit > 0 ? windows : windows + 1, window);
     }
 
-    /** At most half of what the clock can tell apart. */
+    /** Returns the product, at most {@link #FARTHEST}. */
     private static long product(long number, long nanos) {
         return nanos == 0 || number <= FARTHEST / nanos ? number * nanos : FARTHEST;
     }
@@ -246,7 +249,7 @@ final class Budget {
         return other - one > 0 ? other : one;
     }
 
-    /** What is regained because calls of this side are forgotten. */
+    /** Adds the permits that come back because the other side forgets calls of this side. */
     private void raise(long to, long now) {
         if (to > credit) {
             credit = to;
@@ -264,7 +267,7 @@ final class Budget {
 
     /**
      * The last permit of a window that slides goes when its calls are likely to be forgotten, if that gains more than it costs:
-     * the answer tells what is there again, and the call is not refused if nothing is.
+     * the answer states the permits that are there again, and the call is not refused if there are none.
      */
     private long kept() {
         return !shared && quota > 1 && memory > window && memory - likelyMemory > memory / quota ? 1 : 0;

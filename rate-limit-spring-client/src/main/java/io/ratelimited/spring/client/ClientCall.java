@@ -26,7 +26,7 @@ final class ClientCall {
     private final long maxWaitNanos;
     private final long began;
     private final CompletableFuture<ClientCall> entered = new CompletableFuture<>();
-    /** What the call waits for. */
+    /** The step that the call waits for. */
     private volatile CompletableFuture<?> step = CompletableFuture.completedFuture(null);
     /** Set before the call is {@link #entered}, as the admission is. */
     private @Nullable Pass pass;

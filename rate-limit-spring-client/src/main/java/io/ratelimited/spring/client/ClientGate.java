@@ -79,7 +79,7 @@ final class ClientGate {
     }
 
     /**
-     * What became of a call.
+     * The outcome of a call at this gate.
      *
      * @param pass null if the call is refused
      * @param retryAfterNanos for a refused call, when another might go

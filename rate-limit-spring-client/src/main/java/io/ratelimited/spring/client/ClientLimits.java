@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 record ClientLimits(List<ConfiguredLimit> all, boolean keyed) {
 
     /**
-     * What a call asks of them.
+     * The request of a call to these limits.
      *
      * @param key null for a call without a key
      */

@@ -10,9 +10,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * When the calls to one other side may go, as its answers say: not during a pause, and within what it has left. After a pause
- * one call goes alone, and the others follow its answer. No wait for the other side is longer than {@code maxPause}. Not
- * thread-safe. All times are of a monotonic clock, in nanoseconds.
+ * The pace of the calls to one other side, as its answers state it: no call goes during a pause or beyond the rest of a
+ * quota. After a pause one call goes alone, and the others follow its answer. No wait for the other side is longer than
+ * {@code maxPause}. Not thread-safe. All times are of a monotonic clock, in nanoseconds.
  */
 final class ClientPace {
 
@@ -35,11 +35,11 @@ final class ClientPace {
     /** The first call after the pause, until it ends. */
     private @Nullable Pass probe;
 
-    /** Only where nothing else tells a quota. */
+    /** Used only if no answer states a quota. */
     private final RefusedWindow window = new RefusedWindow();
 
     private long inFlight;
-    /** How many calls have ended that the other side may have counted. */
+    /** Number of ended calls that the other side may have counted. */
     private long answers;
 
     private boolean anyCall;
@@ -83,7 +83,7 @@ final class ClientPace {
         return later(now, next - longest > 0 ? longest : next);
     }
 
-    /** Whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
+    /** Returns whether the next call follows the answer to one in flight, at the latest after {@code maxPause}. */
     boolean awaitsAnswer(long now) {
         return !isPaused(now) && inFlight > 0 && (probe != null || (isUsedUp() && !window.isTrusted()));
     }
@@ -93,7 +93,8 @@ final class ClientPace {
     }
 
     /**
-     * How long a new call waits at least, behind others that wait. A round trip is short: nobody waits for an answer in vain.
+     * Returns how long a new call waits at least, behind others that wait. A round trip is short: nobody waits for an answer
+     * in vain.
      *
      * @param ahead how many others wait
      */
@@ -116,7 +117,7 @@ final class ClientPace {
         return paused && pausedUntil - now > 0;
     }
 
-    /** How long the pause lasts; 0 without a pause. */
+    /** Returns how long the pause lasts; 0 without a pause. */
     long pauseLeft(long now) {
         return isPaused(now) ? pausedUntil - now : 0;
     }
@@ -198,7 +199,7 @@ final class ClientPace {
      * Calls pause.
      *
      * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
-     * @param refused the call whose answer told it; null if another instance was told
+     * @param refused the call whose answer asked for the pause; null if another instance got that answer
      * @return whether that is a new pause, or the present one becomes longer by a second or more: answers to calls in flight
      *     mean the same pause
      */
@@ -223,7 +224,7 @@ final class ClientPace {
         return !known || longer >= NANOS_OF_SECOND;
     }
 
-    /** What is left of each quota that the last answers named, for reports. */
+    /** Returns the rest of each quota that the last answers named, for reports. */
     List<Map<String, Object>> report() {
         List<Map<String, Object>> report = new ArrayList<>();
         budgets.forEach((name, budget) ->

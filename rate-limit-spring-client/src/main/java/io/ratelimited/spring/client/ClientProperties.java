@@ -34,7 +34,7 @@ public record ClientProperties(
         maxWait = maxWait == null ? Duration.ofSeconds(5) : maxWait;
     }
 
-    /** What calls to others obey. */
+    /** Answers of the other side that calls obey. */
     public enum Obey {
         /** Calls pause after a 429 or 503 with Retry-After. */
         RETRY_AFTER,

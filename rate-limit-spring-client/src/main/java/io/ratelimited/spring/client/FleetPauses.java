@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.ObjLongConsumer;
 
 /**
- * The pauses of one client that all instances share: tells the others of those that this instance was told, and the gates
- * here of theirs. A pause of another instance counts once and for no longer than the longest pause of this one. Thread-safe.
+ * The pauses of one client that all instances share: sends those of this instance to the others, and passes theirs to the
+ * gates here. A pause of another instance counts once and for no longer than the longest pause of this one. Thread-safe.
  */
 final class FleetPauses {
 
@@ -36,7 +36,7 @@ final class FleetPauses {
         this.maxPauseNanos = maxPauseNanos;
     }
 
-    /** @param gates is told the gate and how long it pauses, in nanoseconds */
+    /** @param gates receives the gate and how long it pauses, in nanoseconds */
     void follow(ObjLongConsumer<String> gates) {
         shared.follow((name, lasting) -> {
             int colon = name.indexOf(':');
@@ -50,7 +50,10 @@ final class FleetPauses {
         });
     }
 
-    /** How long the gate of a key pauses because another instance was told so, in nanoseconds; 0 without a pause. */
+    /**
+     * Returns how long the gate of a key pauses because another instance was asked to pause, in nanoseconds; 0 without a
+     * pause.
+     */
     long left(String gate) {
         Long end = ends.get(gate);
         return end == null ? 0 : Math.max(0, end - ticker.nanos());
@@ -63,7 +66,7 @@ final class FleetPauses {
         try {
             published = shared.publish(gate + ":" + client, lasting);
         } catch (RuntimeException ex) {
-            // The answer that told the pause is the caller's all the same.
+            // The caller gets the answer that asked for the pause all the same.
             published = CompletableFuture.failedStage(ex);
         }
         published.whenComplete((done, failure) -> {

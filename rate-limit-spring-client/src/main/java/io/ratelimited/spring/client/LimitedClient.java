@@ -44,7 +44,7 @@ public final class LimitedClient {
 
     private static final int MAX_WAITING = 1_000;
 
-    /** What takes less is the way to a decision, not a wait. */
+    /** A call that takes less time has not waited: that is the cost of a decision. */
     private static final long SHORTEST_WAIT_NANOS = 1_000_000;
 
     private static final String REMEDY =
@@ -75,9 +75,9 @@ public final class LimitedClient {
     private final LongAdder refusedThere = new LongAdder();
 
     /**
-     * What applies to the calls of a client.
+     * The settings of a client's calls.
      *
-     * @param hosts whom it calls, for reports
+     * @param hosts the hosts that it calls, for reports
      * @param policy REJECT, WAIT or SHADOW
      * @param maxWaitNanos 0 unless calls wait
      * @param key null for one state for all calls
@@ -121,7 +121,7 @@ public final class LimitedClient {
      * Waits until a call may go. Never sleeps on an event loop, nor in one of the last half of the threads that serve requests: a
      * call that would have to wait there is refused.
      *
-     * @return to be told what becomes of the call
+     * @return the call, which is to be informed of its outcome
      * @throws RateLimitExceededException when the call may not go
      * @throws CancellationException when interrupted while it waits; the flag is set
      */
@@ -271,22 +271,22 @@ public final class LimitedClient {
         return name;
     }
 
-    /** How many calls went after a wait of a millisecond or more. */
+    /** Returns how many calls went after a wait of a millisecond or more. */
     public long delayed() {
         return delayed.sum();
     }
 
-    /** How many calls were refused on this side, by limits or because the other side wants a longer pause. */
+    /** Returns how many calls were refused on this side, by limits or because the other side wants a longer pause. */
     public long refusedHere() {
         return refusedHere.sum();
     }
 
-    /** How many calls the other side has answered with 429. */
+    /** Returns how many calls the other side has answered with 429. */
     public long refusedThere() {
         return refusedThere.sum();
     }
 
-    /** How many keys pause now. */
+    /** Returns how many keys pause now. */
     public long pausedKeys() {
         return gates.asMap().values().stream()
                 .filter(gate -> gate.pauseLeft() > 0)

@@ -154,7 +154,7 @@ public final class LimitedClients {
         }
     }
 
-    /** What is evaluated for the call of a method has nothing to read where there is no method. */
+    /** Warns of expressions that are evaluated for calls of methods: for the request of a client there is no method. */
     private static void warnOfUnread(String client, ConfiguredLimit limit) {
         LimitProperties set = limit.properties();
         Map<String, String> expressions = new TreeMap<>();

@@ -49,7 +49,7 @@ public final class OutgoingRequest {
         return port < 0 ? PORTS.getOrDefault(scheme, -1) : port;
     }
 
-    /** What {@link URI} has not read. */
+    /** Reads the authority if {@link URI} has not read it. */
     private static @Nullable Matcher authority(URI uri) {
         if (uri.getHost() != null || uri.getRawAuthority() == null) {
             return null;

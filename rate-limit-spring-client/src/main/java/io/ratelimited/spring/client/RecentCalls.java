@@ -38,7 +38,7 @@ final class RecentCalls {
         return ends[(first + i) % ends.length];
     }
 
-    /** How many of the calls that are known ended after a time. */
+    /** Returns how many of the calls that are known ended after a time. */
     int after(long time) {
         int low = 0;
         int high = size;

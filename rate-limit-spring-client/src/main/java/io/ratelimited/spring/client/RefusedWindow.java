@@ -1,17 +1,17 @@
 package io.ratelimited.spring.client;
 
 /**
- * What refusals tell of windows, where nothing else tells a quota: how many calls a window holds, and how long it is. Not
- * thread-safe. All times are of a monotonic clock, in nanoseconds.
+ * A window of the other side as its refusals show it, where no answer states a quota: the number of calls that it holds, and
+ * its length. Not thread-safe. All times are of a monotonic clock, in nanoseconds.
  *
  * <ol>
- *   <li>The calls that were admitted between a pause and the next refusal are what a window holds. Of those behind them each
- *       waits for the answer to the one before, so that one call is refused instead of all in flight. This is forgotten after
- *       twice as many.
- *   <li>A refusal tells the end of its window to the second, and windows follow each other. When two windows in a row were
- *       used up by as many calls, and one whole number of seconds alone explains the ends of these pauses and of those before, calls
- *       behind what a window holds go in the next window, for {@value #TRUSTED} windows. Then one window is used until a call
- *       is refused, since it may hold more.
+ *   <li>A window holds as many calls as were admitted between a pause and the next refusal. Each later call waits for the
+ *       answer to the one before, so that one call is refused instead of all in flight. This number is forgotten after twice
+ *       as many calls.
+ *   <li>A refusal states the end of its window to the second, and windows follow each other. When two windows in a row were
+ *       used up by as many calls, and one whole number of seconds alone explains the ends of these pauses and of those
+ *       before, calls beyond the number that a window holds go in the next window, for {@value #TRUSTED} windows. Then one
+ *       window is used until a call is refused, since it may hold more.
  *   <li>This guess is forgotten when a call is refused in spite of it, and when a window is not used up: a bucket saves what is
  *       not used.
  * </ol>
@@ -24,10 +24,10 @@ final class RefusedWindow {
     /** Of a shorter window, a second is too much to lose. */
     private static final long SHORTEST = 3 * SECOND;
 
-    /** Windows whose length is no whole number of seconds are told from others by then. */
+    /** After so many windows, a length that is not a whole number of seconds is recognized. */
     private static final int KNOWN_AFTER_MISTAKE = 8;
 
-    /** How many calls a window holds; 0 if that is not known. */
+    /** Number of calls that a window holds; 0 if that is not known. */
     private long holds;
     /** Calls that were admitted since {@link #began}. */
     private long admitted;
@@ -40,22 +40,24 @@ final class RefusedWindow {
     private long firstEnd;
 
     private long windows = -1;
-    /** How many windows are known before their length is guessed. */
+    /** Number of windows that must be known before their length is guessed. */
     private int known = 2;
     /** The length of a window is between these two. */
     private long shortest;
 
     private long longest;
-    /** For how many windows nothing behind what they hold goes. */
+    /**
+     * Number of windows for which the guess is still trusted: calls beyond the number that a window holds wait for the next.
+     */
     private int trusted;
 
-    /** Nothing is known of the time before. */
+    /** Begins to count: nothing is known of the time before. */
     void begin(long now) {
         began = now;
     }
 
     /**
-     * Windows that have ended are over.
+     * Leaves windows behind that have ended.
      *
      * @return whether the present window is one whose begin is a guess, and has just begun
      */
@@ -82,12 +84,12 @@ final class RefusedWindow {
         windows = -1;
     }
 
-    /** Whether as many calls have gone as a window holds. */
+    /** Returns whether as many calls have gone as a window holds. */
     boolean isUsedUp(long inFlight) {
         return holds > 0 && admitted + inFlight >= holds;
     }
 
-    /** Whether calls behind those go in the next window, which begins at {@link #end}. */
+    /** Returns whether calls behind those go in the next window, which begins at {@link #end}. */
     boolean isTrusted() {
         return trusted > 0;
     }
