@@ -92,7 +92,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     }
 
     /**
-     * Whether what was changed is to be taken back.
+     * Returns whether what was changed is to be taken back.
      *
      * @throws IllegalArgumentException when the request says something else, too
      */

@@ -73,7 +73,7 @@ final class LimitReport {
         return state;
     }
 
-    /** Whether the properties or all routes of a limit name a key. */
+    /** Returns whether the properties or all routes of a limit name a key. */
     private boolean isKeyed(NamedLimit limit) {
         List<Map<String, Object>> ofRoutes = routes.apply(limit.name());
         return limit.properties().key() != null

@@ -100,7 +100,7 @@ final class WebRequests implements OperationInvokerAdvisor {
             if (operation == OperationType.READ) {
                 throw ex;
             }
-            // Whatever backend it is, its exception is not known here.
+            // The backend, and so its exception, is not known here.
             String done = operation == OperationType.DELETE ? "forgotten" : "changed";
             return failure(
                     WebEndpointResponse.STATUS_SERVICE_UNAVAILABLE,

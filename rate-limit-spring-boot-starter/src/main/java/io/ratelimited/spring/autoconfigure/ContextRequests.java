@@ -25,7 +25,7 @@ public final class ContextRequests implements CurrentRequest.Source {
     /** Replaced as a whole, because every call of a limited method reads it. */
     private volatile List<CurrentRequest.Source> sources = List.of();
 
-    /** What limits were prepared with, for contexts that start later. Guarded by this. */
+    /** Arguments with which limits were prepared, for contexts that start later. Guarded by this. */
     private final Set<String> read = new HashSet<>();
 
     private final Map<Method, List<NamedLimit>> blocking = new LinkedHashMap<>();
@@ -53,7 +53,7 @@ public final class ContextRequests implements CurrentRequest.Source {
         sources = List.copyOf(left);
     }
 
-    /** Whether no context serves requests. */
+    /** Returns whether no context serves requests. */
     public boolean isEmpty() {
         return sources.isEmpty();
     }

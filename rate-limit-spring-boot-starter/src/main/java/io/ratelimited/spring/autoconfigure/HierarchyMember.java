@@ -22,7 +22,7 @@ public final class HierarchyMember implements DisposableBean {
 
     private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");
 
-    /** What the properties of the parent say for all contexts. */
+    /** Properties of the parent that hold for all contexts. */
     private static final Set<String> SHARED =
             Set.of("enabled", "backend", "defaults", "limits", "memory", "clients", "redis");
 

@@ -59,7 +59,7 @@ import org.springframework.util.function.SingletonSupplier;
 @EnableConfigurationProperties(RateLimitProperties.class)
 public final class RateLimitAutoConfiguration {
 
-    /** What the contexts of a hierarchy share: the first that starts makes it. */
+    /** Beans that the contexts of a hierarchy share: the first context that starts makes them. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingBean(LimitRegistry.class)
     static class Shared {
@@ -200,7 +200,7 @@ public final class RateLimitAutoConfiguration {
         return ReplacedLists::new;
     }
 
-    // What proxies are made from depends on no other bean, so that none is made before its time.
+    // The parts of proxies depend on no other bean, so that none is made before its time.
 
     @Bean("io.ratelimited.rateLimitMadeBeans")
     @Role(BeanDefinition.ROLE_INFRASTRUCTURE)

@@ -35,14 +35,17 @@ import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
- * What limits reach by reflection, for applications that are processed ahead of time: the words of expressions, the
+ * Hints for the reflection of limits, for applications that are processed ahead of time: the words of expressions, the
  * types of parameters and beans that expressions look into, and fallbacks, as annotations name them and the properties
  * that the build knows; the scripts of Redis, and the caches.
  */
 final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAotProcessor {
 
     private static final BindingReflectionHintsRegistrar TYPES = new BindingReflectionHintsRegistrar();
-    /** What the copy of Caffeine loads by name for caches that are bounded by number, and perhaps by the time of writes or uses. */
+    /**
+     * Classes that the copy of Caffeine loads by name for caches bounded by number, and perhaps by the time of writes or
+     * uses.
+     */
     private static final List<String> CACHES = List.of("SSMS", "PSMS", "SSMSW", "PSWMS", "SSMSA", "PSAMS");
 
     private static final Pattern BEAN = Pattern.compile("@'?(\\w+)");

@@ -52,7 +52,7 @@ public record RateLimitProperties(
      */
     public record Memory(@Nullable Long maximumKeys) {
 
-        /** How many keys limits remember in the heap of this JVM. */
+        /** Returns the number of keys that limits remember in the heap of this JVM. */
         public KeyMemory keys() {
             return KeyMemory.ofHeap(maximumKeys);
         }
@@ -130,7 +130,7 @@ public record RateLimitProperties(
      */
     public record Actuator(@DefaultValue("true") boolean maskKeys) {}
 
-    /** How the aspect reaches methods. */
+    /** The way in which the aspect reaches methods. */
     public enum Mode {
         /** By Spring's proxies: calls from other beans. */
         PROXY,

@@ -63,7 +63,7 @@ final class InvalidValueFailureAnalyzer extends AbstractFailureAnalyzer<BindExce
                 : null;
     }
 
-    /** What Spring Boot does not tell of a value that it finds in the place of properties. */
+    /** Finds the origin of a value that stands in the place of properties, which Spring Boot's failure does not contain. */
     private @Nullable ConfigurationProperty find(ConfigurationPropertyName name) {
         if (environment instanceof ConfigurableEnvironment configurable) {
             for (ConfigurationPropertySource source :

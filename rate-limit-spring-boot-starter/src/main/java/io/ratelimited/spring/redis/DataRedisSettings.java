@@ -28,7 +28,7 @@ final class DataRedisSettings {
     }
 
     /**
-     * What limits connect with. The factory's own client would not do: it is another one after the factory was stopped and
+     * Returns a client for limits. The factory's own client does not serve: it is replaced when the factory is stopped and
      * started, and it repeats commands.
      */
     static LimitsClient client(LettuceConnectionFactory application) {

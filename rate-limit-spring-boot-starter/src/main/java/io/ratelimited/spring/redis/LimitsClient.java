@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.DisposableBean;
 
 /**
- * What limits connect with.
+ * The client that limits connect with.
  *
  * @param settings of the clients that the backend makes
  * @param shutdown ends the resources, if they are the limits' own

@@ -164,7 +164,10 @@ public final class RedisRateLimitAutoConfiguration {
             return DataRedisSettings.client(factory);
         }
 
-        /** Where its method declares an interface of it, nobody can tell that it is Lettuce's before it is made. */
+        /**
+         * Finds the factory by its declared type, too: a method that declares an interface does not show before the bean is
+         * made that it is Lettuce's.
+         */
         private static @Nullable LettuceConnectionFactory factory(BeanFactory beans) {
             for (Class<?> declared : List.of(
                     LettuceConnectionFactory.class,

@@ -11,7 +11,7 @@ import java.util.List;
 /** Reads {@code rate-limit.redis.url}. Needs nothing but Lettuce. */
 final class RedisUrl {
 
-    /** What follows a colon and is no port may be a password. */
+    /** Text behind a colon that is not a port: it may be a password. */
     private static final String NO_PORT = ":(?!//|\\d{1,5}(?![^,/?#]))[^,/?#]*";
 
     /** A name, an IPv4 address or an IPv6 address in brackets, and a port. */
@@ -20,7 +20,7 @@ final class RedisUrl {
     private RedisUrl() {}
 
     /**
-     * What limits connect with.
+     * Returns a client for limits.
      *
      * @param url of a server, of Sentinel, or of several nodes of a cluster: {@code redis://one,two}
      * @throws InvalidRateLimitException when it cannot be read; its message has no password
@@ -57,7 +57,7 @@ final class RedisUrl {
         }
     }
 
-    /** What cannot be read may have its password anywhere before the last at-sign, or behind a colon. */
+    /** Hides the password of an unreadable URL: it may be anywhere before the last at-sign, or behind a colon. */
     private static String withoutPassword(String url) {
         return url.replaceFirst("(?s)^([a-z-]+://)?.*@", "$1…@").replaceAll(NO_PORT, ":…");
     }

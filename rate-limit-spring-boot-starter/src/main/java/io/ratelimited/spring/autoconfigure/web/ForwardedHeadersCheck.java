@@ -19,7 +19,7 @@ import org.springframework.util.StringUtils;
 /**
  * Compares {@code rate-limit.http.trusted-proxies} with {@code server.forward-headers-strategy}. A server that reads
  * forwarding headers itself ({@code native}) replaces the peer's address and may remove the headers, so nothing is left
- * to count hops in. What {@code framework} changes can be seen unchanged below it.
+ * to count hops in. Below the change that {@code framework} makes, the original is still visible.
  */
 public final class ForwardedHeadersCheck implements ApplicationListener<ContextRefreshedEvent> {
 

@@ -7,7 +7,10 @@ import org.springframework.boot.webflux.error.DefaultErrorAttributes;
 import org.springframework.http.HttpStatus;
 import org.springframework.web.reactive.function.server.ServerRequest;
 
-/** What Spring Boot tells error pages; of a refusal also why, as {@code message}, and {@code retryAfter} in seconds. */
+/**
+ * Spring Boot's attributes of error pages; for a refusal also its reason, as {@code message}, and {@code retryAfter} in
+ * seconds.
+ */
 final class RefusalErrorAttributes extends DefaultErrorAttributes {
 
     @Override

@@ -8,7 +8,10 @@ import org.springframework.boot.webmvc.error.DefaultErrorAttributes;
 import org.springframework.web.context.request.RequestAttributes;
 import org.springframework.web.context.request.WebRequest;
 
-/** What Spring Boot tells error pages; of a refusal also why, as {@code message}, and {@code retryAfter} in seconds. */
+/**
+ * Spring Boot's attributes of error pages; for a refusal also its reason, as {@code message}, and {@code retryAfter} in
+ * seconds.
+ */
 final class RefusalErrorAttributes extends DefaultErrorAttributes {
 
     @Override

@@ -195,7 +195,7 @@ public final class ServletRateLimitAutoConfiguration {
     @ConditionalOnClass(DefaultErrorAttributes.class)
     static class ErrorPages {
 
-        /** What Spring Boot puts into error pages, unless the application has attributes of its own. */
+        /** The attributes of error pages, unless the application has attributes of its own. */
         @Bean("io.ratelimited.errorAttributes")
         @ConditionalOnMissingBean(value = ErrorAttributes.class, search = SearchStrategy.CURRENT)
         RefusalErrorAttributes errorAttributes() {
