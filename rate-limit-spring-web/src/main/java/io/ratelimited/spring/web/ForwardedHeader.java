@@ -56,7 +56,7 @@ final class ForwardedHeader {
         return position == line.length();
     }
 
-    /** What follows a name: null unless it is an equals sign and a token or a closed quoted string. */
+    /** Reads the value behind a name: null unless it is an equals sign and a token or a closed quoted string. */
     private @Nullable String value() {
         if (!skip('=')) {
             return null;

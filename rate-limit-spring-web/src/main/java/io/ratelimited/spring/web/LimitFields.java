@@ -70,7 +70,7 @@ public final class LimitFields {
      * Sets the fields.
      *
      * @param setter takes name and value, and replaces what the field held; where {@link Style#areLists} and this is called
-     *     once, it may keep what another server has told
+     *     once, it may keep the field of another server
      */
     public synchronized void write(Style style, BiConsumer<String, String> setter) {
         if (entries.isEmpty()) {
@@ -89,7 +89,7 @@ public final class LimitFields {
         }
     }
 
-    /** How {@code RateLimit} names a limit. */
+    /** Returns the name of a limit in {@code RateLimit}. */
     public static String nameOf(String limit) {
         return QuotaPolicy.string(limit);
     }
@@ -168,7 +168,7 @@ public final class LimitFields {
     }
 
     /**
-     * How the fields are written.
+     * The style of the fields.
      *
      * @param headers which fields
      * @param ticker the time, by which a month has its length
@@ -186,7 +186,7 @@ public final class LimitFields {
             return headers == Headers.NONE;
         }
 
-        /** Whether the fields are those of draft 10, whose members may come from several servers. */
+        /** Returns whether the fields are those of draft 10, whose members may come from several servers. */
         public boolean areLists() {
             return headers == Headers.STANDARD && writer == null;
         }

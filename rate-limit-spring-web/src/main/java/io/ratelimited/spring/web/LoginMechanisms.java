@@ -15,7 +15,7 @@ import org.springframework.security.web.SecurityFilterChain;
 import org.springframework.security.web.server.SecurityWebFilterChain;
 import org.springframework.util.ClassUtils;
 
-/** What Spring Security checks on every path beside a login. */
+/** Credentials that Spring Security checks on every path beside a login. */
 final class LoginMechanisms {
 
     private static final boolean PRESENT = ClassUtils.isPresent(

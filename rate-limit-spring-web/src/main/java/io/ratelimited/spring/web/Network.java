@@ -24,7 +24,7 @@ record Network(InetAddress address, int length) {
     private static final Network SIX_TO_FOUR = written("2002::/16");
     private static final Network TEREDO = written("2001::/32");
 
-    /** How long a prefix of a translator may be (RFC 6052). */
+    /** Lengths that the prefix of a translator may have (RFC 6052). */
     private static final List<Integer> TRANSLATION_LENGTHS = List.of(32, 40, 48, 56, 64, 96);
 
     private static Network written(String cidr) {

@@ -23,7 +23,7 @@ import org.springframework.web.util.UriUtils;
  */
 public final class Problems {
 
-    /** What Spring takes a problem for: the result of a method that returns one. */
+    /** The type as which Spring writes a problem: the result of a method that returns one. */
     public static final MethodParameter RETURN_TYPE = returnType();
 
     private static final LogText.Lines LOG = LogText.lines(Problems.class);

@@ -27,7 +27,7 @@ import org.springframework.util.MimeTypeUtils;
 import org.springframework.web.ErrorResponse;
 
 /**
- * What a request is told that its limits did not let go, on both stacks: status, header fields and problem detail of RFC
+ * The answer to a request that its limits refused, on both stacks: status, header fields and problem detail of RFC
  * 9457. The problem is of the type {@code quota-exceeded} that draft-ietf-httpapi-ratelimit-headers registers; a request
  * for a number of permits that no call can have is a bad request instead, and one that waited when the application stopped,
  * or that nobody could decide, finds the service unavailable.
@@ -70,7 +70,7 @@ public record Refusal(RuntimeException exception, int status) {
     }
 
     /**
-     * Whether a client wants to read a page rather than a problem detail: it accepts HTML, and no JSON or problem
+     * Returns whether a client wants to read a page rather than a problem detail: it accepts HTML, and no JSON or problem
      * before it. Browsers do where they show a page; programs and scripts do not.
      *
      * @param accept the {@code Accept} field of the request
@@ -90,7 +90,7 @@ public record Refusal(RuntimeException exception, int status) {
         return false;
     }
 
-    /** What a client accepts, the most wanted first; everything from a client that does not say, or not in a way that can be read. */
+    /** Returns the types that a client accepts, the most wanted first; all types if the field is missing or unreadable. */
     static List<MediaType> accepted(@Nullable String accept) {
         try {
             List<MediaType> ranges = MediaType.parseMediaTypes(accept);
@@ -106,7 +106,7 @@ public record Refusal(RuntimeException exception, int status) {
         return exception instanceof RateLimitExceededException exceeded ? exceeded.decision() : null;
     }
 
-    /** Whether nobody could decide, so that nothing is known of the budget of the caller. */
+    /** Returns whether nobody could decide, so that nothing is known of the budget of the caller. */
     public boolean isUndecided() {
         Decision decision = decision();
         return decision != null && decision.source() == Source.UNAVAILABLE;
@@ -173,7 +173,7 @@ public record Refusal(RuntimeException exception, int status) {
         return start + (decision.never() ? "no retry of this request can succeed." : "retry later.");
     }
 
-    /** What error pages are told: {@code message}, and {@code retryAfter} in seconds where that is known. */
+    /** Returns the attributes of error pages: {@code message}, and {@code retryAfter} in seconds where that is known. */
     public Map<String, Object> attributes() {
         Map<String, Object> attributes = new LinkedHashMap<>();
         attributes.put("message", detail());
@@ -186,7 +186,8 @@ public record Refusal(RuntimeException exception, int status) {
 
     /**
      * The answer to programs, with the message codes of the exception: the arguments of its detail are the name of the limit and
-     * the seconds to wait, 0 if nobody knows them. What nobody could decide has codes that end with {@code .unavailable}.
+     * the seconds to wait, 0 if nobody knows them. A request that nobody could decide has codes that end with
+     * {@code .unavailable}.
      */
     ErrorResponse.Builder problem() {
         Class<?> type = exception.getClass();

@@ -57,7 +57,8 @@ public final class RefusalHandlers {
     }
 
     /**
-     * Whether the application answers a refusal itself: the method that Spring would choose for the failure names its type.
+     * Returns whether the application answers a refusal itself: the method that Spring would choose for the failure names
+     * its type.
      *
      * @param failure the refusal, or what it caused
      * @param controller whose method has failed; null where no controller was called
@@ -91,7 +92,8 @@ public final class RefusalHandlers {
     }
 
     /**
-     * Whether an advice names refusals. Looks at classes alone, so that it can be asked while advice is being sorted.
+     * Returns whether an advice names refusals. Looks at classes alone, so that it can be asked while advice is being
+     * sorted.
      *
      * @param ours the advice that is left out
      */

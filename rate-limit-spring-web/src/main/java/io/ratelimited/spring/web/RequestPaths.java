@@ -60,7 +60,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         return readings;
     }
 
-    /** Whether every server reads a path alike. */
+    /** Returns whether every server reads a path alike. */
     private static boolean isPlain(String path) {
         for (int i = 0; i < path.length(); i++) {
             switch (path.charAt(i)) {
@@ -80,8 +80,8 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
     }
 
     /**
-     * What a path becomes on servers of every kind, this one or one behind a gateway, that decode it up to two times: before
-     * they resolve dots, or after.
+     * Adds the readings of a path on servers of every kind, this one or one behind a gateway, which decode it up to two
+     * times: before they resolve dots, or after.
      *
      * @param asItIs receives what is not decoded
      * @param decoded receives the rest
@@ -139,12 +139,12 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         return "/" + String.join("/", segments);
     }
 
-    /** Whether a pattern matches any of the readings: so it matches whatever may reach its handler. */
+    /** Returns whether a pattern matches any of the readings: so it matches whatever may reach its handler. */
     boolean mayMatch(PathPattern pattern) {
         return any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
     }
 
-    /** Whether a pattern matches all readings: so nothing but its own handler can be reached. */
+    /** Returns whether a pattern matches all readings: so nothing but its own handler can be reached. */
     boolean mustMatch(PathPattern pattern) {
         return all(inApplication, pattern) || all(inServlet, pattern);
     }

@@ -39,7 +39,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
     }
 
     /**
-     * What an application answers.
+     * The paths that an application answers.
      *
      * @param patterns the path patterns of its handlers, but for those that serve files of any path
      * @param files where it finds such files
@@ -106,7 +106,9 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
         return pattern.replaceFirst("^/+", "").toLowerCase(Locale.ROOT).split("/+");
     }
 
-    /** Whether some path belongs to both of two patterns. Segments with wildcards or variables may match any segment. */
+    /**
+     * Returns whether some path belongs to both of two patterns. Segments with wildcards or variables may match any segment.
+     */
     private static boolean overlap(String[] one, int i, String[] other, int j) {
         if (i == one.length && j == other.length) {
             return true;
@@ -131,7 +133,7 @@ public final class RouteCheck implements ApplicationListener<ContextRefreshedEve
         return segment.chars().anyMatch(character -> "*?{".indexOf(character) >= 0);
     }
 
-    /** Whether there is a file or folder of the segments before the first wildcard. */
+    /** Returns whether there is a file or folder of the segments before the first wildcard. */
     private static boolean hasFile(Resource place, String[] path) {
         String fixed = String.join(
                 "/", Stream.of(path).takeWhile(segment -> !isOpen(segment)).toList());

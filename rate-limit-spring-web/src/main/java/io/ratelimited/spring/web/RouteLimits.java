@@ -69,7 +69,7 @@ public final class RouteLimits {
                 .toList();
     }
 
-    /** Whether nothing in the application is limited so far, so that a web filter has nothing to do. */
+    /** Returns whether nothing in the application is limited so far, so that a web filter has nothing to do. */
     public boolean isIdle() {
         return registry.isEmpty();
     }
@@ -103,8 +103,8 @@ public final class RouteLimits {
     }
 
     /**
-     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back. What is
-     * attached to it must not block.
+     * {@link #enter} without a thread. The future fails with the exception; cancelling it gives the permits back. Code that
+     * is attached to it must not block.
      */
     public CompletableFuture<Admission> enterAsync(List<Route> matching, CurrentRequest request) {
         return enforcer.reserveAsync(limitRequests(matching, request), request, Callbacks.NEVER_BLOCK);

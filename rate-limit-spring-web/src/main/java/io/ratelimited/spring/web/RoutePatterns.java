@@ -60,8 +60,8 @@ public final class RoutePatterns {
     }
 
     /**
-     * Whether a preflight may be left to the application's CORS configuration: it carries no credentials, and no route names
-     * OPTIONS for its path.
+     * Returns whether a preflight may be left to the application's CORS configuration: it carries no credentials, and no
+     * route names OPTIONS for its path.
      */
     public boolean mayLeaveOutPreflight(RequestPaths path, Function<String, @Nullable String> headers) {
         return !hasCredentials(headers)
@@ -93,7 +93,7 @@ public final class RoutePatterns {
         return false;
     }
 
-    /** Whether a route that names the actuator counts a request before its credentials are checked. */
+    /** Returns whether a route that names the actuator counts a request before its credentials are checked. */
     private boolean isCountedAsActuator(String method, RequestPaths path) {
         return routes.stream()
                 .anyMatch(candidate -> candidate.isBeforeSecurity()

@@ -18,8 +18,8 @@ import org.springframework.http.HttpStatus;
 import reactor.core.publisher.Mono;
 
 /**
- * Makes an error of a refused field or subscription: Spring for GraphQL would log each as a failure of the server, and tell
- * the client nothing. One request may have any number of refused fields. Behind the resolvers of the application.
+ * Makes an error of a refused field or subscription: Spring for GraphQL would log each as a failure of the server, without a
+ * word to the client. One request may have any number of refused fields. Behind the resolvers of the application.
  */
 public final class GraphQlRefusals implements DataFetcherExceptionResolver, SubscriptionExceptionResolver {
 

@@ -106,7 +106,7 @@ public final class LimitedHandlers implements HandlerAdapter, Ordered {
     }
 
     /**
-     * Runs tasks where they may sleep, and tells the request how long they wait for a thread.
+     * Runs tasks where they may sleep, and reports to the request how long they wait for a thread.
      *
      * @param latest gets each task: a client that leaves wakes up the thread that sleeps for it
      */

@@ -71,7 +71,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
                 : chain.filter(exchange);
     }
 
-    /** The outer filter tells the request when it has ended, before the client can know it. */
+    /** Reports the end of the response to the request, in the outer filter, before the client can know it. */
     private static Mono<Void> followed(ResponseEnd end, Mono<Void> response) {
         return end.tryFollow()
                 ? response.doOnSuccess(complete -> end.ended(null))

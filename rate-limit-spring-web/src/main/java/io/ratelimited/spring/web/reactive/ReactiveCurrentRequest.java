@@ -114,7 +114,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return exchange.getSession().filter(WebSession::isStarted).map(WebSession::getId);
     }
 
-    /** Whether a limit has asked for the principal before a filter set it. */
+    /** Returns whether a limit has asked for the principal before a filter set it. */
     boolean wasAskedTooEarly() {
         Found<Principal> caller = principal;
         return askedInVain && caller != null && caller.value != null;
@@ -259,7 +259,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
             responseEnd.committed();
             HttpHeaders headers = exchange.getResponse().getHeaders();
             try {
-                // What a gateway hands on of the server behind it stays.
+                // Fields that a gateway hands on from the server behind it stay.
                 fields.write(style, style.areLists() ? headers::add : headers::set);
             } catch (RuntimeException ex) {
                 // A writer of the application may fail: the call has been made all the same.

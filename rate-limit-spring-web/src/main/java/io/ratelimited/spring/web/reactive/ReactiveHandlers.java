@@ -17,7 +17,7 @@ public final class ReactiveHandlers {
 
     private ReactiveHandlers() {}
 
-    /** Null when a mapping does not tell its paths. */
+    /** Returns null when a mapping does not show its paths. */
     public static @Nullable Handlers of(ApplicationContext context) {
         List<String> patterns = new ArrayList<>();
         List<Resource> files = new ArrayList<>();

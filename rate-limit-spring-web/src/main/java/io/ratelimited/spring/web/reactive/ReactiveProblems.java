@@ -65,7 +65,10 @@ public final class ReactiveProblems {
                 });
     }
 
-    /** Whatever writes a body says its type; an answer to HEAD is not committed by that. */
+    /**
+     * Returns whether there is an answer: each writer of a body sets its type, and an answer to HEAD is not committed by
+     * that.
+     */
     private static boolean isWritten(ServerHttpResponse response) {
         return response.isCommitted() || response.getHeaders().getContentType() != null;
     }

@@ -80,12 +80,12 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         blocking.put(method, limits);
     }
 
-    /** Whether there is any limit. */
+    /** Returns whether there is any limit. */
     boolean areNeeded() {
         return needed;
     }
 
-    /** Whether any limit reads the address of clients. */
+    /** Returns whether any limit reads the address of clients. */
     public boolean readClientIp() {
         return readsClientIp;
     }
@@ -101,7 +101,7 @@ public final class ReactiveRequests implements CurrentRequest.Source {
         clients.untrusted().watch();
     }
 
-    /** Whether a call of a method may have to sleep. */
+    /** Returns whether a call of a method may have to sleep. */
     boolean maySleep(Method method) {
         List<NamedLimit> limits = blocking.get(method);
         if (limits != null) {

@@ -11,7 +11,7 @@ import reactor.core.publisher.Mono;
 
 /**
  * Leaves refusals to {@link ReactiveRefusals}, before advice of the application for {@code Exception} and the like can take
- * them. What a controller's method throws, rather than what it returns, can only be kept from advice by advice.
+ * them. Only advice can keep an exception of a controller's method from other advice.
  */
 public @ControllerAdvice final class RefusalAdvice implements Ordered {
 

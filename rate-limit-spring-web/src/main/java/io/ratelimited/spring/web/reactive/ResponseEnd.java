@@ -7,8 +7,8 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What runs when a response is committed and when it has ended. Actions take what has ended it before it was complete, or
- * null. Thread-safe.
+ * Runs actions when a response is committed and when it has ended. Actions take the failure that ended it before it was
+ * complete, or null. Thread-safe.
  */
 final class ResponseEnd {
 
@@ -25,7 +25,7 @@ final class ResponseEnd {
         return first;
     }
 
-    /** Returns whether the action will run: not after the commit, or if nobody tells the end. */
+    /** Returns whether the action will run: not after the commit, or if nobody reports the end. */
     synchronized boolean tryRunAtCommit(Consumer<@Nullable Throwable> action) {
         if (!followed || committed) {
             return false;
@@ -34,7 +34,7 @@ final class ResponseEnd {
         return true;
     }
 
-    /** Returns whether the action will run: not after the end, or if nobody tells it. */
+    /** Returns whether the action will run: not after the end, or if nobody reports it. */
     synchronized boolean tryRunAtEnd(Consumer<@Nullable Throwable> action) {
         if (!followed) {
             return false;
@@ -64,7 +64,7 @@ final class ResponseEnd {
         actions.forEach(action -> action.accept(failure));
     }
 
-    /** Whether the client has gone before the response was complete. */
+    /** Returns whether the client has gone before the response was complete. */
     boolean isAborted() {
         return aborted;
     }

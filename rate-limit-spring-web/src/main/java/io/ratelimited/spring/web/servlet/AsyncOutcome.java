@@ -13,7 +13,7 @@ import org.springframework.web.context.request.async.WebAsyncManager;
 import org.springframework.web.context.request.async.WebAsyncTask;
 import org.springframework.web.context.request.async.WebAsyncUtils;
 
-/** What becomes of a result that Spring MVC awaits: its value, or its error, which the handler method did not throw. */
+/** The outcome of a result that Spring MVC awaits: its value, or its error, which the handler method did not throw. */
 final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResultProcessingInterceptor {
 
     private final Object returned;

@@ -81,7 +81,10 @@ final class ServletCurrentRequest implements CurrentRequest {
         return requireCurrent(session == null ? null : session.getId(), "session");
     }
 
-    /** What was read of the request. Asked afterwards: so it was read while the request was this one. */
+    /**
+     * Returns a value that was read from the request. The check comes after the read: so the request was still this one
+     * then.
+     */
     private <T> @Nullable T requireCurrent(@Nullable T read, String what) {
         if (state.over) {
             throw new IllegalStateException("the request has ended, and its " + what + " is not known any more");
@@ -171,7 +174,7 @@ final class ServletCurrentRequest implements CurrentRequest {
                 : result instanceof EntityResponse<?> response ? response.entity() : result;
     }
 
-    /** Whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
+    /** Returns whether Spring MVC goes on with a result after the handler method, perhaps on another thread. */
     private static boolean isAwaited(@Nullable Object result) {
         return result instanceof Callable
                 || result instanceof DeferredResult
@@ -224,7 +227,7 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** What is known of the request, kept with it through all its dispatches. */
+    /** The state of the request, kept with it through all its dispatches. */
     private static final class RequestState {
 
         private final ServletClients clients;

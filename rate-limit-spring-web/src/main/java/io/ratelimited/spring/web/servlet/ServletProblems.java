@@ -81,7 +81,7 @@ public final class ServletProblems {
         return locales.get().map(resolver -> resolver.resolveLocale(request)).orElseGet(request::getLocale);
     }
 
-    /** What the application writes; empty if it has nothing that does, or fails. */
+    /** Returns the body that the application writes; empty if it has no writer, or its writer fails. */
     private byte[] asApplication(HttpServletRequest request, HttpServletResponse response, ErrorResponse problem) {
         HandlerMethodReturnValueHandler handler = writer.get().orElse(null);
         if (handler == null) {

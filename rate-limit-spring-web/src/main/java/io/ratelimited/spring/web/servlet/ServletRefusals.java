@@ -81,7 +81,7 @@ public final class ServletRefusals {
         return Refusal.in(failure, status);
     }
 
-    /** What the answer has whoever gives it: its fields, and those that let scripts read them. */
+    /** Sets the parts that every answer has, whoever writes it: its fields, and those that let scripts read them. */
     private void prepare(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
         ServletCurrentRequest call = requests.of(request, response);
         refusal.report(limits, call::knows, call::refused);

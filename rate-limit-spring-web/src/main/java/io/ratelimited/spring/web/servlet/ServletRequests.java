@@ -31,7 +31,7 @@ public final class ServletRequests implements CurrentRequest.Source {
         }
     }
 
-    /** Whether any limit reads the address of clients. */
+    /** Returns whether any limit reads the address of clients. */
     public boolean readClientIp() {
         return readsClientIp;
     }
