@@ -24,7 +24,7 @@ public final class ComposedRateLimitAspect {
         return WOVEN;
     }
 
-    /** Whether there is an instance for woven classes, as AspectJ asks. */
+    /** Returns whether there is an instance for woven classes, as AspectJ asks. */
     public static boolean hasAspect() {
         return true;
     }

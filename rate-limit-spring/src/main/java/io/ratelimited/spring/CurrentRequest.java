@@ -69,7 +69,7 @@ public interface CurrentRequest {
      */
     default void charged(String use) {}
 
-    /** Whether the request has been {@link #charged} by a use of a limit. */
+    /** Returns whether the request has been {@link #charged} by a use of a limit. */
     default boolean isCharged(String use) {
         return false;
     }
@@ -87,7 +87,7 @@ public interface CurrentRequest {
     }
 
     /**
-     * Whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
+     * Returns whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
      *
      * @param failure what a call of the request has thrown
      */

@@ -175,7 +175,7 @@ public record LimitProperties(
         NONE
     }
 
-    /** What decides when Redis does not answer. */
+    /** Source of decisions while Redis does not answer. */
     public enum OnFailure {
         /** A limiter in this process, with the limit divided by the number of instances. */
         LOCAL,

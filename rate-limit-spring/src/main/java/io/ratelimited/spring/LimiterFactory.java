@@ -91,7 +91,7 @@ public interface LimiterFactory {
          */
         record Change(long version, String text, @Nullable Long endsAt) {}
 
-        /** What has become of a write. */
+        /** The outcome of a write. */
         enum Outcome {
             WRITTEN,
             /** Another instance was faster: nothing has changed, and its change is known here. */
@@ -113,8 +113,8 @@ public interface LimiterFactory {
         CompletionStage<?> publish(String name, Duration lasting);
 
         /**
-         * Tells a listener of the pauses of all instances, within a second: the name and how long it still lasts. Each is told
-         * once, and again when its end is later. The listener must not block.
+         * Passes the pauses of all instances to a listener, within a second: the name and the time left. Each pause is
+         * passed once, and again when its end is later. The listener must not block.
          */
         void follow(BiConsumer<String, Duration> listener);
     }

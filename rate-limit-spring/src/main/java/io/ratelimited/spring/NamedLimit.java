@@ -32,7 +32,10 @@ public interface NamedLimit {
     /** The longest sleep, in nanoseconds; 0 unless the policy is to wait. */
     long maxWaitNanos();
 
-    /** Whether responses have its rate limit headers: not under {@link Policy#SHADOW} or with {@code http-headers: none}. */
+    /**
+     * Returns whether responses have its rate limit headers: not under {@link Policy#SHADOW} or with
+     * {@code http-headers: none}.
+     */
     boolean showsHeaders();
 
     /** Where a change at run time is in force. */

@@ -2,7 +2,7 @@ package io.ratelimited.spring;
 
 import java.util.Locale;
 
-/** What became of a call under one limit. */
+/** The outcome of a call under one limit. */
 public enum Outcome {
     /** It went at once. */
     ADMITTED,

@@ -48,12 +48,12 @@ public final class RateLimitAspect implements MethodInterceptor {
         return WOVEN;
     }
 
-    /** Whether there is an instance for woven classes, as AspectJ asks. */
+    /** Returns whether there is an instance for woven classes, as AspectJ asks. */
     public static boolean hasAspect() {
         return true;
     }
 
-    /** What woven classes are limited by from now on. */
+    /** Sets the limits of woven classes from now on. */
     public synchronized void configure(Supplier<? extends LimitedCalls> configured) {
         contexts.push(configured);
         methods = configured;

@@ -3,8 +3,8 @@ package io.ratelimited.spring;
 import io.micrometer.common.KeyValues;
 
 /**
- * What a limit adds to the observation in which it refused or delayed a call, such as that of an HTTP request: key values
- * of high cardinality, which traces show and meters leave out. A bean of this type replaces the default. Thread-safe.
+ * Adds key values to the observation in which a limit refused or delayed a call, such as that of an HTTP request. They have
+ * high cardinality: traces show them, and meters leave them out. A bean of this type replaces the default. Thread-safe.
  */
 public interface RateLimitObservationConvention {
 

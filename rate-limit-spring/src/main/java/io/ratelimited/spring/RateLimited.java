@@ -48,8 +48,8 @@ public @interface RateLimited {
     String name() default "";
 
     /**
-     * How to decide. {@link Algorithm#DEFAULT}: what the properties of the limit say, else {@code
-     * rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}.
+     * The algorithm of the limit. {@link Algorithm#DEFAULT}: that of the limit's properties, else
+     * {@code rate-limit.defaults.algorithm}, else {@link Algorithm#TOKEN_BUCKET}.
      */
     Algorithm algorithm() default Algorithm.DEFAULT;
 
@@ -130,9 +130,8 @@ public @interface RateLimited {
     String tier() default "";
 
     /**
-     * What becomes of a call over the limit. {@link Policy#DEFAULT}: what the properties of the limit say, else {@link
-     * Policy#WAIT} for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link
-     * Policy#REJECT}.
+     * Handling of a call over the limit. {@link Policy#DEFAULT}: that of the limit's properties, else {@link Policy#WAIT}
+     * for {@link Algorithm#LEAKY_BUCKET}, else {@code rate-limit.defaults.policy}, else {@link Policy#REJECT}.
      */
     Policy policy() default Policy.DEFAULT;
 

@@ -73,13 +73,13 @@ public interface RateLimits {
      */
     CompletableFuture<ReservedPermits> reserveAsync(String name, @Nullable Object key, long permits);
 
-    /** What {@link #tryAcquire} would decide now. Changes nothing. */
+    /** Returns the decision that {@link #tryAcquire} would make now. Changes nothing. */
     Decision peek(String name, @Nullable Object key);
 
     /**
-     * What a caller has left of each limit whose calls have a key, for a page that shows callers their quotas. Each is what
-     * {@link #peek} returns: takes nothing, and remembers no key. The limit itself is asked, not its tiers, unless the
-     * caller has a {@link #assign budget of its own}.
+     * Returns the rest of each limit whose calls have a key, for a page that shows callers their quotas. Each decision is
+     * the one that {@link #peek} returns: this takes nothing, and remembers no key. The limit itself is asked, not its
+     * tiers, unless the caller has a {@link #assign budget of its own}.
      *
      * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
      * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget

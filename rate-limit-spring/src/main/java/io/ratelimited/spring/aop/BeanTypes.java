@@ -111,7 +111,7 @@ public final class BeanTypes {
                                 && Arrays.equals(own.getParameterTypes(), method.getParameterTypes()));
     }
 
-    /** Whether a method of a superclass is package-private in another package, where a class cannot override it. */
+    /** Returns whether a method of a superclass is package-private in another package, where a class cannot override it. */
     public static boolean isOfOtherPackage(Method method, Class<?> type) {
         Class<?> declaring = method.getDeclaringClass();
         return (method.getModifiers() & (Modifier.PUBLIC | Modifier.PROTECTED | Modifier.PRIVATE)) == 0

@@ -13,7 +13,7 @@ import org.springframework.core.GenericTypeResolver;
 import org.springframework.core.KotlinDetector;
 import org.springframework.util.ClassUtils;
 
-/** How the calls of a method are made, by its return type: blocking, asynchronous, reactive. */
+/** The kinds of calls, by the return type of the method: blocking, asynchronous, reactive. */
 final class CallKinds {
 
     private static final boolean REACTOR = isPresent("reactor.core.publisher.Mono");

@@ -42,22 +42,28 @@ public final class Controllers {
 
     private Controllers() {}
 
-    /** Whether a class is a controller whose handler methods are known. */
+    /** Returns whether a class is a controller whose handler methods are known. */
     public static boolean hasHandlers(Class<?> type) {
         return HAS_HANDLERS.get(type);
     }
 
-    /** Whether an annotation on the class limits a method: it limits handlers of any visibility, or public methods if there are none. */
+    /**
+     * Returns whether an annotation on the class limits a method: it limits handlers of any visibility, or public methods if
+     * there are none.
+     */
     static boolean isLimitedByClass(Method method, Class<?> type) {
         return hasHandlers(type) ? isMapped(method) : Modifier.isPublic(method.getModifiers());
     }
 
-    /** Whether Spring calls a method of a controller before or after a handler method, for the same request. */
+    /** Returns whether Spring calls a method of a controller before or after a handler method, for the same request. */
     public static boolean assistsHandler(Method method) {
         return isAny(method, OF_ASSISTANTS);
     }
 
-    /** Whether a method answers a whole web request: one request may call many methods for messages and GraphQL fields. */
+    /**
+     * Returns whether a method answers a whole web request: one request may call many methods for messages and GraphQL
+     * fields.
+     */
     static boolean answersRequest(Method method) {
         return isAny(method, OF_REQUESTS);
     }

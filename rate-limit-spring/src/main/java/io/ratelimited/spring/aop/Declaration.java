@@ -53,7 +53,7 @@ public record Declaration(
         return given == null ? defaultName() : given;
     }
 
-    /** Whether the name is the default one, which no other method may have. */
+    /** Returns whether the name is the default one, which no other method may have. */
     boolean isNameless(StringValueResolver placeholders) {
         return givenName(placeholders) == null;
     }
@@ -79,7 +79,9 @@ public record Declaration(
         return types.toString();
     }
 
-    /** Whether a web request is charged once, however many handler methods it comes through: by forwards, for one. */
+    /**
+     * Returns whether a web request is charged once, however many handler methods it comes through: by forwards, for one.
+     */
     boolean isOncePerRequest() {
         return ofClass && Controllers.hasHandlers(owner) && Controllers.answersRequest(method);
     }

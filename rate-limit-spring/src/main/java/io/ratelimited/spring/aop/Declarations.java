@@ -185,7 +185,7 @@ public final class Declarations {
                 || annotations.isPresent(RateLimitExempt.class);
     }
 
-    /** Whether a method is what objects of a class run for a method of an interface of theirs. */
+    /** Returns whether a method is what objects of a class run for a method of an interface of theirs. */
     private static boolean implementsFor(Class<?> userClass, Method method, Method declared) {
         if (!declared.getName().equals(method.getName())
                 || declared.getParameterCount() != method.getParameterCount()) {
@@ -208,17 +208,20 @@ public final class Declarations {
                 : all(found, method, userClass, true);
     }
 
-    /** Whether the container calls a method to make a bean. */
+    /** Returns whether the container calls a method to make a bean. */
     public static boolean makesBean(Method method) {
         return AnnotatedElementUtils.hasAnnotation(method, Bean.class);
     }
 
-    /** Whether the annotation of its class does not apply to a method. */
+    /** Returns whether the annotation of its class does not apply to a method. */
     public static boolean isExempt(Method method) {
         return MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY).isPresent(RateLimitExempt.class);
     }
 
-    /** What the container asks a factory bean, even while it looks for the beans that limits need. */
+    /**
+     * Returns whether the container calls a method of a factory bean, which it does even while it looks for the beans that
+     * limits need.
+     */
     private static boolean isOfFactoryBean(Method method, Class<?> userClass) {
         return FactoryBean.class.isAssignableFrom(userClass)
                 && ClassUtils.hasMethod(SmartFactoryBean.class, method.getName(), method.getParameterTypes());
@@ -256,7 +259,7 @@ public final class Declarations {
         return type(one) != type(other) && type(one).isAssignableFrom(type(other));
     }
 
-    /** Whether the compiler has copied an annotation to the bridge of its method. */
+    /** Returns whether the compiler has copied an annotation to the bridge of its method. */
     private static boolean isOnBridge(MergedAnnotation<?> annotation) {
         return annotation.getSource() instanceof Method method && method.isBridge();
     }

@@ -138,12 +138,12 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         return Fallbacks.call(fallback, call.getThis(), call.getArguments(), suspending, refusal);
     }
 
-    /** Whether what a call has cost is known only when it has ended. */
+    /** Returns whether what a call has cost is known only when it has ended. */
     boolean charges() {
         return charges;
     }
 
-    /** Whether calls of it are in flight until they have ended. */
+    /** Returns whether calls of it are in flight until they have ended. */
     boolean countsInFlight() {
         return countsInFlight;
     }

@@ -48,7 +48,7 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
     private final Map<Class<?>, Map<Method, Found>> cache = new ConcurrentHashMap<>();
     /** Places of the limits that have a default name, by that name. */
     private final Map<String, String> nameless = new ConcurrentHashMap<>();
-    /** What {@link #declareAll} has found on the methods that are not resolved yet. */
+    /** Declarations of {@link #declareAll} on methods that are not resolved yet. */
     private final Map<MethodClassKey, List<Declared>> unresolved = new ConcurrentHashMap<>();
 
     private boolean declared;

@@ -36,14 +36,17 @@ public final class LimitedTypes {
 
     private LimitedTypes() {}
 
-    /** Whether an annotation is made of others that limit: the container of one that stands on an element several times. */
+    /**
+     * Returns whether an annotation is made of others that limit: the container of one that stands on an element several
+     * times.
+     */
     private static boolean holdsLimits(Class<?> annotation) {
         Method value = ClassUtils.getMethodIfAvailable(annotation, MergedAnnotation.VALUE);
         Class<?> held = value == null ? null : value.getReturnType().getComponentType();
         return held != null && held.isAnnotation() && ANNOTATIONS.get(held);
     }
 
-    /** Whether methods of a class may have limits; false is certain. */
+    /** Returns whether methods of a class may have limits; false is certain. */
     public static boolean contains(Class<?> type) {
         return TYPES.get(type);
     }

@@ -55,7 +55,7 @@ record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements Limit
     }
 
     /**
-     * Whether a proxy has handed this call on and has counted it. True once for each call of the proxy.
+     * Returns whether a proxy has handed this call on and has counted it. True once for each call of the proxy.
      *
      * @param target a proxy that calls itself makes another call; null if the target is no proxy
      */

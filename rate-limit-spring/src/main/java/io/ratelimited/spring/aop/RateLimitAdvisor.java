@@ -38,17 +38,17 @@ public final class RateLimitAdvisor extends StaticMethodMatcherPointcutAdvisor {
         return isLimited(method, targetClass) && !(woven && isSeenByAspect(method, targetClass));
     }
 
-    /** Whether there are limits on a method; makes none of them. */
+    /** Returns whether there are limits on a method; makes none of them. */
     public static boolean isLimited(Method method, Class<?> targetClass) {
         return !Declarations.of(method, targetClass).isEmpty();
     }
 
-    /** Whether a proxy limits methods of its target. */
+    /** Returns whether a proxy limits methods of its target. */
     public static boolean isIn(Advised proxy) {
         return Stream.of(proxy.getAdvisors()).anyMatch(RateLimitAdvisor.class::isInstance);
     }
 
-    /** Whether an aspect that is woven into classes limits a method. */
+    /** Returns whether an aspect that is woven into classes limits a method. */
     public static boolean isSeenByAspect(Method method, Class<?> targetClass) {
         Method specific = ClassUtils.getMostSpecificMethod(method, ClassUtils.getUserClass(targetClass));
         Class<?> type = specific.getDeclaringClass();

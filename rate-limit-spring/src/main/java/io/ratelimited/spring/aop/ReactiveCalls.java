@@ -107,10 +107,10 @@ final class ReactiveCalls implements LimitedCall {
         private final @Nullable CurrentRequest request;
         private final CompletableFuture<Admission> entered;
         private final boolean many;
-        /** What comes first: the body is entered, or the subscription ends. */
+        /** The phase of the call: either the body is entered first, or the subscription ends first. */
         private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.ENTERING);
         /**
-         * What has come so far, if something depends on it. Written by elements, which come one after the other, and never by a
+         * The result so far, if something depends on it. Written by elements, which come one after the other, and never by a
          * cancellation, which may come at the same time: neither overwrites the other.
          */
         private volatile CallResult known = NOTHING;

@@ -14,7 +14,7 @@ import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What an admitted call holds of its limits until it ends. Made by {@link LimitEnforcer}. Thread-safe: immutable, but for
+ * The permits that an admitted call holds until it ends. Made by {@link LimitEnforcer}. Thread-safe: immutable, but for
  * the claim to settle the call.
  */
 public final class Admission {
@@ -58,7 +58,7 @@ public final class Admission {
         this.reports = reports;
     }
 
-    /** The call has ended: calls in flight no longer count. What it has cost is not known. */
+    /** Ends the call, whose cost is not known: it does not count as a call in flight any more. */
     public void end() {
         if (reservation != null) {
             reservation.release();
@@ -126,7 +126,7 @@ public final class Admission {
         }
     }
 
-    /** Whether something depends on when the call ends, or how. */
+    /** Returns whether something depends on when the call ends, or how. */
     boolean followsResult() {
         for (LimitRequest request : enforced) {
             if (request.charge() != null || request.limit().countsInFlight()) {
@@ -141,7 +141,7 @@ public final class Admission {
         return false;
     }
 
-    /** Whether what the call has cost is charged by expressions. */
+    /** Returns whether what the call has cost is charged by expressions. */
     private boolean charges() {
         for (LimitRequest request : enforced) {
             if (request.charge() != null) {

@@ -89,8 +89,8 @@ public final class AsyncCalls {
     }
 
     /**
-     * The future that the caller gets. Whoever completes or cancels it, as a timeout does, completes or cancels the future of
-     * the method with it, as without a limit: otherwise a call that nothing else ends would be in flight for ever.
+     * The future that the caller gets. A caller or a timeout that completes or cancels it completes or cancels the future of
+     * the method, too, as without a limit: otherwise a call that nothing else ends would be in flight for ever.
      */
     private static class Result<T extends @Nullable Object> extends CompletableFuture<T> {
 

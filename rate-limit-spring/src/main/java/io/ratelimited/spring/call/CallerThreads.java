@@ -26,7 +26,7 @@ public final class CallerThreads {
         this.threads = threads;
     }
 
-    /** Whether the calling thread is one that may sleep. */
+    /** Returns whether the calling thread is one that may sleep. */
     boolean mayCurrentSleep() {
         return !EventLoops.isCurrentThread();
     }

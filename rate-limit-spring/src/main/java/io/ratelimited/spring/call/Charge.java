@@ -65,7 +65,7 @@ final class Charge {
         return isBelow(whole, number) ? whole + 1 : whole;
     }
 
-    /** A double cannot tell a decimal number from the whole number beside it. */
+    /** Compares exactly: as a double, a decimal number may be equal to the whole number beside it. */
     private static boolean isBelow(long whole, Number number) {
         return number instanceof BigDecimal exact
                 ? BigDecimal.valueOf(whole).compareTo(exact) < 0

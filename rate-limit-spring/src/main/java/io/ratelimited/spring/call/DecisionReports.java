@@ -44,7 +44,7 @@ final class DecisionReports {
         this.ticker = ticker;
     }
 
-    /** Whether there are no observers, so that no decision has to be described to them. */
+    /** Returns whether there are no observers, so that no decision has to be described to them. */
     boolean isUnobserved() {
         return observers.isEmpty();
     }

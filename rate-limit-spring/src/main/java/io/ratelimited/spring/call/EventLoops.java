@@ -24,15 +24,15 @@ public final class EventLoops {
 
     private EventLoops() {}
 
-    /** Whether the calling thread is one of them. */
+    /** Returns whether the calling thread is one of them. */
     public static boolean isCurrentThread() {
         return (REACTOR && Reactor.isNonBlockingThread())
                 || OF_NETTY.get(Thread.currentThread().getClass());
     }
 
     /**
-     * Whether the calling thread is an event loop that Reactor does not know, such as one of a Redis client: it reads the reply
-     * that a blocking call to a limit on Redis would wait for.
+     * Returns whether the calling thread is an event loop that Reactor does not know, such as one of a Redis client: it
+     * reads the reply that a blocking call to a limit on Redis would wait for.
      */
     public static boolean isOfClient() {
         return OF_NETTY.get(Thread.currentThread().getClass()) && !(REACTOR && Reactor.isNonBlockingThread());

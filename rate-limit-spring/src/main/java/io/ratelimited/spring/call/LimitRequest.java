@@ -65,7 +65,7 @@ public record LimitRequest(
                         .toArray(LimitRequest[]::new);
     }
 
-    /** Whether a limit lets the call wait. */
+    /** Returns whether a limit lets the call wait. */
     static boolean mayWait(LimitRequest[] enforced) {
         for (LimitRequest request : enforced) {
             if (request.policy() == Policy.WAIT) {
@@ -85,7 +85,7 @@ public record LimitRequest(
     }
 
     /**
-     * What a call asks of its limits.
+     * The request of a call to its limits.
      *
      * @param waitedNanos for which the call has waited already
      */
@@ -101,17 +101,17 @@ public record LimitRequest(
                         .toArray(Claim[]::new);
     }
 
-    /** Whether the limit does not let a call wait so long. */
+    /** Returns whether the limit does not let a call wait so long. */
     boolean isTimeOver(long waitedNanos) {
         return policy() == Policy.WAIT && waitedNanos > maxWaitNanos();
     }
 
-    /** Whether the policy has not changed since the request was made. */
+    /** Returns whether the policy has not changed since the request was made. */
     public boolean isCurrent() {
         return enforcement.equals(limit.enforcement());
     }
 
-    /** Whether the call may be admitted without a reservation. */
+    /** Returns whether the call may be admitted without a reservation. */
     boolean mayTry() {
         return !denied && charge == null && enforcement.mayTry();
     }

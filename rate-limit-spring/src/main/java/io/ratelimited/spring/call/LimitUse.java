@@ -104,7 +104,7 @@ public final class LimitUse {
         return expression != null && expression.canBeInvented() ? expression.toString() : null;
     }
 
-    /** Whether the limit bounds a caller who invents keys for other limits. */
+    /** Returns whether the limit bounds a caller who invents keys for other limits. */
     public boolean boundsEveryCaller() {
         boolean skips = key != null && limit.enforcement().missingKey() == MissingKey.SKIP;
         return !skips
@@ -114,13 +114,13 @@ public final class LimitUse {
                 && limit.policy() != Policy.SHADOW;
     }
 
-    /** Whether an expression of the limit may read a word of requests. */
+    /** Returns whether an expression of the limit may read a word of requests. */
     public boolean reads(String word) {
         return Stream.of(key, permits, when, tier, charge)
                 .anyMatch(expression -> expression != null && expression.reads(word));
     }
 
-    /** Whether every call makes the same request. */
+    /** Returns whether every call makes the same request. */
     public boolean isSameForAll() {
         return key == null && permits == null && when == null && tier == null && charge == null && once == null;
     }
@@ -130,7 +130,7 @@ public final class LimitUse {
         return LimitRequest.of(limit, null, fixedPermits);
     }
 
-    /** Whether what a call has cost is known only when it has ended. */
+    /** Returns whether what a call has cost is known only when it has ended. */
     public boolean charges() {
         return charge != null;
     }
@@ -194,7 +194,7 @@ public final class LimitUse {
                 : limit.limiterOfTier(tierName.toString());
     }
 
-    /** Whether no instance of a parameter's type can be a key. */
+    /** Returns whether no instance of a parameter's type can be a key. */
     public static boolean isNeverKey(Class<?> type) {
         return Modifier.isFinal(type.getModifiers()) && !CanonicalKey.isKey(type);
     }

@@ -34,7 +34,7 @@ public final class BeanInspector
     /** Classes with limits that objects had before any processor wrapped them, by the name of the bean. */
     private final Map<String, Class<?>> made = new ConcurrentHashMap<>();
 
-    /** What other beans got of beans that were not finished, by the name of the bean: its proxy, which no processor sees later. */
+    /** Early references, by bean name: proxies of beans that were not finished, which no processor sees later. */
     private final Map<String, Object> handedOut = new ConcurrentHashMap<>();
 
     private final Set<String> early = ConcurrentHashMap.newKeySet();
@@ -146,7 +146,7 @@ public final class BeanInspector
         return types;
     }
 
-    /** Whether a bean was made too early to be looked at. */
+    /** Returns whether a bean was made too early to be looked at. */
     boolean isEarly(String name) {
         return early.contains(name);
     }

@@ -109,7 +109,7 @@ final class SelfCalls {
         private final Class<?> type;
         private final Set<String> own;
         private final Set<String> wanted;
-        /** What each method calls, and what each inner class calls in any of its methods. */
+        /** The methods that each method calls, and that each inner class calls in any of its methods. */
         private final Map<String, Set<String>> calls = new HashMap<>();
 
         private String reading = "";
@@ -152,12 +152,15 @@ final class SelfCalls {
             }
         }
 
-        /** Whether the compiler has made a method or class of a part of a method: a lambda, a coroutine, an inner class. */
+        /**
+         * Returns whether the compiler has made a method or class of a part of a method: a lambda, a coroutine, an inner
+         * class.
+         */
         private boolean isPart(String callee) {
             return callee.startsWith("lambda$") || isStaticPart(callee) || isInner(callee);
         }
 
-        /** Whether Kotlin has made a static method, whose first parameter is the object. */
+        /** Returns whether Kotlin has made a static method, whose first parameter is the object. */
         private static boolean isStaticPart(String method) {
             return method.contains("$lambda$") || method.contains("$suspendImpl(");
         }

@@ -29,7 +29,7 @@ final class CallContext implements EvaluationContext {
     private final Map<String, Integer> parameters;
 
     private final @Nullable Object[] args;
-    /** How the call has ended; null as long as it has not. */
+    /** The end of the call; null until then. */
     private final @Nullable CallResult result;
 
     private final @Nullable Object bean;

@@ -69,7 +69,7 @@ public final class CallExpression {
     private final int parameter;
     /** The path that is read from the parameter; null for the parameter itself. Without a parameter, the whole expression. */
     private final @Nullable SpelExpression expression;
-    /** What the expression reads of a call; null if it is a parameter. */
+    /** The words of the call that the expression reads; null if it is a parameter. */
     private final @Nullable ExpressionWords words;
     /** The name of the bean that the expression starts from, as in {@code @keys.owner(#id)}; null if there is none. */
     private final @Nullable String bean;
@@ -143,7 +143,7 @@ public final class CallExpression {
         shared.setBeanResolver(new BeanFactoryResolver(beans));
     }
 
-    /** A subclass may have the property. What has none, or is in the place of an object of Kotlin, never does. */
+    /** Warns where a subclass may have the property. A final class, or a stand-in for an object of Kotlin, never has it. */
     private void refuseOrWarn(UndeclaredMember missing) {
         if (missing.isFinal()) {
             throw new IllegalArgumentException("reads " + missing + ", in \"" + text + "\""
@@ -228,17 +228,17 @@ public final class CallExpression {
         }
     }
 
-    /** Whether the expression may read a word of its root: it names the word, or hands on the root. */
+    /** Returns whether the expression may read a word of its root: it names the word, or hands on the root. */
     public boolean reads(String word) {
         return text.contains(word) || text.contains("#root") || text.contains("#this");
     }
 
-    /** Whether callers choose the value: what they wrote or a session is read, and no bean looks it up. */
+    /** Returns whether callers choose the value: what they wrote or a session is read, and no bean looks it up. */
     public boolean canBeInvented() {
         return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
     }
 
-    /** Whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */
+    /** Returns whether an expression {@link #ofResult of a result} reads {@code #cancelled}. */
     public boolean readsCancelled() {
         return words != null && words.readsCancelled();
     }

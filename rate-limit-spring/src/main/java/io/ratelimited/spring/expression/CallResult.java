@@ -6,7 +6,7 @@ import java.util.concurrent.CompletionException;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How a call has ended.
+ * The end of a call: its result or its failure.
  *
  * @param value what it returned, the value of its stage or {@code Mono}, or the last element of its stream; null if there
  *     is none
@@ -52,7 +52,7 @@ public record CallResult(@Nullable Object value, @Nullable Throwable error, long
         return new CallResult(value, error, count, true);
     }
 
-    /** What a stage has failed with, without the exception that stages wrap it in. */
+    /** Returns the failure of a stage, without the exception that stages wrap it in. */
     public static Throwable unwrap(Throwable failure) {
         Throwable cause = failure.getCause();
         return failure instanceof CompletionException && cause != null ? cause : failure;

@@ -71,7 +71,7 @@ final class ExpressionWords {
             Pattern.CASE_INSENSITIVE);
 
     /**
-     * What an expression starts from.
+     * The root of an expression.
      *
      * @param names properties of the type that a bare word may mean
      * @param isOpen whether types, constructors and beans may be used, too
@@ -116,12 +116,15 @@ final class ExpressionWords {
         return readsRoot;
     }
 
-    /** Whether the value has in it what a caller may say without proof: a header or a session that no bean has looked up. */
+    /**
+     * Returns whether the value has in it what a caller may say without proof: a header or a session that no bean has looked
+     * up.
+     */
     boolean readsUnverified() {
         return readsUnverified;
     }
 
-    /** Whether the expression has thought of calls that are ended from outside. */
+    /** Returns whether the expression has thought of calls that are ended from outside. */
     boolean readsCancelled() {
         return readsCancelled;
     }
@@ -186,7 +189,7 @@ final class ExpressionWords {
         }
     }
 
-    /** What is handed to a method of a bean is left to the bean. */
+    /** Notes values that a caller may choose, but for arguments of methods of beans: the bean judges these. */
     private void noteUnverified(SpelNode node, boolean onRoot) {
         boolean compound = node instanceof CompoundExpression;
         if (compound && node.getChild(0) instanceof BeanReference) {
@@ -221,7 +224,10 @@ final class ExpressionWords {
         return false;
     }
 
-    /** Whether a parameter is what a caller may say without proof. Handlers bind simple types without an annotation, too. */
+    /**
+     * Returns whether a parameter is what a caller may say without proof. Handlers bind simple types without an annotation,
+     * too.
+     */
     static boolean isWritten(Method method, int position) {
         if (position < 0) {
             return false;

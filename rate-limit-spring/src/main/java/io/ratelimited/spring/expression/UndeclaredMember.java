@@ -36,7 +36,7 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
         return member + " of " + owner.getName() + ", which does not declare it";
     }
 
-    /** What may be meant, for a message. */
+    /** Returns the members that may be meant, for a message. */
     String hint() {
         Stream<String> getters =
                 Stream.of(BeanUtils.getPropertyDescriptors(owner)).map(PropertyDescriptor::getName);
@@ -47,7 +47,9 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
                 member, Stream.concat(getters, accessors).distinct().toList());
     }
 
-    /** Whether parameters of a function of Kotlin may stand for objects of value classes: its name has a hash then. */
+    /**
+     * Returns whether parameters of a function of Kotlin may stand for objects of value classes: its name has a hash then.
+     */
     static boolean mayHaveValueClasses(Method method) {
         return method.getName().indexOf('-') > 0 && KotlinDetector.isKotlinType(method.getDeclaringClass());
     }
@@ -122,7 +124,7 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
                 || owner == void.class;
     }
 
-    /** What every array has. */
+    /** Returns whether a read is of a member that every array has. */
     private static boolean isOfArray(Class<?> owner, SpelNode read) {
         return owner.isArray()
                 && (!(read instanceof PropertyOrFieldReference property)

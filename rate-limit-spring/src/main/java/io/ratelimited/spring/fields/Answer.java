@@ -3,7 +3,7 @@ package io.ratelimited.spring.fields;
 import java.util.List;
 
 /**
- * What an answer says about the limits of the side that sent it.
+ * The statements of an answer about the limits of the side that sent it.
  *
  * @param retryAfterNanos how long to pause, in nanoseconds; 0 if the answer does not say
  * @param quotas what is left of the quotas that the answer names, each name once
@@ -26,9 +26,9 @@ public record Answer(long retryAfterNanos, List<Quota> quotas) {
     }
 
     /**
-     * What is left of a quota.
+     * The rest of a quota.
      *
-     * @param name tells the quotas of one answer apart
+     * @param name name of the quota, unique in an answer
      * @param quota permits of a whole window; {@link #UNKNOWN} if it is not said
      * @param remaining permits that are left, 0 or more
      * @param windowNanos the length of a window, in nanoseconds; {@link #UNKNOWN} if it is not said

@@ -27,7 +27,7 @@ public interface RateLimitFieldWriter {
     }
 
     /**
-     * A limit that a response tells of.
+     * A limit that a response states.
      *
      * @param decision its last decision about the request; null if it has not decided
      */

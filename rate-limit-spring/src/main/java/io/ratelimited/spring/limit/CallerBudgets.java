@@ -41,7 +41,7 @@ final class CallerBudgets {
             long version,
             @Nullable Long endsAt) {
 
-        /** Whether the other has the same text and end, but for what clocks are apart. */
+        /** Returns whether the other has the same text and end, but for what clocks are apart. */
         boolean lastsAs(Budget other) {
             Long end = other.endsAt;
             boolean same =
@@ -151,7 +151,7 @@ final class CallerBudgets {
         warnedOf.remove(caller);
     }
 
-    /** How many there are, without those that have ended. */
+    /** Returns how many there are, without those that have ended. */
     int size() {
         budgets.values().removeIf(budget -> budget.hasEnded(ticker));
         return budgets.size();

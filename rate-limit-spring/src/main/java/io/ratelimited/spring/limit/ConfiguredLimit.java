@@ -102,7 +102,7 @@ public final class ConfiguredLimit implements NamedLimit {
         keyed = true;
     }
 
-    /** Whether some calls have a key: an annotation, a route or a property names one. */
+    /** Returns whether some calls have a key: an annotation, a route or a property names one. */
     public boolean isKeyed() {
         return keyed || settings.resolved.values().containsKey(LimitProperty.KEY);
     }
@@ -116,12 +116,15 @@ public final class ConfiguredLimit implements NamedLimit {
         }
     }
 
-    /** Whether calls may sleep in their thread: the policy is to wait, and some calls, or none that is known, have a thread. */
+    /**
+     * Returns whether calls may sleep in their thread: the policy is to wait, and some calls, or none that is known, have a
+     * thread.
+     */
     public boolean maySleep() {
         return policy() == Policy.WAIT && (usedWithThreads || !usedWithoutThreads);
     }
 
-    /** How many callers may wait at once, of the limit or of one of its tiers. */
+    /** Returns how many callers may wait at once, of the limit or of one of its tiers. */
     public int maxWaiting() {
         return Stream.concat(Stream.of(limiter), tiers.values().stream())
                 .mapToInt(own -> own.limit().maxWaiting())
@@ -129,7 +132,7 @@ public final class ConfiguredLimit implements NamedLimit {
                 .orElse(0);
     }
 
-    /** Whether the limit remembers keys in this process, however long they are idle. */
+    /** Returns whether the limit remembers keys in this process, however long they are idle. */
     public boolean remembersKeys() {
         return keyed && !countsInFlight && limiter instanceof InMemoryRateLimiter;
     }
@@ -161,12 +164,12 @@ public final class ConfiguredLimit implements NamedLimit {
         return limiter;
     }
 
-    /** Whether calls count while they are in flight. */
+    /** Returns whether calls count while they are in flight. */
     public boolean countsInFlight() {
         return countsInFlight;
     }
 
-    /** What applies to a call that begins now, read once for each call. */
+    /** Returns the rules for a call that begins now, read once for each call. */
     public Enforcement enforcement() {
         return enforcement;
     }
@@ -242,7 +245,7 @@ public final class ConfiguredLimit implements NamedLimit {
         return own == null || key == null ? limiter : own.limiter(key, limiter);
     }
 
-    /** How many callers have a budget of their own. */
+    /** Returns how many callers have a budget of their own. */
     public int ownBudgets() {
         CallerBudgets own = budgets;
         return own == null ? 0 : own.size();
@@ -287,7 +290,10 @@ public final class ConfiguredLimit implements NamedLimit {
         shared = seen;
     }
 
-    /** Whether a change that all instances share is not applied: it never was, or a new configuration has set it aside. */
+    /**
+     * Returns whether a change that all instances share is not applied: it never was, or a new configuration has set it
+     * aside.
+     */
     boolean isWithoutShared() {
         return shared.problem != null || (!shared.text.isEmpty() && settings.changes.isEmpty());
     }
@@ -341,7 +347,7 @@ public final class ConfiguredLimit implements NamedLimit {
     }
 
     /**
-     * What a limit is made of.
+     * The settings of a limit.
      *
      * @param configuration the layers of its configuration
      * @param changes what was changed at run time

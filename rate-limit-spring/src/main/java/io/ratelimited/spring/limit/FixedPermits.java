@@ -23,7 +23,7 @@ public final class FixedPermits {
         this.limit = limit;
     }
 
-    /** Whether permits are stated as a number, perhaps an invalid one. */
+    /** Returns whether permits are stated as a number, perhaps an invalid one. */
     public static boolean isNumber(String permits) {
         return NUMBER.matcher(permits.strip()).matches();
     }

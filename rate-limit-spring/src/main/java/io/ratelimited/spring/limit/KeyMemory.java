@@ -6,8 +6,8 @@ import io.ratelimited.core.memory.InMemoryRateLimiter;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How many keys limits remember in memory: the number that a property states, or else what half of the heap holds, if all limits
- * with keys have an equal part of it. Immutable.
+ * The number of keys that limits remember in memory: the number that a property states, or else the keys that fit into half
+ * of the heap, in equal parts for all limits with keys. Immutable.
  *
  * @param stated the keys of each limit; null if nothing states them
  * @param heapBytes how large the heap may grow
@@ -37,7 +37,7 @@ public record KeyMemory(@Nullable Long stated, long heapBytes) {
         return Math.max(FEWEST, Math.min(InMemoryRateLimiter.DEFAULT_MAXIMUM_KEYS, fitting));
     }
 
-    /** What all keys of limits may take at the most. */
+    /** Returns the bytes that all keys of limits may take together. */
     public long half() {
         return heapBytes / 2;
     }

@@ -7,9 +7,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one place sets of a limit.
+ * The values of a limit that one place sets.
  *
- * @param strength what becomes of values that have no meaning
+ * @param strength handling of values that have no meaning
  * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for what
  *     the application sets for all limits, whose mistakes are reported at the place of the limit
  * @param remedy what to do about an invalid value
@@ -20,7 +20,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
     /** The position of the annotation in the layers of the configuration. */
     static final int ANNOTATION = 1;
 
-    /** What becomes of a value that has no meaning for the algorithm or the policy of the limit. */
+    /** Handling of a value that has no meaning for the algorithm or the policy of the limit. */
     enum Strength {
         /** An operator has stated it for this limit: an error, unless a stronger layer has chosen another algorithm. */
         STATED,
@@ -56,7 +56,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
     }
 
     /**
-     * What an annotation states.
+     * Returns the layer of an annotation.
      *
      * @param place where it stands
      */
@@ -80,7 +80,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
     }
 
     /**
-     * Whether what has no meaning for the algorithm of the limit is left out.
+     * Returns whether what has no meaning for the algorithm of the limit is left out.
      *
      * @param fromHere this layer and the weaker ones
      */

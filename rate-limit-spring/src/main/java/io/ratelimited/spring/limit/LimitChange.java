@@ -214,7 +214,7 @@ final class LimitChange {
         return unaffected.isEmpty() ? Map.of() : ChangeText.changed(after, unaffected);
     }
 
-    /** What is read only once: some properties, and which tiers there are. */
+    /** Returns the values that are read only once: some properties, and the names of tiers. */
     private static Map<String, Object> fixed(Map<LimitProperty, Object> values) {
         Map<String, Object> fixed = new TreeMap<>();
         values.forEach((property, value) -> {

@@ -38,7 +38,7 @@ public final class LimitChanges {
 
     private static final LogText.Lines LOG = LogText.lines(LimitChanges.class);
 
-    /** How often a change is tried while others change the same limit: each attempt that fails is a change that another made. */
+    /** Attempts of a change while others change the same limit: each attempt that fails is a change that another made. */
     private static final int ATTEMPTS = 100;
 
     /** The version of a change that another one has replaced before its own version was known here. */
@@ -50,7 +50,7 @@ public final class LimitChanges {
     private final ChangeReports reports;
     private final BudgetRegistry budgets;
     private final UnansweredWrites unanswered;
-    /** What all instances share that this one follows. */
+    /** The shared changes that this instance follows. */
     private final Set<SharedChanges> followed = ConcurrentHashMap.newKeySet();
     /** The limits that follow it, by name. */
     private final Map<String, Following> following = new ConcurrentHashMap<>();

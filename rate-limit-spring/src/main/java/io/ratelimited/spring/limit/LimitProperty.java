@@ -58,7 +58,7 @@ public enum LimitProperty {
     ON_FAILURE(LimitProperties.OnFailure.class, Scope.BACKEND),
     MAX_OVERSHOOT(String.class, Scope.BACKEND, Algorithm::canBeLeased);
 
-    /** What a property belongs to. */
+    /** The object that has the value of a property. */
     private enum Scope {
         /** Each use of the limit, as long as the application runs. */
         USE(false, false),
@@ -191,22 +191,22 @@ public enum LimitProperty {
         return type;
     }
 
-    /** Whether a limit in use can change it. */
+    /** Returns whether a limit in use can change it. */
     public boolean isChangeable() {
         return scope.changeable;
     }
 
-    /** Whether a tier can have a value of its own. */
+    /** Returns whether a tier can have a value of its own. */
     boolean isOfTiers() {
         return scope.ofTiers;
     }
 
-    /** Whether a tier has the value of its limit. */
+    /** Returns whether a tier has the value of its limit. */
     boolean isInherited() {
         return scope != Scope.USE && this != TIERS;
     }
 
-    /** Whether only some backends read it. */
+    /** Returns whether only some backends read it. */
     boolean isOfSomeBackends() {
         return scope == Scope.BACKEND;
     }
@@ -223,7 +223,7 @@ public enum LimitProperty {
         return algorithms.test(algorithm);
     }
 
-    /** Whether it is a parameter of {@link Limit}. */
+    /** Returns whether it is a parameter of {@link Limit}. */
     boolean isParameter() {
         return setter != null;
     }

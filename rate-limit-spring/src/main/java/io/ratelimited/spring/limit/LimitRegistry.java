@@ -182,7 +182,7 @@ public final class LimitRegistry {
         return ResolvedLimit.ofUse(properties, name, place, declared);
     }
 
-    /** Whether no limit is known so far: neither a property nor a bean that was looked at has one. */
+    /** Returns whether no limit is known so far: neither a property nor a bean that was looked at has one. */
     public boolean isEmpty() {
         return limits.isEmpty();
     }
@@ -217,7 +217,10 @@ public final class LimitRegistry {
         return limit;
     }
 
-    /** What the properties alone have defined, as those of a parent context do, gets what the first annotation adds. */
+    /**
+     * Adds the values of the first annotation to a limit that properties alone have defined, as those of a parent context
+     * do.
+     */
     private synchronized void define(ConfiguredLimit limit, String place, Map<LimitProperty, Object> definition) {
         if (definition.isEmpty() || !limit.definition().isEmpty()) {
             return;
@@ -308,7 +311,7 @@ public final class LimitRegistry {
         }
     }
 
-    /** What the properties of a limit need from an annotation; null if they are complete. */
+    /** Returns the value that the properties of a limit lack without an annotation; null if they are complete. */
     private @Nullable String lacking(String name, String place) {
         Layer annotation = Layer.ofAnnotation(name, place, Map.of());
         ResolvedLimit alone = ResolvedLimit.resolve(name, place, layers(properties, name, annotation));

@@ -6,9 +6,9 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a configuration says of limits. Immutable.
+ * The settings of a configuration for all limits. Immutable.
  *
- * @param backend where limits live that name no backend themselves
+ * @param backend the backend of limits that name none
  * @param onFailure what decides for limits that do not say so themselves when their backend does not answer
  * @param defaults the values that apply to limits that set a property nowhere else
  * @param limits the values of limits, by name

@@ -7,12 +7,12 @@ import org.apache.commons.logging.Log;
 import org.apache.commons.logging.LogFactory;
 import org.jspecify.annotations.Nullable;
 
-/** What others have written, such as a caller or a record in Redis, as text for a log line or a message. */
+/** Escapes text of others, such as of a caller or a record in Redis, for a log line or a message. */
 public final class LogText {
 
     private static final int LONGEST = 200;
     private static final int MOST_CAUSES = 100;
-    /** What would end the line, hide a part of it or turn it around. */
+    /** Characters that would end the line, hide a part of it or turn it around. */
     private static final Pattern UNSAFE = Pattern.compile("[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]");
 
     private LogText() {}

@@ -27,7 +27,7 @@ public final class RequestThreads {
         this(number, new AtomicInteger());
     }
 
-    /** How many there are; 0 where there are as many as needed. */
+    /** Returns how many there are; 0 where there are as many as needed. */
     public int number() {
         return number;
     }
@@ -57,7 +57,7 @@ public final class RequestThreads {
         }
     }
 
-    /** How many may sleep so that half of the threads are left for other requests. */
+    /** Returns how many may sleep so that half of the threads are left for other requests. */
     public int half() {
         return number == 0 ? Integer.MAX_VALUE : Math.max(1, number / 2);
     }

@@ -64,7 +64,7 @@ public final class ResolvedLimit {
         return origin == null ? layers.get(0) : origin;
     }
 
-    /** Whether the value of a layer has no meaning for the algorithm that the layers choose. */
+    /** Returns whether the value of a layer has no meaning for the algorithm that the layers choose. */
     private boolean isLeftOut(LimitProperty property, int layer) {
         return !property.hasMeaningFor(algorithm)
                 && layers.get(layer).leavesOut(algorithm, layers.subList(layer, layers.size()));
@@ -335,7 +335,7 @@ public final class ResolvedLimit {
         Map<LimitProperty, Object> own = new EnumMap<>(LimitProperty.class);
         own.putAll(stated);
         if ("unlimited".equalsIgnoreCase(String.valueOf(rate).strip())) {
-            // Whatever the algorithm of the limit is, such a tier is one of a rate.
+            // Such a tier limits a rate, whatever the algorithm of its limit is.
             own.putIfAbsent(LimitProperty.ALGORITHM, Algorithm.TOKEN_BUCKET);
         }
         Map<LimitProperty, Object> inherited = new EnumMap<>(values);

@@ -58,7 +58,7 @@ final class UnansweredWrites {
         writes.put(new Target(write.limit, write.caller), new Unanswered(write, now));
     }
 
-    /** Who has made a change that is seen for the first time; null if nobody here has. */
+    /** Returns the author of a change that is seen for the first time; null if nobody here has made it. */
     synchronized @Nullable String author(String limit, @Nullable String caller, SharedChanges.Change change) {
         Target target = new Target(limit, caller);
         Unanswered known = writes.get(target);
