@@ -31,6 +31,6 @@ import java.lang.annotation.Target;
 @Target(ElementType.TYPE)
 public @interface AutoConfigureRateLimits {
 
-    /** Whether anything is limited, whatever {@code rate-limit.enabled} says. If false, every call goes. */
+    /** Returns whether anything is limited, whatever {@code rate-limit.enabled} says. If false, every call goes. */
     boolean enabled() default true;
 }

@@ -47,7 +47,7 @@ final class RateLimitsContextCustomizerFactory implements ContextCustomizerFacto
         }
     }
 
-    /** What slices leave out. An application has it already, and then it is there once. */
+    /** The configuration that slices leave out. A whole application has it already, and then it is there once. */
     @Configuration(proxyBeanMethods = false)
     @ImportAutoConfiguration({
         AopAutoConfiguration.class,

@@ -12,7 +12,7 @@ import org.assertj.core.error.BasicErrorMessageFactory;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a response says of limits, whoever received it.
+ * The limits that a response states, whichever client received it.
  *
  * @param header the first value of a field
  * @param body text, bytes, or an object that a converter made; read only if it is needed
