@@ -4,9 +4,9 @@ import io.ratelimited.core.threads.CallbackThreads;
 import java.util.concurrent.Executor;
 
 /**
- * Gives what callers have attached to asynchronous decisions to an executor of the application, which may block or throw.
- * Threads of our own give it the tasks, so that no thread of the connection is held up. What it rejects runs there, so that every
- * caller is answered.
+ * Gives the code that callers have attached to asynchronous decisions to an executor of the application, which may block or
+ * throw. Threads of our own give it the tasks, so that no thread of the connection is held up. They run a task that it
+ * rejects, so that every caller is answered.
  */
 final class CallersExecutor {
 
@@ -18,7 +18,7 @@ final class CallersExecutor {
         return executor == own ? own : task -> own.execute(() -> safe.execute(task));
     }
 
-    /** Whatever an executor rejects runs on another one. */
+    /** Returns an executor that runs the tasks that one executor rejects on another. */
     static Executor orElse(Executor executor, Executor other) {
         return task -> {
             try {

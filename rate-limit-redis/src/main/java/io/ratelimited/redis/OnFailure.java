@@ -1,7 +1,7 @@
 package io.ratelimited.redis;
 
 /**
- * What becomes of a call while Redis does not answer. The source of the decision is then {@code FALLBACK}, or {@code
+ * Handling of a call while Redis does not answer. The source of the decision is then {@code FALLBACK}, or {@code
  * UNAVAILABLE} under {@link #DENY}.
  */
 public enum OnFailure {

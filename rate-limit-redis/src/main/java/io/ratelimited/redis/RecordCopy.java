@@ -12,7 +12,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** This node's copy of {@link SharedRecords}, by their fields in Redis, and how far it is the same. Thread-safe. */
+/**
+ * This node's copy of {@link SharedRecords}, by their fields in Redis, and the position up to which it is complete.
+ * Thread-safe.
+ */
 final class RecordCopy {
 
     /** Sums are modulo this, so that a script can add with whole numbers. */
@@ -30,7 +33,7 @@ final class RecordCopy {
     private long floor;
     /** Of the versions of all records that have a text. */
     private long sum;
-    /** What Redis has added up besides, such as records that cannot be read any more, when everything was compared last. */
+    /** The rest of the sum in Redis when everything was compared last, such as of records that are not readable any more. */
     private long sumBesides;
     /** The latest version of all records: Redis has lost something if its position is before it. */
     private long newest;
@@ -60,7 +63,7 @@ final class RecordCopy {
         return floor;
     }
 
-    /** Whether nothing is missing here, by the last position and the sum there. */
+    /** Returns whether nothing is missing here, by the last position and the sum there. */
     synchronized boolean isSame(long position, long sumThere) {
         return position == known && position >= newest && sumThere == expectedSum();
     }
@@ -77,7 +80,7 @@ final class RecordCopy {
         return (sum + sumBesides) % SUM_LIMIT;
     }
 
-    /** @param entry null if it cannot be read: then what is known of it stays */
+    /** @param entry null if it cannot be read: then the known one stays */
     synchronized void put(String field, @Nullable Entry entry) {
         if (entry == null) {
             unreadable.add(field);
@@ -101,7 +104,7 @@ final class RecordCopy {
     }
 
     /**
-     * Has what was written since.
+     * Takes over the records that were written since.
      *
      * @return the fields that may have changed
      */
@@ -123,7 +126,7 @@ final class RecordCopy {
         floor = Math.max(floor, floorThere);
     }
 
-    /** What Redis has lost. */
+    /** Returns the records that Redis has lost. */
     Map<String, Entry> newerThan(Map<String, @Nullable Entry> all) {
         Map<String, Entry> lost = new HashMap<>();
         entries.forEach((field, entry) -> {
@@ -136,7 +139,7 @@ final class RecordCopy {
     }
 
     /**
-     * Has all that Redis has, and what was written since.
+     * Takes over all records of Redis, and those that were written since.
      *
      * @param last the last page of it
      * @return the fields that may have changed

@@ -36,7 +36,7 @@ public final class RedisBackend implements AutoCloseable {
     /** An application starts without Redis, but gives it a moment. */
     private static final long FIRST_CONNECT_MILLIS = 2_000;
 
-    /** The heartbeat tells nodes of changes. */
+    /** Nodes learn of changes by the heartbeat. */
     private static final long HEARTBEAT_MILLIS = 1_000;
 
     /** Nodes that begin together have all reported after this time. */
@@ -128,7 +128,7 @@ public final class RedisBackend implements AutoCloseable {
      * A backend that takes everything from outside and waits for nothing, so that it can run in a single thread.
      *
      * @param threads the time and the threads of the connection
-     * @param callers runs what callers have attached to asynchronous decisions
+     * @param callers runs the code that callers have attached to asynchronous decisions
      * @param node the name of this process, unique in the cluster
      */
     static RedisBackend of(
@@ -156,7 +156,7 @@ public final class RedisBackend implements AutoCloseable {
                         limitOptions.maximumKeys());
     }
 
-    /** How the backend is doing, as of now. Asks nobody. */
+    /** Returns the present health of the backend, as far as this node knows it. Sends nothing to Redis. */
     public RedisHealth health() {
         Health health = connection.health();
         return new RedisHealth(
@@ -192,7 +192,7 @@ public final class RedisBackend implements AutoCloseable {
         connection.close();
     }
 
-    /** What the nodes of the cluster share besides budgets. */
+    /** The records that the nodes of the cluster share besides budgets. */
     public SharedRecords records() {
         return records;
     }

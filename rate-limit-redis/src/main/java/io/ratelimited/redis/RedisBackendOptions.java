@@ -6,14 +6,14 @@ import java.time.Duration;
 import java.util.concurrent.Executor;
 
 /**
- * How an application uses Redis for its limits. Immutable.
+ * The options of an application's limits on Redis. Immutable.
  *
- * @param keyPrefix first part of every key
+ * @param keyPrefix first part of every name of a key in Redis
  * @param timeout the longest time that a caller waits for Redis, from 1 millisecond; a command is never repeated
- * @param expectedNodes nodes of the cluster, among whom a limit is divided while Redis is away; 0 to count them
+ * @param expectedNodes number of nodes of the cluster, among which a limit is divided while Redis is away; 0 to count them
  * @param ticker time, and waiting for it
- * @param timeSource where scripts get their time from
- * @param executor runs what callers have attached to asynchronous decisions, so that it does not run on Lettuce's
+ * @param timeSource the source of the time in scripts
+ * @param executor runs the code that callers have attached to asynchronous decisions, so that it does not run on Lettuce's
  *     threads; an executor of the application answers as late as it runs a task
  */
 public record RedisBackendOptions(
@@ -24,7 +24,7 @@ public record RedisBackendOptions(
         Ticker ticker,
         Executor executor) {
 
-    /** Where scripts get their time from. All nodes that share limits must have the same. */
+    /** The source of the time in scripts. All nodes that share limits must have the same. */
     public enum TimeSource {
         /** That of Redis, asked by each script; as {@link #NODE} from the moment at which a script is refused it. */
         AUTO,

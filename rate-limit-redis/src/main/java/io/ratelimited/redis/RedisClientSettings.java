@@ -7,7 +7,7 @@ import io.lettuce.core.resource.ClientResources;
 import java.util.List;
 
 /**
- * What the clients of a {@link RedisBackend} are made of. Immutable, as far as its parts are.
+ * The settings of the clients of a {@link RedisBackend}. Immutable, as far as its parts are.
  *
  * @param resources event loops and timers; the caller shuts them down after the backend
  * @param options of each client; {@link ClusterClientOptions} say that the addresses are of a cluster. Clients of limits never

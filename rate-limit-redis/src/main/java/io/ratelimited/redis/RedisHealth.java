@@ -5,17 +5,17 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How the backend is doing. Immutable.
+ * The health of the backend. Immutable.
  *
  * @param state whether Redis decides
- * @param since when Redis began to decide, or ceased to
+ * @param since the time at which Redis began to decide, or ceased to
  * @param lastError the last failure; null if there was none
  * @param calls scripts sent to Redis
  * @param timeouts calls that Redis did not answer in time
  * @param errors calls that failed otherwise
  * @param nodes nodes of this cluster, counted or as expected; 0 when not known yet
- * @param problems what keeps this node from knowing all changes of limits or all other nodes, though Redis decides; empty if
- *     nothing does
+ * @param problems reasons why this node does not know all changes of limits or all other nodes, though Redis decides; empty
+ *     if there are none
  */
 public record RedisHealth(
         State state,
@@ -27,7 +27,7 @@ public record RedisHealth(
         int nodes,
         List<String> problems) {
 
-    /** Whether Redis decides. */
+    /** The state of Redis: all, a part or none of it decides. */
     public enum State {
         /** All limits are decided by Redis. */
         UP,

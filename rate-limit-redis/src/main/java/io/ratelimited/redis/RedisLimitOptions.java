@@ -3,10 +3,10 @@ package io.ratelimited.redis;
 import java.util.Objects;
 
 /**
- * How one limit uses Redis. Immutable.
+ * The options of one limit on Redis. Immutable.
  *
- * @param tier whose budgets these are, of a limit that has several under one name; empty for the limit itself
- * @param onFailure what becomes of a call while Redis does not answer
+ * @param tier the tier that has these budgets, of a limit with several under one name; empty for the limit itself
+ * @param onFailure handling of a call while Redis does not answer
  * @param maxOvershoot by how much of a period's permits the cluster may exceed the limit so that nodes can hold permits
  *     in advance; 0 to 1, 0 (exact) for none
  * @param maximumKeys keys remembered in this process at the most: refusals, and budgets while Redis is away

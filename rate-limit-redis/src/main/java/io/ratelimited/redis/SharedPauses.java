@@ -15,7 +15,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 
 /**
- * Pauses that the nodes of a cluster share: a name, and when the pause ends by the time of Redis. Of two pauses of a name the
+ * Pauses that the nodes of a cluster share: the name of each, and its end by the time of Redis. Of two pauses of a name the
  * one that ends later holds. From the first listener on, a node reads them twice a second, so that it knows each within a
  * second. Without Redis a node knows its own pauses only. Thread-safe.
  */
@@ -29,7 +29,7 @@ public final class SharedPauses {
     private final GuardedConnection connection;
     private final String[] keys;
     private final List<BiConsumer<String, Duration>> listeners = new CopyOnWriteArrayList<>();
-    /** When each pause ends that listeners were told, in microseconds since 1970. Guarded by this, like the other. */
+    /** Ends of the pauses that listeners know, by name, in microseconds since 1970. Guarded by this, like {@link #reads}. */
     private Map<String, Long> told = Map.of();
 
     private boolean reads;
@@ -43,7 +43,7 @@ public final class SharedPauses {
     /**
      * Begins a pause for all nodes. Waits for nothing.
      *
-     * @param lasting how long it lasts from now, a microsecond or more
+     * @param lasting its length from now, a microsecond or more
      * @return completes when Redis has it; fails when Redis does not answer
      */
     public CompletableFuture<Void> publish(String name, Duration lasting) {
@@ -56,7 +56,7 @@ public final class SharedPauses {
     }
 
     /**
-     * Tells a listener of pauses, on threads for callers: the name and how long it still lasts. Each is told once, and again
+     * Passes pauses to a listener, on threads for callers: the name and the time left. Each pause is passed once, and again
      * when its end is later.
      */
     public void follow(BiConsumer<String, Duration> listener) {

@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  * follows Redis by the heartbeat: a read costs no command. A write is made in Redis at once, whole or not at all, and only
  * on what the writer knows. Thread-safe.
  *
- * <p>Something else that somebody has written among them is skipped and reported, and replaced by the next write of its record.
+ * <p>A text of another form is skipped and reported, and replaced by the next write of its record.
  *
  * <ol>
  *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch what is newer than what they have.
@@ -58,7 +58,7 @@ public final class SharedRecords {
     private CompletableFuture<Void> reading = CompletableFuture.completedFuture(null);
 
     /**
-     * Whose record it is.
+     * The owner of a record.
      *
      * @param limit name of the limit
      * @param caller name of its caller; null for the record of the limit itself
@@ -85,12 +85,12 @@ public final class SharedRecords {
      * A record.
      *
      * @param version of the write that it is from
-     * @param text what was written; empty if it was removed
-     * @param endsAt when it ends, in nanoseconds of the backend's {@link Ticker}; null for never
+     * @param text the text that was written; empty if it was removed
+     * @param endsAt its end, in nanoseconds of the backend's {@link Ticker}; null for never
      */
     public record Entry(long version, String text, @Nullable Long endsAt, long endMicros) {}
 
-    /** What has become of a write. */
+    /** The outcome of a write. */
     public enum Outcome {
         WRITTEN,
         /** Another node has written the record meanwhile. Nothing has changed; this node has its version now. */
@@ -123,7 +123,10 @@ public final class SharedRecords {
         return callers;
     }
 
-    /** Tells a listener, on threads for callers, whose records may have changed: {@link #find} has what they are. */
+    /**
+     * Informs a listener, on threads for callers, of the keys of records that may have changed; {@link #find} returns the
+     * records.
+     */
     public void onChange(Consumer<Collection<Key>> listener) {
         listeners.add(listener);
     }
@@ -133,7 +136,7 @@ public final class SharedRecords {
      *
      * @param basedOn the version that the record has; 0 if there is none
      * @param text empty to remove the record
-     * @param lasting how long it lasts; null for ever
+     * @param lasting its length; null for ever
      * @param maximumCallers how many callers of a limit may have a record
      * @throws RedisUnavailableException when Redis does not answer; the message says whether it may have been written
      */
@@ -219,7 +222,7 @@ public final class SharedRecords {
     }
 
     /**
-     * Fetches what is missing here.
+     * Fetches the records that are missing here.
      *
      * @param position that of the last write, as the heartbeat has read it
      * @param sumThere of the versions of all records, as the heartbeat has read it
@@ -283,8 +286,8 @@ public final class SharedRecords {
     /**
      * Compares everything, and writes back what Redis has lost.
      *
-     * @param since what this node knew when it began to read: what it alone has is out of date if Redis may have forgotten
-     *     a later removal
+     * @param since what this node knew when it began to read: a record that it alone has is out of date if Redis may have
+     *     forgotten a later removal
      */
     private CompletableFuture<Void> readAll(long since) {
         return readAll(0, new HashMap<>(), since);

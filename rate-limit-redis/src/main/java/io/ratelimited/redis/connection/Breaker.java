@@ -3,8 +3,9 @@ package io.ratelimited.redis.connection;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Whether a server may be asked. Closed, it counts failures: five in a row, or half of the last twenty, open it, and so
- * does a server that is silent. Open, nobody asks the server but a probe, until one succeeds. Thread-safe.
+ * Decides whether a server may be asked. A closed breaker counts failures: five in a row, or half of the last twenty, open
+ * it, and so does a server that is silent. While it is open, nobody asks the server but a probe, until one succeeds.
+ * Thread-safe.
  */
 final class Breaker {
 

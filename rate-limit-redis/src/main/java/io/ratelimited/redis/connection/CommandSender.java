@@ -8,11 +8,11 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Sends a command to the server of its keys, unless that is away. A command that has not run is sent again: to another server
- * where the cluster says so, and once to the same one where a script could not read what its keys hold. A reply that is late or
+ * where the cluster says so, and once to the same one where a script could not read its keys. A reply that is late or
  * an error counts against the server that the command was last sent to. Thread-safe.
  *
- * <p>All limits share the threads that read replies. Callers who have promised not to block run on them, until one of them waits
- * for Redis there.
+ * <p>All limits share the threads that read replies. Code of callers who have promised not to block runs on them, until one
+ * of them waits for Redis there.
  */
 final class CommandSender {
 
@@ -25,9 +25,9 @@ final class CommandSender {
     private final Health health;
     private final ServerTime time;
     private final UnaryOperator<String> testTime;
-    /** How many replies this thread is at: within one, it may send a command whose reply is there already. */
+    /** Depth of replies in this thread: within one, it may send a command whose reply is there already. */
     private final ThreadLocal<Integer> reading = ThreadLocal.withInitial(() -> 0);
-    /** A caller has waited for Redis on a thread that reads replies: no caller runs there again. */
+    /** Whether a caller has waited for Redis on a thread that reads replies: no code of callers runs there again. */
     private volatile boolean deceived;
 
     private volatile boolean closed;
@@ -70,7 +70,7 @@ final class CommandSender {
         return closed;
     }
 
-    /** Why a command for a server is not sent; null if it is. */
+    /** Returns the reason why a command for a server is not sent; null if it is. */
     private @Nullable String refusal(@Nullable Server server) {
         if (closed) {
             return "the connection is closed";
@@ -106,7 +106,7 @@ final class CommandSender {
                 : send(server, keys, command);
     }
 
-    /** Whether this thread reads a reply, and may run callers that never block. */
+    /** Returns whether this thread reads a reply, and may run code of callers that never blocks. */
     boolean mayRunCallers() {
         return !deceived && reading.get() > 0;
     }
@@ -152,7 +152,7 @@ final class CommandSender {
 
         private final Command<T> command;
         private int redirections;
-        /** Whether the keys have been removed because they held what no script can read. */
+        /** Whether the keys have been removed because no script could read them. */
         private boolean repaired;
         /** The server that the command was last sent to, and when. */
         private volatile Server server;
@@ -228,7 +228,7 @@ final class CommandSender {
             completeExceptionally(cause);
         }
 
-        /** Removes what no script can read, before anything that is sent on the connection after it. */
+        /** Removes a key that no script can read, before any later command on the connection. */
         private void repair(RedisLink link, Server target, Throwable cause) {
             target.answered();
             health.corrupt(keys, cause);
@@ -279,7 +279,9 @@ final class CommandSender {
      */
     record Redirection(String address, boolean once) {
 
-        /** What is reported where a single server was named; failures that are no redirections stay as they are. */
+        /**
+         * Returns the failure to report where a single server was named; failures that are no redirections stay as they are.
+         */
         static Throwable asFailure(Throwable failure) {
             return of(failure, "") == null
                     ? failure

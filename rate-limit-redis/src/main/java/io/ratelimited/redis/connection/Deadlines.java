@@ -8,9 +8,9 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
- * Ends what Redis has not answered in time. All replies have the same time, so that a queue in order of arrival is enough
- * and nothing is scheduled for each. The timer looks at the queue at least four times as often as the timeout is long, so
- * that what is done is not kept, and rests while the queue is empty. Thread-safe.
+ * Fails futures that Redis has not answered in time. All replies have the same time, so that a queue in order of arrival is
+ * enough and nothing is scheduled for each. The timer looks at the queue at least four times as often as the timeout is
+ * long, so that finished futures are not kept, and rests while the queue is empty. Thread-safe.
  */
 final class Deadlines {
 
@@ -60,7 +60,7 @@ final class Deadlines {
         this.pause = Math.max(100_000, Math.min(LONGEST_PAUSE, timeoutNanos / 4));
     }
 
-    /** The deadline of what begins at a value of {@link Threads#nanos}. */
+    /** Returns the deadline of a wait that begins at a value of {@link Threads#nanos}. */
     long of(long begin) {
         return begin + timeoutNanos;
     }

@@ -35,16 +35,16 @@ final class Deliveries {
 
     /** Keys with a charge: twice as many at the most, between two of which the smallest are dropped. */
     private static final int MAX_CHARGES = 20_000;
-    /** They are put in order so seldom. */
+    /** Charges that are sent at a time: all of them are sorted each time. */
     private static final int MAX_CHARGES_AT_ONCE = 5_000;
 
     private final CommandSender sender;
     private final Threads threads;
     /** Guarded by this. */
     private final Map<DeliveryKind, Deque<Delivery>> kept = new EnumMap<>(DeliveryKind.class);
-    /** What is owed for keys in Redis. */
+    /** Charges that are owed for keys in Redis, by their names. */
     private final ConcurrentHashMap<String, Charge> charges = new ConcurrentHashMap<>();
-    /** The smallest charges are being dropped. */
+    /** Whether the smallest charges are being dropped. */
     private final AtomicBoolean droppingCharges = new AtomicBoolean();
 
     /** In all of {@link #kept}. Guarded by this. */
@@ -95,12 +95,14 @@ final class Deliveries {
         }
     }
 
-    /** Sends what was kept and can be sent now. */
+    /** Sends the kept commands that can be sent now. */
     void deliverKept() {
         deliverKept(null);
     }
 
-    /** Sends what was kept for a server that is about to decide again; for all that may be asked if there is none. */
+    /**
+     * Sends the commands that were kept for a server that is about to decide again; for all that may be asked if it is null.
+     */
     void deliverKept(@Nullable Server recovering) {
         do {
             sendable(recovering).forEach(delivery -> deliver(delivery, recovering));
@@ -109,7 +111,7 @@ final class Deliveries {
         } while (hasRoomForMore());
     }
 
-    /** Adds to what is owed for a key, and returns all of it. It is charged at the next look. */
+    /** Adds to the charge that is owed for a key, and returns the sum. It is sent at the next look. */
     Charge owe(String key, Charge charge) {
         Charge all = Objects.requireNonNull(charges.merge(key, charge, Charge::plus));
         if (charges.size() > 2 * MAX_CHARGES && !droppingCharges.getAndSet(true)) {
@@ -125,7 +127,9 @@ final class Deliveries {
         charges.computeIfPresent(key, (same, owed) -> change.apply(owed));
     }
 
-    /** Some of the largest, once those before are sent. No lock is held while they are looked for: callers go on meanwhile. */
+    /**
+     * Sends some of the largest charges, once those before are sent. Holds no lock while it sorts: callers go on meanwhile.
+     */
     private void deliverCharges(@Nullable Server recovering) {
         if (charges.isEmpty() || isCrowded()) {
             return;
@@ -157,7 +161,7 @@ final class Deliveries {
                 Comparator.comparingLong(Charge::permits).reversed()));
     }
 
-    /** The server of a key that it can be sent to now; null if there is none. */
+    /** Returns the server to which a command for a key can be sent now; null if there is none. */
     private @Nullable Server server(String key, @Nullable Server recovering) {
         return recovering == null ? sender.available(key) : sender.recovering(key, recovering);
     }
@@ -195,7 +199,9 @@ final class Deliveries {
         pending--;
     }
 
-    /** What waits for a server is not looked at with each reply, and what has failed is tried again at the next look. */
+    /**
+     * Returns whether to send more at once. Commands that wait for a server, or have failed, wait for the next look instead.
+     */
     private synchronized boolean hasRoomForMore() {
         return crowded && !failing && pending <= MAX_PENDING / 2;
     }
@@ -260,7 +266,7 @@ final class Deliveries {
         }
     }
 
-    /** What has no reply may have run. An outage is no fault of the command. */
+    /** Returns whether to send a command again: one without a reply may have run. An outage is no fault of the command. */
     private static boolean isWantedAfter(Delivery sent, Throwable failure) {
         return Replies.isNotSent(failure)
                 || (sent.kind.isRepeatable && (failure instanceof TimeoutException || sent.tries < MAX_TRIES));

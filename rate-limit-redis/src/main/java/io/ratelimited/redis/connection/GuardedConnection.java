@@ -18,10 +18,10 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Nothing is sent to a server whose breaker is open, except its probe and, once that is answered, what has to come first.
- *   <li>A command runs at most once. What is pending when a connection breaks fails; a redirection within a cluster is
- *       followed, because the command has not run, and so is a key that no script can read.
+ *   <li>A command runs at most once. Commands that are pending when a connection breaks fail. A command that has not run,
+ *       because a cluster redirects it or no script can read its key, is sent again.
  *   <li>A reply that is later than the timeout is a failure, from the first of an outage.
- *   <li>What is pending is bounded.
+ *   <li>The number of pending commands is bounded.
  *   <li>Connecting, discovering, probing and logging never wait for each other, and no thread ends because of a failure.
  * </ol>
  *
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class GuardedConnection implements AutoCloseable {
 
-    /** How often servers that are away, and what is kept for them, are looked at. */
+    /** Pause between looks at servers that are away, and at the commands that are kept for them. */
     private static final long LOOK_MILLIS = 200;
 
     /** Commands that no caller waits for; those first that are sent first and, where too many are kept, dropped last. */
@@ -54,7 +54,7 @@ public final class GuardedConnection implements AutoCloseable {
     /** Permits of one key that were used without being reserved in Redis. Immutable. */
     public interface Charge {
 
-        /** How many. Of too many charges the smallest are dropped. */
+        /** Returns the number of permits. Of too many charges the smallest are dropped. */
         long permits();
 
         /** This and a later charge of the same key, to be charged by one command. */
@@ -131,7 +131,7 @@ public final class GuardedConnection implements AutoCloseable {
         return threads.await(future, timeoutNanos);
     }
 
-    /** Whether this thread reads a reply, and may run what callers have attached that never blocks. */
+    /** Returns whether this thread reads a reply, and may run code of callers that never blocks. */
     public boolean mayRunCallersHere() {
         return sender.mayRunCallers();
     }
@@ -154,12 +154,12 @@ public final class GuardedConnection implements AutoCloseable {
         return sender.time();
     }
 
-    /** Runs before Redis decides again after an outage; what is delivered there comes first. Must not block. */
+    /** Runs a task before Redis decides again after an outage; commands that it delivers come first. Must not block. */
     public void onRecovery(Runnable task) {
         onRecovery.add(task);
     }
 
-    /** A task of {@link #onRecovery} does not run any more. */
+    /** Ends the runs of a task of {@link #onRecovery}. */
     public void forget(Runnable task) {
         onRecovery.remove(task);
     }
@@ -174,7 +174,7 @@ public final class GuardedConnection implements AutoCloseable {
         threads.every(millis, task);
     }
 
-    /** Whether a command for a key would be refused. */
+    /** Returns whether a command for a key would be refused. */
     public boolean isDown(String key) {
         return sender.available(key) == null;
     }
@@ -262,7 +262,7 @@ public final class GuardedConnection implements AutoCloseable {
         return link == null ? CompletableFuture.failedFuture(Replies.notSent("not connected to Redis")) : link.time();
     }
 
-    /** What follows from the changes of a server. */
+    /** Reacts to the changes of a server. */
     private final class Recovery implements Server.Owner {
 
         @Override
@@ -303,26 +303,26 @@ public final class GuardedConnection implements AutoCloseable {
         @Override
         public void answers(Server server) {
             try {
-                // What ended comes first: it must not be dropped for what was admitted locally.
+                // Ends of calls come first: they must not be dropped for calls that were admitted locally.
                 deliveries.deliverKept(server);
                 onRecovery.forEach(threads::run);
                 deliveries.deliverKept(server);
             } finally {
                 server.readmit();
             }
-            // What was answered meanwhile has made room.
+            // Commands that were answered meanwhile have made room.
             deliveries.deliverKept();
             connected();
             time.ask();
         }
     }
 
-    /** Whether all primaries decide. */
+    /** Returns whether all primaries decide. */
     public boolean isUp() {
         return !isDown() && primaries.away() == 0;
     }
 
-    /** Whether no primary decides. */
+    /** Returns whether no primary decides. */
     public boolean isDown() {
         return sender.isClosed()
                 || !connected.isDone()
@@ -336,7 +336,7 @@ public final class GuardedConnection implements AutoCloseable {
         return failure == null ? null : Replies.text(failure);
     }
 
-    /** Closes the connection; everything fails from now on. */
+    /** Closes the connection; every command fails from now on. */
     @Override
     public void close() {
         sender.close();

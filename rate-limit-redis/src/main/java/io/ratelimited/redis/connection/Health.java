@@ -11,7 +11,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What has become of the commands, and since when Redis decides or does not. Logs each change once, but of a server that
+ * The outcomes of commands, and the time since which Redis decides or does not. Logs each change once, but of a server that
  * comes and goes so few in a minute that the log can be read. Thread-safe.
  */
 public final class Health {
@@ -38,7 +38,7 @@ public final class Health {
     /** Guarded by this. */
     private int changes;
 
-    /** What local limits are meanwhile, for the log. */
+    /** Description of local limits meanwhile, for the log. */
     private volatile Supplier<String> share = () -> "";
 
     Health(Threads threads) {
@@ -48,7 +48,7 @@ public final class Health {
         this.since = threads.now();
     }
 
-    /** Says, for the log, what local limits are while Redis does not decide. */
+    /** Sets the description of local limits while Redis does not decide, for the log. */
     public void describeShare(Supplier<String> text) {
         share = text;
     }
@@ -68,7 +68,7 @@ public final class Health {
         return errors.sum();
     }
 
-    /** When Redis began to decide, or ceased to. */
+    /** Returns the time at which Redis began to decide, or ceased to. */
     public Instant since() {
         return since;
     }
@@ -110,13 +110,13 @@ public final class Health {
         }
     }
 
-    /** What keeps this node from knowing all that nodes share, though Redis decides. */
+    /** Returns the reasons why this node does not know all that nodes share, though Redis decides. */
     public List<String> problems() {
         return List.copyOf(problems.values());
     }
 
     /**
-     * Something that nodes share is not known here. Logged when it begins.
+     * Notes that something that nodes share is not known here. Logged when it begins.
      *
      * @param subject what it is about; it has one problem at a time
      * @param text null if there is none
@@ -160,7 +160,7 @@ public final class Health {
         }
     }
 
-    /** The application goes on without having reached Redis. */
+    /** Logs that the application goes on without having reached Redis. */
     public synchronized void late(long millis) {
         if (!away && !everBack) {
             away = true;

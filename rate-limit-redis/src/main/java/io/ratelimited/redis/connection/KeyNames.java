@@ -5,13 +5,14 @@ import java.util.HexFormat;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Names of keys in Redis: {@code prefix:{digest of the caller's key}:limit}, and {@code prefix:{limit}} for a limit without
+ * Names of keys in Redis: {@code prefix:{digest of the key}:limit}, and {@code prefix:{limit}} for a limit without
  * keys. A key of a tier has {@code {tier}} behind it, and the name of a state ends with a tilde and the way in which
  * its limit counts.
  *
- * <p>A caller's key may be an API key or a session id, so its text is never in a name; a digest is also short, however long the
+ * <p>A key may be an API key or a session id, so its text is never in a name; a digest is also short, however long the
  * key is. All limits of one key are in one hash slot. In the names of limits and tiers braces are escaped, and tildes, with
- * which the names of internal keys begin; so is what has no encoding in UTF-8, so that different limits have different names.
+ * which the names of internal keys begin; so are characters that have no encoding in UTF-8, so that different limits have
+ * different names.
  */
 public final class KeyNames {
 
@@ -45,7 +46,7 @@ public final class KeyNames {
      * The names of the keys of one limit, which is escaped once.
      *
      * @param shared the name of a limit without keys
-     * @param beginning what stands before the digest of a key, and {@code end} behind it
+     * @param beginning the part before the digest of a key; {@code end} is the part behind it
      */
     public record OfLimit(String shared, String beginning, String end) {
 
@@ -66,7 +67,7 @@ public final class KeyNames {
     }
 
     /**
-     * The text of a caller's key.
+     * The text of a key.
      *
      * @throws IllegalArgumentException for an object that is no key
      */

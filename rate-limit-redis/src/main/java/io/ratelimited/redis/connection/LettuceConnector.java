@@ -42,7 +42,7 @@ public final class LettuceConnector implements RedisConnector {
     /** The longest time for a step of connecting, such as the first reply of a server. */
     private static final Duration STEP = Duration.ofSeconds(4);
 
-    /** The same for those who only name the primaries: others of them can be asked. */
+    /** The same for servers that only name the primaries: others of them can be asked. */
     private static final Duration DISCOVERY = Duration.ofMillis(600);
 
     private static final Duration LONGEST_CLOSE = Duration.ofSeconds(1);
@@ -52,7 +52,7 @@ public final class LettuceConnector implements RedisConnector {
     private final EventLoopGroup eventLoops;
 
     private final @Nullable RedisClusterClient cluster;
-    /** Of the primary or of the Sentinels; in a cluster what all nodes have in common. */
+    /** Address of the primary or of the Sentinels; in a cluster the settings that all nodes share. */
     private final RedisURI uri;
 
     private final AtomicInteger attempts = new AtomicInteger();
@@ -126,7 +126,7 @@ public final class LettuceConnector implements RedisConnector {
                 .autoReconnect(false)
                 .disconnectedBehavior(ClientOptions.DisconnectedBehavior.REJECT_COMMANDS)
                 .timeoutOptions(TimeoutOptions.create())
-                // A link bounds what is pending, and tells what it has not sent.
+                // A link bounds the pending commands, and reports those that it has not sent.
                 .requestQueueSize(ClientOptions.DEFAULT_REQUEST_QUEUE_SIZE)
                 .socketOptions(
                         options.getSocketOptions().mutate().connectTimeout(STEP).build())

@@ -43,7 +43,9 @@ final class LettuceLink implements RedisLink {
     /** Calls that wait for a server with nothing to do, from which on it begins with half of them. */
     private static final int WORTH_HALVING = 8;
 
-    /** How long a server that sleeps takes to begin. It reads all that is there by then, and answers that together. */
+    /**
+     * Time that a sleeping server takes to begin. It reads all commands that are there by then, and answers them together.
+     */
     private static final long BEGINNING_NANOS = 20_000;
 
     private final StatefulRedisConnection<String, String> connection;
@@ -60,8 +62,8 @@ final class LettuceLink implements RedisLink {
     /** Calls that have been neither answered nor dropped. */
     private final AtomicInteger pending = new AtomicInteger();
     /**
-     * The event loop of the connection, once it is known. Never the thread that happens to write: what an event loop sends
-     * overtakes what others have handed to it.
+     * The event loop of the connection, once it is known. Never the thread that happens to write: commands that an event
+     * loop sends overtake those that others have handed to it.
      */
     private volatile Executor sender;
 
@@ -184,7 +186,7 @@ final class LettuceLink implements RedisLink {
     /** Sends so many of the calls that wait, at the most. */
     private void sendFirst(int max) {
         if (!connection.isOpen()) {
-            // Lettuce would refuse them with an error that does not tell them from commands that may have run.
+            // Lettuce would refuse them with the error of commands that may have run.
             failUnsent("the connection has broken");
             return;
         }
@@ -198,7 +200,7 @@ final class LettuceLink implements RedisLink {
                 connection.dispatch(commands);
             }
         } catch (RuntimeException | Error ex) {
-            // Whatever it is, callers must not wait for ever, and the next command must be sent.
+            // Callers must not wait for ever, whatever the failure, and the next command must be sent.
             commands.forEach(command -> command.completeExceptionally(ex));
             // Calls that are in no command yet would be pending for ever: the next connection counts anew.
             close();
@@ -344,7 +346,7 @@ final class LettuceLink implements RedisLink {
 
     @Override
     public void close() {
-        // Also after a break: the client keeps the connection until it is closed. Lettuce fails what is pending.
+        // Also after a break: the client keeps the connection until it is closed. Lettuce fails pending commands.
         if (!closed.getAndSet(true)) {
             connection.closeAsync();
             broken.complete(null);

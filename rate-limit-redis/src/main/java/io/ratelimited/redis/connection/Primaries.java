@@ -23,11 +23,11 @@ final class Primaries {
     private final long timeoutNanos;
     private final Server.Owner owner;
     private final Map<String, Server> servers = new ConcurrentHashMap<>();
-    /** When the last search began. */
+    /** Time at which the last search began. */
     private final AtomicLong searchedAt;
     /** An object of its own for each result of a search. */
     private volatile Object found = new Object();
-    /** When the search began whose result is in use. Guarded by this. */
+    /** Time at which the search began whose result is in use. Guarded by this. */
     private long foundAt;
 
     /** @param owner of all servers */
@@ -87,11 +87,11 @@ final class Primaries {
             added.add(made);
             return made;
         }));
-        // Not before all are known: whoever finds one connected may ask another.
+        // Not before all are known: a caller that finds one connected may ask another.
         added.forEach(Server::connect);
     }
 
-    /** What is done again and again: asks those that are away, and looks for those that have taken over. */
+    /** Asks the servers that are away, and looks for those that have taken over. Runs again and again. */
     void look() {
         boolean away = false;
         for (Server server : servers.values()) {
@@ -123,7 +123,7 @@ final class Primaries {
         });
     }
 
-    /** Searches are pending together. What an older one has found is left out. */
+    /** Takes the result of a search. Several are pending together: the result of an older one is left out. */
     private synchronized void discovered(Set<String> primaries, long begunAt) {
         if (begunAt - foundAt < 0) {
             return;

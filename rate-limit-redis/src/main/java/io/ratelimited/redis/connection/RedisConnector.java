@@ -4,7 +4,7 @@ import java.util.Set;
 import java.util.concurrent.CompletionStage;
 import org.jspecify.annotations.Nullable;
 
-/** Where the primaries are, and connections to them. Whatever a method throws or blocks, others go on. Thread-safe. */
+/** Finds the primaries and connects to them. If a method throws or blocks, others go on. Thread-safe. */
 public interface RedisConnector extends AutoCloseable {
 
     /** Looks for the primaries: their addresses, or one address of its own where there is a single primary. */
@@ -17,7 +17,7 @@ public interface RedisConnector extends AutoCloseable {
     /** A new connection to the primary at an address. */
     CompletionStage<RedisLink> connect(String address);
 
-    /** Whether there are several primaries, each with the keys of its slots. */
+    /** Returns whether there are several primaries, each with the keys of its slots. */
     boolean isCluster();
 
     @Override

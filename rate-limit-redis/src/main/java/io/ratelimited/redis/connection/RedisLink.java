@@ -13,7 +13,7 @@ public interface RedisLink extends AutoCloseable {
      * Runs a script once. A server that does not know the script has run nothing and is sent its text; no other failure is
      * retried.
      *
-     * @param asking the server is importing the keys' slot of a cluster, and has to be told that this is known
+     * @param asking the server is importing the keys' slot of a cluster, and gets the command with {@code ASKING}
      * @return completes on a thread of the connection, with integers as {@link Long} and the rest as {@link String}
      */
     CompletionStage<List<Object>> eval(Script script, String[] keys, ScriptArguments args, boolean asking);

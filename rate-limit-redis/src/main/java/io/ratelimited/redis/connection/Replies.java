@@ -33,7 +33,7 @@ public final class Replies {
 
     private Replies() {}
 
-    /** What a task returns; failed if the task throws. */
+    /** Returns the result of a task; failed if the task throws. */
     static <T> CompletableFuture<T> of(Supplier<? extends CompletionStage<T>> task) {
         try {
             return task.get().toCompletableFuture();
@@ -53,22 +53,25 @@ public final class Replies {
         return cause == null ? new IllegalStateException("failed without a reason") : cause;
     }
 
-    /** Whether a server says that it does not decide because another one is the primary, or may have become it. */
+    /** Returns whether a server says that it does not decide because another one is the primary, or may have become it. */
     static boolean isNoPrimary(Throwable failure) {
         return NO_PRIMARY.matcher(String.valueOf(failure.getMessage())).find();
     }
 
-    /** Whether the keys of a script are on two servers, because their slot moves: no server has run it. */
+    /** Returns whether the keys of a script are on two servers, because their slot moves: no server has run it. */
     public static boolean isBetweenServers(Throwable failure) {
         return String.valueOf(cause(failure).getMessage()).startsWith("TRYAGAIN");
     }
 
-    /** Whether a command has certainly not been sent, and so has changed nothing. */
+    /** Returns whether a command has certainly not been sent, and so has changed nothing. */
     public static boolean isNotSent(Throwable failure) {
         return cause(failure) instanceof NotSentException;
     }
 
-    /** Whether a script could not read what its keys hold, since no script has written it. It has changed nothing then. */
+    /**
+     * Returns whether a script could not read what its keys hold, since no script has written it. It has changed nothing
+     * then.
+     */
     static boolean isCorruptKey(Throwable failure) {
         return CORRUPT_KEY.matcher(String.valueOf(failure.getMessage())).find();
     }
@@ -85,7 +88,9 @@ public final class Replies {
                 : text(cause);
     }
 
-    /** What was written to a connection before the client noticed its break fails with the error of the system. */
+    /**
+     * Returns whether a connection broke: commands that were written before the client noticed fail with the system's error.
+     */
     static boolean isBreak(Throwable cause) {
         return cause.getClass() == RedisException.class || cause instanceof IOException;
     }
@@ -117,7 +122,7 @@ public final class Replies {
         return line(text.toString());
     }
 
-    /** The text with escapes for what would end the line, hide a part of it or turn it around. */
+    /** Escapes the characters of a text that would end the line, hide a part of it or turn it around. */
     static String line(String text) {
         return UNSAFE.matcher(text)
                 .replaceAll(unsafe -> String.format("\\\\u%04x", unsafe.group().codePointAt(0)));

@@ -8,9 +8,9 @@ import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The arguments of a script in the form in which they are sent. The caller encodes them, because all callers share the
- * thread of the connection. For one thread at a time, until nothing is added any more; {@link #mergeable} ends it, and they
- * may be sent again and again from then on, by several threads.
+ * The arguments of a script in the form in which they are sent. The thread of the caller encodes them, because all callers
+ * share the thread of the connection. For one thread at a time, until nothing is added any more; {@link #mergeable} ends it,
+ * and they may be sent again and again from then on, by several threads.
  */
 public final class ScriptArguments {
 

@@ -23,20 +23,19 @@ final class Server {
      * fail); the breaker is closed or open. A new server is being connected, and its breaker is closed, unless it takes over in
      * an outage: then nobody asks it before V4.
      *
-     * V1 There is one connection in use. Another one is used only while there is none, or while the breaker is open: what is
-     *    connected late, after another is in use, is closed.
-     * V2 Whoever waits for a connection is answered: by the next one, or with a failure when connecting fails, when the breaker
-     *    is open as the connection breaks, and when the server is retired.
-     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a command was sent, and by failures in
-     *    a row; one connection that breaks is one failure, however many calls were pending there. The owner hears of each of
-     *    these openings once.
+     * V1 There is one connection in use. Another one is used only while there is none, or while the breaker is open: a
+     * connection that comes late, after another is in use, is closed. V2 A call that waits for a connection is answered: by
+     *    the next one, or with a failure when connecting fails, when the breaker is open as the connection breaks, and when
+     * the server is retired. V3 The breaker opens by a refused connection, by silence for the whole timeout since a command
+     *    was sent, and by failures in a row; one connection that breaks is one failure, however many calls were pending
+     *    there. The owner hears of each of these openings once.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
      *    answer at a time, and the owner sends what has to come first before it readmits callers.
      * V5 A connection has one probe at a time. One that is closed has none, and what its probe says then means nothing.
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
      *    perhaps to a server that is not the primary any more. No attempt waits for another.
-     * V7 A connection that was replaced is closed after the timeout, since what is pending there may still be answered.
-     * V8 A retired server takes no connection into use, and is not readmitted.
+     * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still be
+     * answered. V8 A retired server takes no connection into use, and is not readmitted.
      */
 
     /** Bounds the attempts that are pending together, so that one which hangs does not hold up the next. */
@@ -45,7 +44,7 @@ final class Server {
     /** A connection that breaks after so long under no call is no fault of the server: it may close those that nobody uses. */
     private static final long LASTING_NANOS = TimeUnit.SECONDS.toNanos(1);
 
-    /** Who decides what follows from the changes of a server. */
+    /** Decides about the consequences of a server's changes. */
     interface Owner {
 
         /** Asks on a connection whether the server decides, about a key of the server if one is known. */
@@ -72,13 +71,13 @@ final class Server {
     private final Breaker breaker = new Breaker();
     /** The connection; not done while one is made for those who wait, failed while there is none. */
     private volatile CompletableFuture<RedisLink> ready = new CompletableFuture<>();
-    /** When the connection came into use: {@link Threads#nanos}. Guarded by this. */
+    /** Time at which the connection came into use: {@link Threads#nanos}. Guarded by this. */
     private long usedSince;
     /** The last connection that broke. Guarded by this. */
     private @Nullable RedisLink lastLost;
     /** The last connection whose break has counted. Guarded by this. */
     private @Nullable RedisLink counted;
-    /** When the server last answered: {@link Threads#nanos}. */
+    /** Time at which the server last answered: {@link Threads#nanos}. */
     private volatile long heardAt;
 
     private volatile @Nullable Throwable lastFailure;
@@ -125,7 +124,7 @@ final class Server {
         return current.isCompletedExceptionally() ? null : current.getNow(null);
     }
 
-    /** Nobody asks the server before it has been sent what has to come first after an outage. */
+    /** Opens the breaker: nobody asks the server before it has got the commands that come first after an outage. */
     void takeOver() {
         breaker.open();
     }
@@ -181,7 +180,7 @@ final class Server {
         }
     }
 
-    /** What is pending there may still be answered. */
+    /** Closes a connection after the timeout: commands that are pending there may still be answered. */
     private void closeLater(RedisLink unused) {
         threads.at(threads.nanos() + timeoutNanos, () -> close(unused));
     }
@@ -208,7 +207,7 @@ final class Server {
         }
     }
 
-    /** A command has failed because its connection broke. */
+    /** Notes that a command has failed because its connection broke. */
     void failedBy(RedisLink broken) {
         boolean inUse;
         synchronized (this) {
@@ -235,7 +234,7 @@ final class Server {
         }
     }
 
-    /** The server has answered as it should. */
+    /** Notes that the server has answered a command. */
     void answered() {
         heardAt = threads.nanos();
         breaker.succeeded();
@@ -278,7 +277,7 @@ final class Server {
         }
     }
 
-    /** Whether another connection may help: to a server that is silent here, or to the primary of now. */
+    /** Returns whether another connection may help: to a server that is silent here, or to the primary of now. */
     private static boolean needsAnother(@Nullable Throwable failure) {
         return failure instanceof TimeoutException
                 || (failure != null && (Replies.isNotSent(failure) || Replies.isNoPrimary(failure)));
@@ -305,7 +304,7 @@ final class Server {
                 // Late, as after a freeze: it may be in time now.
                 probe(asked);
             } else if (failure != null && (inUse || (link() == null && !retired))) {
-                // What another connection says must not end the search for one that replaces a silent one.
+                // A failure of another connection must not end the search for one that replaces a silent one.
                 lastFailure = Replies.cause(failure);
                 if (!inUse) {
                     // A server that refuses scripts the time is asked for it on a connection in use.

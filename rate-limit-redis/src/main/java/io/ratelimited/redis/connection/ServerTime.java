@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class ServerTime {
 
-    /** How scripts that may not ask for the time begin their answer; see {@code time.lua}. */
+    /** Beginning of the answer of a script that may not ask for the time; see {@code time.lua}. */
     private static final String REFUSED = "NOTIME";
 
     private static final int SAMPLES = 5;
@@ -57,7 +57,7 @@ final class ServerTime {
         this.nextAt = threads.nanos();
     }
 
-    /** Whether scripts can be given a time, or need none. */
+    /** Returns whether scripts can be given a time, or need none. */
     boolean isKnown() {
         return !ofNode || offset != null;
     }
@@ -80,7 +80,7 @@ final class ServerTime {
     }
 
     /**
-     * Lets this node tell scripts the time from now on if one has failed because it may not ask for it.
+     * Gives scripts the time of this node from now on if one has failed because it may not ask for it.
      *
      * @return whether that is the cause
      */
@@ -149,7 +149,7 @@ final class ServerTime {
                 + Long.parseLong(time.get(1).toString()) * 1000;
     }
 
-    /** What is known stays in use for as long as Redis has no better reply. */
+    /** Takes a sample. The known time stays in use until Redis has a better reply. */
     private void sampled(@Nullable Long found, @Nullable Throwable failed) {
         if (found != null) {
             offset = found;

@@ -23,9 +23,9 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a connection has from outside: the time, a timer, and threads. Nothing else in this package reads the system's clock,
- * starts a thread or draws a random number, so that a test can run a connection in one thread and on a time of its own. Whatever a
- * task throws, the threads go on.
+ * The environment of a connection: the time, a timer, and threads. Nothing else in this package reads the system's clock,
+ * starts a thread or draws a random number, so that a test can run a connection in one thread and on a time of its own. The
+ * threads go on whatever a task throws.
  */
 public final class Threads implements AutoCloseable {
 

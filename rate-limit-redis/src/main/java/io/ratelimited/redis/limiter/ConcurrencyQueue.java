@@ -14,11 +14,11 @@ import org.jspecify.annotations.Nullable;
 final class ConcurrencyQueue {
 
     private static final long PAUSE = TimeUnit.MILLISECONDS.toNanos(20);
-    /** While Redis is away. What ends on this node is noticed at once all the same. */
+    /** Pause while Redis is away. A call that ends on this node is noticed at once all the same. */
     private static final long LONG_PAUSE = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final RedisConcurrencyLimiter limiter;
-    /** That of the key in Redis. */
+    /** The name of the key in Redis. */
     private final String name;
     /** Guarded by this. */
     private final Deque<InFlightCall> queue = new ArrayDeque<>(0);
@@ -63,7 +63,7 @@ final class ConcurrencyQueue {
         serveHeads();
     }
 
-    /** A loop, since thousands may wait and all of them may be decided here. */
+    /** Serves heads in a loop, since thousands may wait and all of them may be decided here. */
     private void serveHeads() {
         boolean goesOn = true;
         try {

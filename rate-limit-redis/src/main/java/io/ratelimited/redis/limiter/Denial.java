@@ -14,10 +14,11 @@ import org.jspecify.annotations.Nullable;
  * limit on another node may end it sooner. Immutable.
  *
  * @param parameters under which it was refused
- * @param until when it is to be forgotten
- * @param due when the call that was refused would go
- * @param fullAt when the budget is full
- * @param askedWith what the same script has asked of all limits of the call: those of which nothing is remembered admitted it
+ * @param until the time at which it is to be forgotten
+ * @param due the time at which the refused call would go
+ * @param fullAt the time at which the budget is full
+ * @param askedWith the requests of the same script to all limits of the call: limits without a remembered refusal admitted
+ *     it
  */
 record Denial(
         ScriptParameters parameters,

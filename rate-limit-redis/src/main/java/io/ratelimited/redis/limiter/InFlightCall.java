@@ -20,14 +20,11 @@ import org.jspecify.annotations.Nullable;
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
-    /*
-     * F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: whoever changes the phase does what follows, and the
-     *    others do nothing. So a call counts on this node once, and ends once.
-     * F2 A call counts on this node before it is LIVE, so that nobody ends it before it counts. Whoever then finds it ENDED
-     *    undoes the count.
-     * F3 Redis has the end of every id that it may have heard of: of a live call when it is released, and at once of an
-     *    attempt that has failed without a reply. The next attempt has an id of its own, so that the end of the last one
-     *    cannot end it.
+    /* F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: the thread that changes the phase takes the next steps, and the others do nothing. So a call counts on this node once, and ends once.
+     * F2 A call counts on this node before it is LIVE, so that nobody ends it before it counts. A thread that then finds it
+     * ENDED undoes the count. F3 Redis has the end of every id that it may have heard of: of a live call when it is
+     *    released, and at once of an attempt that has failed without a reply. The next attempt has an id of its own, so that
+     *    the end of the last one cannot end it.
      * F4 A registration is sent only for a LIVE call. One without a reply may still run after the end of the call, so that
      *    the end is sent again a second after Redis had it.
      * F5 The id does not change any more once the call is LIVE: it is the key by which the limiter finds the call.
@@ -46,14 +43,14 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
     private final RedisConcurrencyLimiter limiter;
     private final @Nullable String text;
-    /** That of the key in Redis. */
+    /** The name of the key in Redis. */
     final String name;
 
     final long permits;
     private final long maxWait;
     private final AtomicReference<Phase> phase = new AtomicReference<>(Phase.WAITING);
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
-    /** Of the last attempt to take a place: what ends one attempt must not end the next one. */
+    /** Id of the last attempt to take a place: the end of one attempt must not end the next one. */
     private volatile String id;
 
     private volatile long deadline;
@@ -105,7 +102,7 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         });
     }
 
-    /** Decides by what is in flight on this node. */
+    /** Decides by the calls in flight on this node. */
     void beginLocally() {
         if (limiter.parameters().isNever(permits)) {
             reply = limiter.local(ScriptReply.NEVER, name);
@@ -169,7 +166,9 @@ final class InFlightCall implements Reservation, WaitingRoom.Waiter {
         }
     }
 
-    /** Goes uncounted, or does not go, because the limit does not protect while Redis is away, or admits nobody. */
+    /**
+     * Lets the call go uncounted, or refuses it, because the limit does not protect while Redis is away, or admits nobody.
+     */
     void decided(ScriptReply answer) {
         leaveQueue(answer.admitted() ? Phase.LIVE : Phase.ENDED, answer);
     }

@@ -14,11 +14,11 @@ import org.jspecify.annotations.Nullable;
  * <ol>
  *   <li>K1 One script call is pending at the most. The calls that come meanwhile are decided together by the next one, in
  *       their order. No call is held back to fill a batch.
- *   <li>K2 A refusal is remembered only if its command was sent after this was made, and after the last time that permits
- *       came back: there is more than it says otherwise.
- *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: what is taken or comes back ends it.
+ *   <li>K2 A refusal is remembered only if its command was sent after this state was made, and after permits last came back:
+ *       otherwise there may be more permits than the refusal says.
+ *   <li>K3 Nothing that is remembered outlasts a decision that contradicts it: permits that are taken or come back end it.
  *   <li>K4 Nothing is sent and no caller is answered while this is locked.
- *   <li>K5 What is remembered is never needed: a state that is dropped costs a command, or the rest of a lease.
+ *   <li>K5 No decision needs this memory: a state that is dropped costs a command, or the rest of a lease.
  * </ol>
  */
 final class KeyState {
@@ -55,13 +55,13 @@ final class KeyState {
         return name;
     }
 
-    /** What becomes of a call that joins. */
+    /** The outcome for a call that joins. */
     enum Joined {
         /** The state has ended: the key has to be looked up again. */
         NOT,
         /** Somebody else sends it. */
         WAITS,
-        /** Whoever has added it sends what waits: {@link #next}. */
+        /** The thread that has added it sends the calls that wait: {@link #next}. */
         SENDS
     }
 
@@ -98,7 +98,7 @@ final class KeyState {
     }
 
     /**
-     * Remembers what a script has decided about calls.
+     * Remembers the decisions of a script about calls.
      *
      * @param replies about them, which begin at {@code first}; the last is about the wish, if there is one
      */
@@ -125,7 +125,7 @@ final class KeyState {
     /**
      * Remembers a refusal with a retry-after.
      *
-     * @param askedWith what the same script has asked of all limits of the call
+     * @param askedWith the requests of the same script to all limits of the call
      */
     synchronized void refused(PermitRequest call, ScriptReply reply, long sentAt, long hold, List<?> askedWith) {
         if (sentAt - since >= 0) {
@@ -139,19 +139,19 @@ final class KeyState {
         return denial;
     }
 
-    /** Permits were taken: what was refused before has to wait longer, or may go. */
+    /** Notes that permits were taken: a call that was refused before has to wait longer, or may go. */
     synchronized void taken() {
         denial = null;
         peeks = List.of();
     }
 
-    /** There are more permits than Redis has said, also to those who have asked already. */
+    /** Notes that there are more permits than Redis has replied, or will reply to calls that are on their way. */
     synchronized void returned(long now) {
         taken();
         since = now;
     }
 
-    /** Counts a call, and hands out what this node holds; null when Redis has to be asked. */
+    /** Counts a call, and hands out permits that this node holds; null when Redis has to be asked. */
     synchronized @Nullable ScriptReply takeLeased(ScriptParameters current, long permits, long now) {
         if (lease == null) {
             lease = new Lease(now);
@@ -160,7 +160,7 @@ final class KeyState {
         return lease.handOut(current, permits, now);
     }
 
-    /** Hands out what this node has come to hold while a counted call waited for its turn. */
+    /** Hands out permits that came to this node while a counted call waited for its turn. */
     synchronized @Nullable ScriptReply takeLate(ScriptParameters current, long permits, Ticker ticker) {
         return lease == null ? null : lease.handOut(current, permits, ticker.nanos());
     }
@@ -180,11 +180,11 @@ final class KeyState {
      * A question to Redis.
      *
      * @param call done when Redis has answered
-     * @param until when it is to be forgotten
+     * @param until the time at which it is to be forgotten
      */
     record Peek(ScriptParameters parameters, PermitRequest call, long sentAt, long until) {
 
-        /** Who asks for less is admitted, too. */
+        /** Returns whether the answer serves another call: one that asks for less than an admitted call is admitted, too. */
         private boolean serves(ScriptParameters current, PermitRequest other, long now) {
             if (parameters != current
                     || call.maxWaitMicros() != other.maxWaitMicros()
@@ -215,9 +215,9 @@ final class KeyState {
     }
 
     /**
-     * The question whose answer serves a call. It is that of the call itself where no other does: its caller then asks.
+     * Returns the question whose answer serves a call. If there is none, it is the call's own, and its caller asks it.
      *
-     * @param knownNanos how long the answer serves equal calls, one second at the most, also those that come before it
+     * @param knownNanos time for which the answer serves equal calls, one second at the most, also those that come before it
      */
     synchronized Peek peek(ScriptParameters current, PermitRequest call, long knownNanos, long now) {
         for (Peek peek : peeks) {
@@ -239,8 +239,8 @@ final class KeyState {
     }
 
     /**
-     * The keys that this node has to do with. They lie in two generations: the young becomes the old after some seconds, or when
-     * it is full, and what nobody has looked for meanwhile is dropped with the old. Thread-safe.
+     * The states of keys on this node, in two generations: the young one becomes the old one after some seconds, or when it
+     * is full, and states that nobody has looked for meanwhile are dropped with the old one. Thread-safe.
      */
     static final class Keys {
 
@@ -291,14 +291,14 @@ final class KeyState {
 
         private synchronized void grow(ConcurrentHashMap<String, KeyState> seen) {
             if (young == seen) {
-                // In this order: who finds the new generation without a key finds the key in the old one.
+                // In this order: a thread that finds the new generation without a key finds the key in the old one.
                 old = seen;
                 young = new ConcurrentHashMap<>();
                 begunAt = ticker.nanos();
             }
         }
 
-        /** Drops a state of which nothing is remembered, and that nobody uses. */
+        /** Drops a state that remembers nothing and that nobody uses. */
         void release(KeyState state) {
             if (state.end()) {
                 young.remove(state.name, state);

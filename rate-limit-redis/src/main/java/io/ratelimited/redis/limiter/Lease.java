@@ -8,24 +8,25 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Permits of a hot key that this node has taken in Redis in advance, to be handed out here for a short time T. Whatever a
- * window of the cluster holds was granted by Redis in that window or at most T before, so that no window exceeds its limit by
- * more than rate · T: T is the tolerated share of the period. Unused permits go back with the next call; those of a node that
- * dies are lost. Only keys that this node asks for often are leased; all others stay exact. Guarded by its {@link KeyState}.
+ * Permits of a hot key that this node has taken in Redis in advance, to be handed out here for a short time T. Redis has
+ * granted all permits of a window of the cluster in that window or at most T before, so that no window exceeds its limit by
+ * more than rate · T: T is the tolerated share of the period. Unused permits go back with the next call; those of a node
+ * that dies are lost. Only keys that this node asks for often are leased; all others stay exact. Guarded by its
+ * {@link KeyState}.
  */
 final class Lease {
 
-    /** Calls a second of one key on this node from which on it is worth it. */
+    /** Calls a second of one key on this node from which on a lease is worth its cost. */
     private static final double HOT = 200;
 
     private static final long SHORTEST = TimeUnit.MILLISECONDS.toNanos(5);
     private static final long LONGEST = TimeUnit.SECONDS.toNanos(1);
-    /** The calls of a key are counted for so long at a time. */
+    /** Length of the spans in which the calls of a key are counted. */
     private static final long SPAN = TimeUnit.MILLISECONDS.toNanos(50);
 
     private long countedSince;
     private long countedCalls;
-    /** No long, since a call may ask for as many as that. */
+    /** A double, since one call may ask for as many permits as a long holds. */
     private double countedPermits;
     /** Calls a second here. */
     private double callRate;
@@ -34,11 +35,11 @@ final class Lease {
 
     private @Nullable ScriptParameters parameters;
     private long left;
-    /** When what is left is no longer ours to hand out. */
+    /** Time from which on the permits left may not be handed out. */
     private long until;
 
     private String mark = "";
-    /** Marks what is handed out between two script calls. */
+    /** Marks permits that are handed out between two script calls. */
     private Handed handed = new Handed();
 
     private long remaining;
@@ -61,14 +62,14 @@ final class Lease {
     }
 
     /**
-     * What one script call gives back and asks for in advance.
+     * The permits that one script call gives back and asks for in advance.
      *
      * @param size permits wanted in advance; 0 for none
      * @param length T in nanoseconds
      */
     record Wish(ScriptParameters parameters, @Nullable PermitRequest refund, long size, long sentAt, long length) {
 
-        /** What goes back, the calls, and what is wanted in advance. */
+        /** Returns the refund, the calls, and the request for permits in advance. */
         List<PermitRequest> around(List<PermitRequest> batch) {
             List<PermitRequest> calls = new ArrayList<>(batch.size() + 2);
             if (refund != null) {
@@ -81,7 +82,7 @@ final class Lease {
             return calls;
         }
 
-        /** For how long a refused key is left alone, so that there is enough to lease by then. */
+        /** Returns the time for which a refused key is not asked for, so that there is enough to lease by then. */
         private long hold() {
             Limit limit = parameters.limit();
             long untilFull = (long) ((double) limit.capacity()
@@ -90,7 +91,7 @@ final class Lease {
             return limit.algorithm().followsCalendar() ? 0 : Math.min(length / 2, untilFull / 2);
         }
 
-        /** {@link #hold}, where something is wanted. */
+        /** Returns {@link #hold} of a wish; 0 if there is none. */
         static long hold(@Nullable Wish wish) {
             return wish == null ? 0 : wish.hold();
         }
@@ -119,7 +120,7 @@ final class Lease {
         }
     }
 
-    /** Hands out what this node holds; null when Redis has to be asked. */
+    /** Hands out permits that this node holds; null when Redis has to be asked. */
     @Nullable
     ScriptReply handOut(ScriptParameters current, long permits, long now) {
         if (parameters != current || left < permits || now - until >= 0) {
@@ -129,13 +130,13 @@ final class Lease {
         return new ScriptReply(0, remaining + left, Math.max(0, fullAt - now), handed, current, Source.LEASE);
     }
 
-    /** Takes back what was handed out, unless a script call has followed: that of an ended lease stays spent. */
+    /** Takes back permits, unless a script call has followed: those of an ended lease stay spent. */
     void takeBack(long permits, ScriptReply taken) {
         left += handed == taken.mark() ? permits : 0;
     }
 
     /**
-     * What to ask for beside the calls of a key; null for nothing.
+     * Returns the request to send beside the calls of a key; null for none.
      *
      * @param length as of {@link #length}, not 0
      * @param sharers nodes that may lease permits of the key
@@ -144,7 +145,7 @@ final class Lease {
     Wish wish(ScriptParameters current, long length, int sharers, long now) {
         PermitRequest refund = left > 0 && parameters == current ? PermitRequest.refund(left, mark) : null;
         left = 0;
-        // What comes back from now on is of a lease that has ended.
+        // Permits that come back from now on are of a lease that has ended.
         handed = new Handed();
         if (refund == null && callRate < HOT) {
             return null;
@@ -153,8 +154,8 @@ final class Lease {
     }
 
     /**
-     * As many as will be used in T, this node's share of what the cluster may use in T, and its share of what is left; none
-     * if that is not enough for a call of the usual size.
+     * Returns the least of three numbers: the permits that will be used in T, this node's share of those that the cluster
+     * may use in T, and its share of those left; 0 if that is not enough for a call of the usual size.
      */
     private long size(Limit limit, long length, int sharers, long now) {
         if (callRate < HOT) {
@@ -170,7 +171,9 @@ final class Lease {
         return servesACall ? (long) size : 0;
     }
 
-    /** The last answer to a script call: what is left in Redis, and whether the wish was granted if there was one. */
+    /**
+     * Reads the last answer to a script call: the permits left in Redis, and whether the wish was granted if there was one.
+     */
     void answered(Wish wish, ScriptReply last) {
         parameters = wish.parameters;
         remaining = last.remaining();

@@ -8,14 +8,14 @@ import java.util.concurrent.Executor;
 import java.util.function.BiFunction;
 
 /**
- * What the limiters of a process have in common.
+ * The parts that all limiters of a process share.
  *
  * @param connection sends every command
  * @param keys names the keys in Redis
  * @param ticker time, and waiting for it
- * @param callers runs what callers have attached to asynchronous decisions and may block
+ * @param callers runs the code that callers have attached to asynchronous decisions and that may block
  * @param nodes those that share the limits
- * @param unavailable makes the exception for what could not be done, and why
+ * @param unavailable makes the exception from the operation that could not be done and its reason
  */
 public record LimiterContext(
         GuardedConnection connection,
@@ -26,8 +26,8 @@ public record LimiterContext(
         BiFunction<String, Throwable, RuntimeException> unavailable) {
 
     /**
-     * Runs what callers have attached. What never blocks runs where a reply is read; what follows from an alarm or a failure
-     * does not, because those threads serve others.
+     * Returns the executor for code that callers have attached. Code that never blocks runs on the thread that reads a
+     * reply, but not after an alarm or a failure, because those threads serve others.
      */
     Executor callers(Callbacks callbacks) {
         return callbacks == Callbacks.MAY_BLOCK

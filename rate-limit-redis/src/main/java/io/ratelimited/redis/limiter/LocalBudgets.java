@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * This node's share of a limit: of a bucket for the keys of one server, of a window for all keys. However many outages there
- * are, a bucket gives its share of one burst and what refills in the time that the outages took:
+ * are, a bucket gives its share of one burst and the refill of the time that the outages took:
  *
  * <ul>
  *   <li>B1 A key begins with the share of the burst, once.
@@ -27,13 +27,13 @@ final class LocalBudgets {
     private final OutageTime outageTime = new OutageTime();
     /** Guarded by this. */
     private @Nullable InMemoryRateLimiter limiter;
-    /** What {@link #limiter} has a share of. Guarded by this. */
+    /** The limit of which {@link #limiter} has a share. Guarded by this. */
     private @Nullable Limit whole;
-    /** Among how many nodes {@link #whole} is divided. Guarded by this. */
+    /** Number of nodes among which {@link #whole} is divided. Guarded by this. */
     private int nodes;
     /** The outage of the last call; null if there was none. Guarded by this. */
     private @Nullable Object outage;
-    /** When that call came. Guarded by this. */
+    /** Time of that call. Guarded by this. */
     private long calledAt;
 
     LocalBudgets(Ticker ticker, long maximumKeys) {
@@ -64,7 +64,7 @@ final class LocalBudgets {
         return current;
     }
 
-    /** The clock is read before the outage where one goes on, and after it where one is new: B2 whatever comes between. */
+    /** Reads the clock before the outage if that goes on, and after it if it is new: so B2 holds whatever comes between. */
     private void passTime(Supplier<@Nullable Object> present) {
         long now = ticker.nanos();
         Object seen = present.get();

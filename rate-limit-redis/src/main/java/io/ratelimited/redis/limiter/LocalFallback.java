@@ -14,8 +14,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides for a limit that counts over time by this node's share, while Redis does not: {@link LocalBudgets} says what that
- * may give. The connection owes Redis the charge for what is admitted here. Thread-safe.
+ * Decides for a limit that counts over time by this node's share, while Redis does not: {@link LocalBudgets} describes that
+ * share. The connection owes Redis the charge for calls that are admitted here. Thread-safe.
  */
 final class LocalFallback {
 
@@ -28,11 +28,11 @@ final class LocalFallback {
     /**
      * Permits of a key.
      *
-     * @param parameters under which they were used
+     * @param parameters the limit under which they were used
      * @param nodes those that share the limit
-     * @param batch what has the same one is charged by one command
-     * @param admitted given away here
-     * @param excess used by calls beyond what they had reserved
+     * @param batch permits of the same batch are charged by one command
+     * @param admitted permits given away here
+     * @param excess permits that calls used beyond their reservations
      */
     private record Spent(ScriptParameters parameters, Nodes nodes, Object batch, long admitted, long excess)
             implements Charge {
@@ -54,7 +54,10 @@ final class LocalFallback {
             return sum(admitted, excess);
         }
 
-        /** At most this node's share of what the limit holds: what was given away beyond that has been refilled meanwhile. */
+        /**
+         * Charges at most this node's share of the permits that the limit holds: those beyond it have been refilled
+         * meanwhile.
+         */
         @Override
         public ScriptArguments arguments(String time) {
             Limit shared = parameters.limit();
@@ -121,7 +124,7 @@ final class LocalFallback {
                     if (excess > 0) {
                         charge(current, name, excess);
                     } else {
-                        // What has been charged in Redis already stays charged: it may have lapsed there.
+                        // Permits that have been charged in Redis already stay charged: they may have lapsed there.
                         context.connection()
                                 .changeCharge(
                                         fullName,
@@ -138,7 +141,9 @@ final class LocalFallback {
                 .decision();
     }
 
-    /** What is too much for this node alone, but not for the whole limit, is not refused for good. */
+    /**
+     * Makes the reply. A call that is too large for this node alone, but not for the whole limit, is not refused for good.
+     */
     private static ScriptReply reply(ScriptParameters current, Decision decided, long permits) {
         Duration retry = decided.retryAfter();
         long outcome = decided.admitted()
@@ -151,7 +156,7 @@ final class LocalFallback {
         return new ScriptReply(outcome, decided.remaining(), decided.reset().toNanos(), "", current, Source.FALLBACK);
     }
 
-    /** Charges in Redis what a call has used beyond what it had reserved, now or as soon as Redis answers. */
+    /** Charges in Redis the permits that a call has used beyond its reservation, now or as soon as Redis answers. */
     void charge(ScriptParameters current, String name, long excess) {
         if (current.isConstant()) {
             return;

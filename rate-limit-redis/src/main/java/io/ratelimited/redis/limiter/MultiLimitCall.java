@@ -26,10 +26,10 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Several limits on one call: all of them admit it, or nothing is taken. By one script where all keys may be in one. Where
- * they may not, while their slot moves, and where Redis does not decide, all limits are asked at the same time and, if all would admit the call,
- * charged at the same time; what was taken is given back if another caller came between. A call waits for Redis at most for
- * the timeout in all.
+ * Several limits on one call: all of them admit it, or nothing is taken. One script decides where it may have all keys.
+ * Where it may not, while their slot moves, and where Redis does not decide, all limits are asked at the same time and, if
+ * all would admit the call, charged at the same time; the permits are given back if another call came between. A call waits
+ * for Redis at most for the timeout in all.
  */
 final class MultiLimitCall {
 
@@ -60,7 +60,7 @@ final class MultiLimitCall {
         }
     }
 
-    /** What one limit was asked for. */
+    /** The request to one limit. */
     private record Asked(String name, long permits, long maxWait, ScriptParameters parameters) {}
 
     /** @param othersWait nanoseconds that the call has to wait for limits elsewhere */
@@ -129,7 +129,7 @@ final class MultiLimitCall {
         if (remembered != null) {
             return CompletableFuture.completedFuture(remembered);
         }
-        // What comes back while the script runs must be noticed.
+        // Permits that come back while the script runs must be noticed.
         parts.forEach(part -> part.limiter.states().of(part.name()));
         long sentAt = context.ticker().nanos();
         String[] keys = new String[parts.size()];
@@ -157,7 +157,7 @@ final class MultiLimitCall {
     }
 
     /**
-     * The refusal that the script would give now: remembered of a limit that refuses, with all that the same script has asked.
+     * Returns the refusal that the script would give now, from the remembered refusals and the requests of the same script.
      * Null if that is not known of each limit.
      */
     private @Nullable List<Reservation> remembered(List<ScriptParameters> used) {
@@ -263,7 +263,7 @@ final class MultiLimitCall {
         });
     }
 
-    /** Asks all limits at the same time. Completes, when all have decided or failed, with what became of each. */
+    /** Asks all limits at the same time. Completes with the outcome of each when all have decided or failed. */
     private <T> CompletableFuture<List<CompletableFuture<T>>> all(IntFunction<CompletableFuture<T>> ask) {
         List<CompletableFuture<T>> asked =
                 IntStream.range(0, parts.size()).mapToObj(ask).toList();
@@ -290,7 +290,7 @@ final class MultiLimitCall {
         return reservations;
     }
 
-    /** Redis has not decided. */
+    /** Decides when Redis has not. */
     private List<Reservation> withoutRedis(Throwable failure) {
         try {
             return askThenTake(

@@ -19,12 +19,12 @@ public final class Nodes {
     private volatile int lastCount;
     /** Whether {@link #counted} includes all nodes that began together with this one. */
     private volatile boolean complete;
-    /** When the first of the nodes began, in microseconds since 1970. */
+    /** Time at which the first of the nodes began, in microseconds since 1970. */
     private volatile long origin = UNKNOWN_ORIGIN;
 
     /**
      * @param self the name of this process, unique in the cluster
-     * @param expected how many nodes there are; 0 to count them
+     * @param expected number of nodes; 0 to count them
      */
     public Nodes(String self, int expected) {
         this.self = self;
@@ -38,7 +38,7 @@ public final class Nodes {
     /**
      * Takes over a count.
      *
-     * @param first when the first node began, in microseconds since 1970
+     * @param first the time at which the first node began, in microseconds since 1970
      * @param all whether the nodes that began together with this one have all reported
      * @return whether it is the first count
      */
@@ -51,17 +51,17 @@ public final class Nodes {
         return isFirst;
     }
 
-    /** How many there are, as expected or counted; 0 while unknown. */
+    /** Returns how many there are, as expected or counted; 0 while unknown. */
     public int known() {
         return expected > 0 ? expected : counted;
     }
 
-    /** Among how many nodes a limit is divided while Redis is away; at least 1. */
+    /** Returns the number of nodes among which a limit is divided while Redis is away; at least 1. */
     int sharers() {
         return expected > 0 ? expected : Math.max(complete ? 1 : UNTIL_COUNTED, counted);
     }
 
-    /** What {@link #sharers} means for a limit that decides locally, for the log. */
+    /** Returns the share of a limit that decides locally, for the log. */
     public String describeShare() {
         return ": local admits " + (sharers() == 1 ? "all" : "1/" + sharers()) + " of each limit"
                 + (expected > 0

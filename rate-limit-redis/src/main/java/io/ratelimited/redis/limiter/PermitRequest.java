@@ -4,12 +4,12 @@ import io.ratelimited.redis.script.PermitCost;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/** One call that wants permits; completes with what was decided, or with the reason why Redis did not. */
+/** One call that wants permits; completes with the decision, or with the reason why Redis has not decided. */
 final class PermitRequest extends CompletableFuture<ScriptReply> {
 
     private final long permits;
     private final long maxWaitMicros;
-    /** The mark of what is given back; null for a call that takes. */
+    /** The mark of the grant that is given back; null for a call that takes. */
     private final @Nullable String refunded;
 
     PermitRequest(long permits, long maxWaitNanos) {
@@ -45,12 +45,12 @@ final class PermitRequest extends CompletableFuture<ScriptReply> {
         return refunded;
     }
 
-    /** Whether another call asks for the same, so that both are one group to a script. */
+    /** Returns whether another call asks for the same, so that both are one group to a script. */
     boolean asksAs(PermitRequest other) {
         return other.refunded == null && takes(other.permits, other.maxWaitMicros);
     }
 
-    /** Whether it asks for so many permits and waits for so long. */
+    /** Returns whether it asks for so many permits and waits for so long. */
     boolean takes(long number, long longestWaitMicros) {
         return refunded == null && permits == number && maxWaitMicros == longestWaitMicros;
     }

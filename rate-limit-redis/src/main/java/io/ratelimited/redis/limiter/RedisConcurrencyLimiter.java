@@ -40,7 +40,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     private final Runnable registerAll = () -> each(live.values().iterator(), InFlightCall::register);
 
     /**
-     * @param tier whose budgets these are; empty for the limit itself
+     * @param tier the tier that has these budgets; empty for the limit itself
      * @param fallback as of {@link RemoteLimiter}
      */
     public RedisConcurrencyLimiter(
@@ -181,14 +181,14 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return fits.get();
     }
 
-    /** A call has ended, which others may wait for. */
+    /** Notes that a call has ended, for which others may wait. */
     void ended(InFlightCall call) {
         if (live.remove(call.id(), call)) {
             used.computeIfPresent(call.name, (key, before) -> before > call.permits ? before - call.permits : null);
         }
     }
 
-    /** Whether calls of the key wait for others to end. */
+    /** Returns whether calls of the key wait for others to end. */
     boolean hasQueue(String name) {
         ConcurrencyQueue queue = queues.get(name);
         return queue != null && queue.isOccupied();
@@ -199,7 +199,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         return queues.size();
     }
 
-    /** A call waits for others of its key to end. */
+    /** Lets a call wait for others of its key to end. */
     void queue(InFlightCall call) {
         ConcurrencyQueue joined = queues.compute(call.name, (key, present) -> {
             ConcurrencyQueue queue = present == null ? new ConcurrencyQueue(this, key) : present;
@@ -209,7 +209,7 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
         joined.serve();
     }
 
-    /** A call waits no more. */
+    /** Ends the wait of a call. */
     void unqueue(InFlightCall call) {
         ConcurrencyQueue queue = queues.get(call.name);
         if (queue != null) {

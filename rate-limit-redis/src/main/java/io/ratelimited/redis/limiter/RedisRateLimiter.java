@@ -26,7 +26,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
     private final LocalFallback local;
 
     /**
-     * @param tier whose budgets these are; empty for the limit itself
+     * @param tier the tier that has these budgets; empty for the limit itself
      * @param fallback as of {@link RemoteLimiter}
      * @param maxOvershoot the share of a period's permits by which the cluster may exceed the limit; 0 for none
      * @param maximumKeys keys remembered in this process at the most
@@ -87,7 +87,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         });
     }
 
-    /** What is decided without asking Redis; null when it has to be asked. */
+    /** Returns a decision that needs no reply of Redis; null when it has to be asked. */
     private @Nullable ScriptReply known(String name, long permits, long maxWait) {
         ScriptParameters current = parameters();
         if (maxOvershoot > 0
@@ -120,14 +120,14 @@ public final class RedisRateLimiter extends RemoteLimiter {
                         context().ticker().nanos());
     }
 
-    /** What was asked together with a budget when it last refused a call under several limits. */
+    /** Returns the requests of the script in which a budget last refused a call under several limits. */
     List<?> askedWith(String name) {
         KeyState state = states().find(name);
         Denial denial = state == null ? null : state.denial();
         return denial == null ? List.of() : denial.askedWith();
     }
 
-    /** Asks Redis, together with other callers of the key. */
+    /** Asks Redis, together with other calls of the key. */
     private PermitRequest submit(String name, long permits, long maxWait) {
         PermitRequest call = new PermitRequest(permits, maxWait);
         ScriptParameters current = parameters();
@@ -157,7 +157,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
     }
 
-    /** Sends what waits. Only one who has joined first, or was answered last, may do so. */
+    /** Sends the calls that wait. Only the caller that joined first, or was answered last, may do so. */
     private void sendNext(KeyState state) {
         for (List<PermitRequest> batch = state.next(); batch != null; batch = state.next()) {
             ScriptParameters current = parameters();
@@ -170,7 +170,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         states().release(state);
     }
 
-    /** Given up or decided without the script while the call waited. */
+    /** Returns whether a call was given up, or decided without the script, while it waited. */
     private boolean isDecided(PermitRequest call, KeyState state, ScriptParameters current) {
         if (call.isDone()) {
             return true;
@@ -232,7 +232,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         behind.forEach(call -> call.completeExceptionally(failure));
     }
 
-    /** Refused for good; Redis is asked only for what is left. */
+    /** Refuses a call for good; Redis is asked only for the permits left. */
     private void never(PermitRequest call, String name, ScriptParameters current) {
         ask(name, "peek", current, List.of(new PermitRequest(1, 0))).whenComplete((replies, failure) -> {
             if (failure != null) {
@@ -277,7 +277,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         returned(name);
     }
 
-    /** Permits of a key were taken. */
+    /** Notes that permits of a key were taken. */
     void taken(String name) {
         KeyState state = states().find(name);
         if (state != null) {
@@ -286,7 +286,7 @@ public final class RedisRateLimiter extends RemoteLimiter {
         }
     }
 
-    /** There are more permits of a key than Redis has said. */
+    /** Notes that there are more permits of a key than Redis has replied. */
     private void returned(String name) {
         KeyState state = states().find(name);
         if (state != null) {

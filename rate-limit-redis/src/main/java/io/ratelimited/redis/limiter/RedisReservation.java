@@ -18,7 +18,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
         SETTLED
     }
 
-    /** What becomes of a call that has not cost what it reserved. */
+    /** Settles a call whose cost differs from its reservation. */
     interface Charge {
 
         /**
@@ -36,7 +36,7 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
     private final @Nullable String text;
     private final long permits;
     private final Charge charge;
-    /** When the reply was here: {@link Ticker#nanos}. */
+    /** Time at which the reply arrived: {@link Ticker#nanos}. */
     private final long decidedAt;
 
     private final AtomicReference<End> end = new AtomicReference<>(End.OPEN);
@@ -119,6 +119,6 @@ final class RedisReservation implements Reservation, WaitingRoom.Waiter {
 
     @Override
     public void release() {
-        // What counts over time does not depend on when a call ends.
+        // Permits that count over time do not depend on the end of a call.
     }
 }

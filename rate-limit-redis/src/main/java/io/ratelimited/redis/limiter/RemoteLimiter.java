@@ -39,10 +39,10 @@ abstract class RemoteLimiter implements JointRateLimiter {
     private volatile ScriptParameters counting;
 
     /**
-     * @param tier whose budgets these are; empty for the limit itself
+     * @param tier the tier that has these budgets; empty for the limit itself
      * @param fallback whether every call goes while Redis does not decide, for a reason; null when this process decides
      *     by its share of the limit; throws when calls fail then
-     * @param maximumKeys of which something is remembered at the most
+     * @param maximumKeys the most keys with a state on this node
      */
     RemoteLimiter(
             LimiterContext context,
@@ -75,7 +75,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
         return context.connection();
     }
 
-    /** What this node remembers of keys, by their names. */
+    /** The states of keys on this node, by their names. */
     Keys states() {
         return states;
     }
@@ -202,7 +202,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
                 : peek(text, permits, maxWait, knownNanos).thenApply(ScriptReply::decision);
     }
 
-    /** The reply to a call of no permits: Redis is asked only for what is left. */
+    /** Returns the reply to a call of no permits: Redis is asked only for the permits left. */
     CompletableFuture<ScriptReply> admittedWithNothing(@Nullable String text) {
         return peek(text, 1, 0, 0).thenApply(left -> left.withOutcome(0));
     }
@@ -229,11 +229,11 @@ abstract class RemoteLimiter implements JointRateLimiter {
                 call.complete(replies[0]);
             }
         });
-        // Whoever gives up must not do so for the others.
+        // A caller that gives up must not do so for the others.
         return call.copy();
     }
 
-    /** Asks Redis about calls under this limit alone. Fails also with a reply that is none of the script. */
+    /** Asks Redis about calls under this limit alone. Fails also with a reply that is not of the script. */
     CompletableFuture<ScriptReply[]> ask(
             String name, String operation, ScriptParameters current, List<PermitRequest> calls) {
         return eval(name, current, current.arguments(operation, connection().time(), calls))
@@ -248,7 +248,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     /**
      * A call of no permits goes whatever happens without Redis.
      *
-     * @param failure why Redis has not decided
+     * @param failure the reason why Redis has not decided
      */
     Reservation reserveWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
         ScriptReply fixed = permits == 0 ? null : fixed(failure);
@@ -257,13 +257,13 @@ abstract class RemoteLimiter implements JointRateLimiter {
                 : new RedisReservation(context.ticker(), waitingRoom, text, permits, fixed, (excess, elapsed) -> fixed);
     }
 
-    /** What {@link #reserveWithoutRedis} would decide. */
+    /** Returns the decision that {@link #reserveWithoutRedis} would make. */
     Decision peekWithoutRedis(@Nullable String text, long permits, long maxWait, Throwable failure) {
         ScriptReply fixed = permits == 0 ? null : fixed(failure);
         return fixed == null ? peekLocally(text, permits, maxWait) : fixed.decision();
     }
 
-    /** What is decided about every call while Redis is away; null when this process decides. */
+    /** Returns the decision about every call while Redis is away; null when this process decides. */
     @Nullable
     ScriptReply fixed(Throwable failure) {
         Boolean admits = fallback.apply(Replies.cause(failure));
@@ -275,7 +275,8 @@ abstract class RemoteLimiter implements JointRateLimiter {
 
     /**
      * {@inheritDoc} Changes it on this node: until every node uses the new limit, each call is decided by that of its
-     * own node. Nodes with other numbers decide over one budget; what counts in another way has another.
+     * own node. Limits that differ only in numbers decide over one budget; a limit that counts in another way has another
+     * one.
      */
     @Override
     public synchronized void update(Limit limit) {

@@ -12,7 +12,7 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limit as the scripts know it: writes the arguments of calls, and reads what is replied to them. Equal calls in a row are one
+ * A limit as the scripts know it: writes the arguments of calls, and reads the replies to them. Equal calls in a row are one
  * group to a script. Does not change with the limit, which gets new ones. Thread-safe.
  */
 final class ScriptParameters {
@@ -56,7 +56,7 @@ final class ScriptParameters {
         return limit;
     }
 
-    /** What permits cost, as a time. */
+    /** Returns the cost of permits, as a time. */
     PermitCost cost() {
         return cost;
     }
@@ -67,25 +67,25 @@ final class ScriptParameters {
     }
 
     /**
-     * The name in Redis of the state that a key has under this limit.
+     * Returns the name in Redis of the state that a key has under this limit.
      *
-     * @param name of the key, whatever the limit becomes
+     * @param name of the key, the same for every state of the limit
      */
     String fullName(String name) {
         return name + keyEnd;
     }
 
-    /** Whether one command may ask for several keys under this limit. */
+    /** Returns whether one command may ask for several keys under this limit. */
     boolean isMergeable() {
         return limit.algorithm().family() == Family.BUCKET;
     }
 
-    /** Decided without a command: closed, unlimited. */
+    /** Returns whether calls are decided without a command: the limit is closed or unlimited. */
     boolean isConstant() {
         return limit.isClosed() || limit.isUnlimited();
     }
 
-    /** More permits than can ever be had at once. */
+    /** Returns whether a call asks for more permits than there can ever be at once. */
     boolean isNever(long permits) {
         return permits > limit.capacity()
                 || permits > maxPermits
@@ -100,7 +100,7 @@ final class ScriptParameters {
     /**
      * The arguments of {@code decide.lua} up to the calls, under this limit alone.
      *
-     * @param time as scripts are given it
+     * @param time the time argument of scripts
      */
     ScriptArguments begin(String operation, String time) {
         ScriptArguments args = new ScriptArguments().add(time).add(operation + " " + letter());
@@ -152,18 +152,20 @@ final class ScriptParameters {
                 : appendCalls(args, 0, call.permits(), 0, mark);
     }
 
-    /** Appends a call that needs no decision: it gives back what has a mark, or takes what was used already. */
+    /**
+     * Appends a call that needs no decision: it gives back the permits of a mark, or takes permits that were used already.
+     */
     ScriptArguments appendDecided(ScriptArguments args, long permits, String mark) {
         return appendCalls(args, 1, permits, 0, mark);
     }
 
     private ScriptArguments appendCalls(ScriptArguments args, int calls, long permits, long longestWait, String tail) {
         PermitCost.Time time = cost.of(permits);
-        // Scripts count no more than MAX_PERMITS, which no call could tell from more.
+        // Scripts count no more than MAX_PERMITS: a higher number would change no decision.
         return args.addPacked(tail, calls, Math.min(MAX_PERMITS, permits), time.micros(), time.parts(), longestWait);
     }
 
-    /** What a script has decided about calls, in their order. Throws a runtime exception for what is no reply of the script. */
+    /** Reads the decisions of a script about calls, in their order. Throws a runtime exception for an invalid reply. */
     ScriptReply[] read(List<Object> reply, List<PermitRequest> calls) {
         ScriptReply[] replies = new ScriptReply[calls.size()];
         boolean several = reply.get(0) instanceof List;
@@ -186,7 +188,7 @@ final class ScriptParameters {
         return replies;
     }
 
-    /** How long what is taken now counts in a window, at the longest. */
+    /** Returns the longest time for which permits taken now count in a window. */
     long windowNanos() {
         long period = limit.rate().period().toNanos();
         return limit.algorithm().uses(Attribute.SLOTS) ? period + period / limit.slots() : period;

@@ -7,15 +7,15 @@ import io.ratelimited.redis.script.ScriptFamily;
 import java.time.Duration;
 
 /**
- * What was decided about one call.
+ * The decision about one call.
  *
  * @param outcome nanoseconds to wait, 0 or more, of an admitted call; else the complement of its retry-after, or {@link
  *     #NEVER} or {@link #UNKNOWN}
  * @param remaining permits left
  * @param reset nanoseconds until the budget is full
- * @param mark its text is what the script needs to give the permits back; empty when nothing was taken in Redis
+ * @param mark the script needs its text to give the permits back; empty when nothing was taken in Redis
  * @param parameters under which it was decided
- * @param source who decided
+ * @param source the place of the decision
  */
 record ScriptReply(long outcome, long remaining, long reset, Object mark, ScriptParameters parameters, Source source) {
 
@@ -43,7 +43,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         return new ScriptReply(UNKNOWN, 0, 0, "", parameters, Source.UNAVAILABLE);
     }
 
-    /** What a script has decided. */
+    /** Makes the reply from the decision of a script. */
     static ScriptReply of(ScriptFamily.Decided decided, ScriptParameters parameters) {
         return new ScriptReply(
                 outcome(decided.outcome()),
@@ -66,7 +66,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
     }
 
     /**
-     * The decision with the budget as it is by what this node knows.
+     * The decision with the present budget, as far as this node knows it.
      *
      * @param excess permits that were taken since; those of a negative number were given back
      * @param elapsed nanoseconds since the decision
@@ -80,7 +80,7 @@ record ScriptReply(long outcome, long remaining, long reset, Object mark, Script
         long before = untilFull == 0 ? capacity : remaining;
         long left = Math.max(0, Math.min(capacity, before - Math.min(excess, capacity)));
         if (parameters.limit().algorithm().family() == Family.WINDOW) {
-            // What is taken counts from now on, unless a window of the calendar has begun already.
+            // The taken permits count from now on, unless a window of the calendar has begun already.
             boolean begins = excess > 0
                     && (untilFull == 0 || !parameters.limit().algorithm().followsCalendar());
             return budget(left, left == capacity ? 0 : begins ? Math.max(reset, parameters.windowNanos()) : untilFull);

@@ -50,7 +50,7 @@ public record PermitCost(long one, long step) {
         return dividend.add(divisor).subtract(BigInteger.ONE).divide(divisor);
     }
 
-    /** What permits cost; at most {@link #FAR}. */
+    /** Returns the cost of permits, as a time; at most {@link #FAR}. */
     public Time of(long permits) {
         if (Math.multiplyHigh(step, permits) == 0 && step * permits >= 0) {
             long parts = step * permits;
@@ -64,7 +64,7 @@ public record PermitCost(long one, long step) {
                 : new Time(both[0].longValue(), both[1].longValue());
     }
 
-    /** What permits cost, in nanoseconds, rounded up. */
+    /** Returns the cost of permits, in nanoseconds, rounded up. */
     public long nanos(long permits) {
         Time cost = of(permits);
         return cost.micros * 1000 + (cost.parts * 1000 + one - 1) / one;

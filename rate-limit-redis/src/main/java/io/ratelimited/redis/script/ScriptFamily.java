@@ -13,7 +13,9 @@ import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How a family of algorithms is asked for decisions, and how its replies are read. The Lua file of the family says more. */
+/**
+ * A family of algorithms: makes the arguments of its script, and reads its replies. The Lua file of the family says more.
+ */
 public interface ScriptFamily {
 
     /** As in {@code Script.java}. */
@@ -26,7 +28,7 @@ public interface ScriptFamily {
      */
     void appendTo(ScriptArguments args, long origin);
 
-    /** What counts in another way has another key: the period, slots and zone of a window. */
+    /** Returns the end of the name of a key: limits that count in another period, slots or zone have keys of their own. */
     default String keyEnd() {
         return "";
     }
@@ -37,15 +39,15 @@ public interface ScriptFamily {
     }
 
     /**
-     * What was decided about one of equal calls; times in microseconds.
+     * The decision about one of equal calls; times in microseconds.
      *
      * @param outcome the wait, or minus the retry-after
-     * @param mark its text is what the script needs to give the permits back
+     * @param mark the script needs its text to give the permits back
      */
     record Decided(long outcome, long remaining, long reset, Object mark) {}
 
     /**
-     * Reads what was decided about equal calls, in their order.
+     * Reads the decisions about equal calls, in their order.
      *
      * @param reply of the script, for these calls alone
      * @param permits of each call
@@ -76,9 +78,9 @@ public interface ScriptFamily {
     /**
      * {@code virtual_time.lua}.
      *
-     * @param meta what the state depends on, stored with it
+     * @param meta the parameters on which the state depends, stored with it
      * @param stored whole permits that a bucket holds
-     * @param depth what it holds, as a time
+     * @param depth its content, as a time
      * @param whole the time of the whole permits that it holds
      */
     record VirtualTime(
@@ -131,7 +133,7 @@ public interface ScriptFamily {
                     limit.algorithm().startsEmpty() ? Math.max(0, origin) : 0);
         }
 
-        /** What the script gives back a grant by; few are ever asked for theirs. */
+        /** Identifies a grant for the script, to give it back; few are ever asked for theirs. */
         private record Mark(long w, long part, long epoch, PermitCost.Time cost, long instant) {
 
             @Override
@@ -140,7 +142,9 @@ public interface ScriptFamily {
             }
         }
 
-        /** The script says how many calls it has admitted; what each of them found and left follows from V. */
+        /**
+         * Reads the number of calls that the script has admitted; the budget before and after each of them follows from V.
+         */
         @Override
         public List<Decided> read(List<Object> reply, long permits, int calls) {
             long now = (Long) reply.get(0);
@@ -229,7 +233,7 @@ public interface ScriptFamily {
     /**
      * {@code fixed_window.lua}.
      *
-     * @param windows what they are, as the script reads it
+     * @param windows their definition, as the script reads it
      */
     record FixedWindow(Limit limit, String windows, ZoneOffsets offsets) implements ScriptFamily {
 
