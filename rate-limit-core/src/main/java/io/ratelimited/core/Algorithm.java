@@ -153,7 +153,7 @@ public enum Algorithm {
         return queues() ? Policy.WAIT : Policy.REJECT;
     }
 
-    /** Why this algorithm cannot count at the rate; null when it can. */
+    /** Returns the reason why this algorithm cannot count at the rate; null when it can. */
     @Nullable
     String flaw(Rate rate) {
         if (rate.isUnlimited()) {

@@ -9,19 +9,19 @@ import org.jspecify.annotations.Nullable;
  *
  * @param limit name of the limit that decided
  * @param admitted whether the call may go, at once or after {@code waitTime}
- * @param waitTime how long an admitted call has to wait, rounded up to the nanosecond; zero when it goes at once
+ * @param waitTime the time for which an admitted call has to wait, rounded up to the nanosecond; zero when it goes at once
  * @param retryAfter for a refused call, the time after which a lone retry is admitted, rounded up to the nanosecond;
  *     {@code null} when admitted, when no retry can ever succeed ({@link #never()}), and when the time is unknown
  *     because it depends on when other calls end ({@link Algorithm#CONCURRENCY}) or nobody can decide ({@link
  *     Source#UNAVAILABLE})
  * @param never refused for good: more permits than can ever be had at once, or a closed limit
- * @param remaining how many calls of one permit each would still go now, without waiting; never negative. For {@link
+ * @param remaining number of calls of one permit each that would still go now, without waiting; never negative. For {@link
  *     Algorithm#SMOOTH_BURSTY} the stored permits and the one call that is admitted on credit; for {@link Algorithm#WARM_UP} and
  *     {@link Algorithm#LEAKY_BUCKET}, which grant one call at a time, 1 or 0; for {@link Algorithm#CONCURRENCY} the
  *     places that are free
  * @param reset time until {@code remaining} is as much as it ever is, if no call comes, rounded up; zero when it is, and
  *     for {@link Algorithm#CONCURRENCY}, where it depends on when other calls end
- * @param source who decided
+ * @param source the place of the decision
  */
 public record Decision(
         String limit,

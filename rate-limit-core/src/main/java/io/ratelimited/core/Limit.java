@@ -33,7 +33,7 @@ public final class Limit {
      * Starts a limit.
      *
      * @param name the name in decisions, metrics and errors; not blank
-     * @param algorithm how it decides
+     * @param algorithm the algorithm by which it decides
      */
     public static Builder of(String name, Algorithm algorithm) {
         return new Builder(name, algorithm);

@@ -1,12 +1,12 @@
 package io.ratelimited.core;
 
-/** The ranges of numbers of permits, and what cannot be done with permits in flight. */
+/** Checks numbers of permits, and makes the errors of operations that calls in flight do not have. */
 public final class Permits {
 
     private Permits() {}
 
     /**
-     * Returns what a call asks for.
+     * Returns the number of permits that a call asks for.
      *
      * @throws IllegalArgumentException when it is below 0
      */
@@ -18,7 +18,7 @@ public final class Permits {
     }
 
     /**
-     * Returns what a call has cost.
+     * Returns the cost of a call, in permits.
      *
      * @throws IllegalArgumentException when it is below 0
      */

@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * All durations are in nanoseconds.
  *
  * <p>A call of 0 permits asks for nothing: it goes at once, whatever the limit, its budget and its backend say, and takes
- * nothing. Its reservation can be {@link Reservation#settle settled} for what the call has cost. Every operation that takes
+ * nothing. Its reservation can be {@link Reservation#settle settled} for the cost of the call. Every operation that takes
  * permits throws {@link IllegalArgumentException} when they are negative.
  */
 public interface RateLimiter {
@@ -56,7 +56,7 @@ public interface RateLimiter {
         return CompletableFuture.completedFuture(reserve(key, permits, maxWaitNanos));
     }
 
-    /** {@link #reserveAsync(Object, long, long)}, whose callers' callbacks may block, for callers who say whether theirs do. */
+    /** {@link #reserveAsync(Object, long, long)}, where callbacks may block, for callers who state whether theirs do. */
     default CompletionStage<Reservation> reserveAsync(
             @Nullable Object key, long permits, long maxWaitNanos, Callbacks callbacks) {
         return reserveAsync(key, permits, maxWaitNanos);
@@ -89,8 +89,8 @@ public interface RateLimiter {
     }
 
     /**
-     * Forgets what the key has used: its next call finds the initial budget. Calls in flight still count. In memory, while
-     * more keys come than are remembered, a key that was evicted before may find again what it had used.
+     * Forgets the permits that the key has used: its next call finds the initial budget. Calls in flight still count. In
+     * memory, while more keys come than are remembered, a key that was evicted before may find its used permits again.
      */
     void reset(@Nullable Object key);
 
@@ -99,8 +99,8 @@ public interface RateLimiter {
      *
      * <ul>
      *   <li>Another rate or burst: a bucket keeps as many permits as were left, or the same share of the new burst if that
-     *       is less; a larger burst fills at the new rate; debt is kept in permits. A window keeps what was spent: left is
-     *       the new number less that, so a raised quota helps at once.
+     *       is less; a larger burst fills at the new rate; debt is kept in permits. A window keeps the spent permits: the
+     *       new number less these is left, so a raised quota helps at once.
      *   <li>Another algorithm, or for a window another period, number of slots or zone: begins anew, with one full budget
      *       for each key once more.
      *   <li>Closed (rate 0) or unlimited: nothing is counted, and a later rate goes on with the budgets from before.

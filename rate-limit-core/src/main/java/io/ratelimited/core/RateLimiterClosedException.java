@@ -12,7 +12,7 @@ public final class RateLimiterClosedException extends RuntimeException {
     @Serial
     private static final long serialVersionUID = 1L;
 
-    /** For whatever else lets calls wait until the application stops. */
+    /** For other waits of calls that end when the application stops. */
     public RateLimiterClosedException() {
         super("The rate limits have been closed: the call that waited for its turn is not made", null, false, false);
     }

@@ -7,8 +7,8 @@ import java.util.concurrent.CompletableFuture;
  * are idempotent.
  *
  * <p>The life of a reservation: {@link #await} or {@link #awaitAsync} until the call may go, then the call, then {@link
- * #release}. A caller that gives up before the call calls {@link #cancel}. A caller that learns what the call has really
- * cost calls {@link #settle} before {@link #release}.
+ * #release}. A caller that gives up before the call calls {@link #cancel}. A caller that learns the real cost of the call
+ * calls {@link #settle} before {@link #release}.
  */
 public interface Reservation {
 
@@ -48,21 +48,21 @@ public interface Reservation {
     void cancel();
 
     /**
-     * Charges what the call has really cost instead of what was reserved. The first of {@link #cancel} and this method
-     * counts; later ones have no effect. A reservation that is never settled stays charged with what it reserved.
+     * Charges the real cost of the call instead of the reserved permits. The first of {@link #cancel} and this method
+     * counts; later ones have no effect. A reservation that is never settled stays charged with its reserved permits.
      *
      * <p>If the call has cost less, the difference is given back by the rules of {@link #cancel}: at most the difference,
      * and no permit is created. If it has cost more, the difference is taken at once and refuses nobody who was admitted
-     * before; later callers wait until it is paid. In any window, what was spent exceeds the limit at most by what calls
-     * used beyond what they had reserved. The excess counts in the present window or slot; where a limit follows virtual
+     * before; later callers wait until it is paid. In any window, the spent permits exceed the limit at most by those that
+     * calls used beyond their reservations. The excess counts in the present window or slot; where a limit follows virtual
      * time, it becomes debt, of some decades at most.
      *
-     * @param permits what the call has cost, 0 or more; no effect if the call was refused
+     * @param permits the cost of the call, 0 or more; no effect if the call was refused
      * @throws IllegalArgumentException when the permits are negative
      * @throws UnsupportedOperationException when the limit counts calls in flight, which cost nothing but their place
      */
     void settle(long permits);
 
-    /** The call has ended: a call in flight no longer counts. Without effect on limits that count over time. */
+    /** Ends the call, which then does not count as in flight. Without effect on limits that count over time. */
     void release();
 }

@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 /**
  * The callers of one limit that wait, until a time or until their turn comes. At most {@link Limit#maxWaiting} wait; the
  * next one is refused. Of a limit with keys, the callers of one key take at most half of the seats, rounded up, so that
- * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future
- * is cancelled, gives back what it reserved. Used by the reservations of every backend, and by calls to others. Thread-safe.
+ * no single caller fills the room of all; those without a key count as one. A caller that is interrupted, or whose future is
+ * cancelled, gives back its permits. Used by the reservations of every backend, and by calls to others. Thread-safe.
  */
 public final class WaitingRoom {
 
@@ -135,7 +135,7 @@ public final class WaitingRoom {
             }
         }
 
-        /** No interrupt comes after this. Returns whether one has, which is forgotten. */
+        /** Bars later interrupts. Returns whether one has come, and forgets it. */
         private synchronized boolean isOver() {
             if (!awake && ended) {
                 Thread.interrupted();
@@ -146,8 +146,8 @@ public final class WaitingRoom {
     }
 
     /**
-     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and gives back what it reserved. So do
-     * later waits.
+     * Ends every wait at once: it fails with a {@link RateLimiterClosedException}, and gives back its permits. So do later
+     * waits.
      */
     public void close() {
         closed = true;
@@ -197,7 +197,7 @@ public final class WaitingRoom {
     /**
      * {@link #await(CompletableFuture, Supplier, Waiter)} without a thread.
      *
-     * @param <T> what the turn brings
+     * @param <T> the result of the turn
      */
     public <T> CompletableFuture<T> awaitAsync(CompletableFuture<T> turn, Supplier<Runnable> alarm, Waiter waiter) {
         if (!tryEnter(waiter.key())) {

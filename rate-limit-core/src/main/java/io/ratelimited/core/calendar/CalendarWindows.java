@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
  * Weeks, months or years, each from midnight of its first day in a zone to the next one. Where the clocks skip that midnight,
  * a window begins when they are moved; where they show it twice, at the first. Immutable.
  *
- * @param period what a window is
+ * @param period the period of a window
  * @param month in which a year begins, from 1 to 12; 1 for other periods
  * @param day on which a window begins: of the week, from 1 (Monday) to 7, or of the month, from 1 to 31; in a month that has
  *     fewer days, on its last
@@ -100,7 +100,7 @@ public record CalendarWindows(CalendarPeriod period, int month, int day, ZoneId 
         };
     }
 
-    /** Which window it is, counted from about 1970. */
+    /** Returns the number of a window, counted from about 1970. */
     public long index(Instant instant) {
         long index = index(LocalDate.ofInstant(instant, zone));
         // Clocks that are set back over midnight show the day before once more.

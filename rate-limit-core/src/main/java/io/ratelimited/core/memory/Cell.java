@@ -33,7 +33,7 @@ abstract class Cell {
      * @param permits at least 1
      * @param now in the time of {@link CellParameters#followsCalendar}
      * @param maxWait inclusive, in nanoseconds, at most {@link PermitTime#FAR}
-     * @param into receives what {@link #giveBack} needs; null when nothing will be given back
+     * @param into receives the data that {@link #giveBack} needs; null when nothing will be given back
      * @return the wait in nanoseconds (0 or more) when taken; when refused, the complement ({@code ~}) of the time after
      *     which the same call would be taken, or {@link #NEVER}, {@link #UNKNOWN}, {@link #MOVED}
      */
@@ -107,7 +107,7 @@ abstract class Cell {
 
     /**
      * Retires this cell in one step if it is in the initial state of a key. A call that comes first keeps the cell, so that
-     * what the call has taken can still be given back.
+     * the permits of the call can still be given back.
      */
     abstract boolean retireIfInitial(long now);
 
@@ -135,7 +135,7 @@ abstract class Cell {
     /** Makes this cell {@link #covers cover} the other one, too. */
     abstract void absorb(Cell other);
 
-    /** Permits that a cell has granted, and what the cell needs to take them back. Used by one thread at a time. */
+    /** Permits that a cell has granted, and the data that the cell needs to take them back. Used by one thread at a time. */
     static class Grant {
 
         /** An instant before all others. */

@@ -85,7 +85,7 @@ final class CellRateLimiter implements MemoryLimiter {
         if (!joined || first.goesAtOnce()) {
             return first;
         }
-        // It may wait for, or be refused by, what another call holds for a moment.
+        // It may wait for, or be refused by, permits that another call holds for a moment.
         first.cancel();
         return maxWaitNanos > 0
                 ? JointLocks.alone(this, key, () -> reserveOnce(key, permits, maxWaitNanos))

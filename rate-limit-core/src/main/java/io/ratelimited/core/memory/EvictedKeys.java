@@ -10,8 +10,8 @@ import org.jspecify.annotations.Nullable;
  * 2002), of cells instead of counters. Each key has one cell in each row.
  *
  * <ul>
- *   <li>E1 All cells of a key {@link Cell#covers cover} what the key had spent when it was evicted.
- *   <li>E2 The least spent of them is what the key continues with. It covers the key's own spending (E1), so no key is
+ *   <li>E1 All cells of a key {@link Cell#covers cover} the permits that the key had spent when it was evicted.
+ *   <li>E2 The key continues with the least spent of them. It covers the key's own spending (E1), so no key is
  *       ever admitted above its limit; it is above it only if other keys have raised every cell of the key.
  *   <li>E3 An evicted key raises only those of its cells that do not cover it, and none above the larger of the two. So
  *       keys that share a cell do not add up, unless they share all their cells with others.
@@ -79,7 +79,7 @@ final class EvictedKeys {
         }
     }
 
-    /** A new cell that continues with what is known of a key; null when the key has spent nothing. */
+    /** Returns a new cell that continues with the known spending of a key; null when the key has spent nothing. */
     @Nullable
     Cell continued(Object key, long now) {
         long hashed = hash.of(key);

@@ -185,7 +185,7 @@ final class SlidingLog extends GuardedCell {
         return new SlidingLog(parameters, toArray(size), total);
     }
 
-    /** A call sees the permits from an instant on, so their sums are what compares. */
+    /** Compares sums from each instant on, since a call sees the permits from an instant on. */
     @Override
     boolean isAtLeast(Cell other) {
         SlidingLog that = (SlidingLog) other;
@@ -204,7 +204,7 @@ final class SlidingLog extends GuardedCell {
         return true;
     }
 
-    /** From each instant on, the larger sum of the two: what two logs hold at different instants is not added. */
+    /** Takes the larger sum of the two from each instant on: permits of two logs at different instants are not added. */
     @Override
     void merge(Cell other) {
         SlidingLog that = (SlidingLog) other;

@@ -169,7 +169,7 @@ final class SlidingWindow extends GuardedCell {
         return twin;
     }
 
-    /** A call sees a slot and all later ones, so their sums are what compares. */
+    /** Compares sums from each slot on, since a call sees a slot and all later ones. */
     @Override
     boolean isAtLeast(Cell other) {
         SlidingWindow that = (SlidingWindow) other;
@@ -189,7 +189,7 @@ final class SlidingWindow extends GuardedCell {
         return true;
     }
 
-    /** From each slot on, the larger sum of the two: what two cells hold in different slots is not added. */
+    /** Takes the larger sum of the two from each slot on: permits of two cells in different slots are not added. */
     @Override
     void merge(Cell other) {
         SlidingWindow that = (SlidingWindow) other;

@@ -59,7 +59,7 @@ final class SteadyClock {
         return calendar ? ticker.epochNanos() : ticker == SYSTEM ? SYSTEM.nanos() : ticker.nanos();
     }
 
-    /** The time for what was {@link #read} a moment ago. */
+    /** Returns the time for a reading that was {@link #read} a moment ago. */
     long now(boolean calendar, long read) {
         return calendar ? calendar(read) : nanos(read);
     }

@@ -386,7 +386,7 @@ class VirtualTime extends Cell {
             return new VirtualTime(this, time.at(now) - depth);
         }
 
-        /** Keeps debt in permits, and of what is stored no more permits and no larger share. */
+        /** Keeps debt in permits, and of the stored permits neither more nor a larger share. */
         @Override
         Cell resume(Cell before, long at) {
             Parameters old = ((VirtualTime) before).parameters;

@@ -95,7 +95,7 @@ final class WarmUp extends GuardedCell {
         return now - next - fraction;
     }
 
-    /** p with what has been stored since N. */
+    /** p with the permits stored since N. */
     private double storedAt(long now) {
         double rested = restedFor(now);
         if (rested <= 0 || parameters.maxStored == 0) {
