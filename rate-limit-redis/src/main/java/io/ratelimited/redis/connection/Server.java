@@ -24,18 +24,20 @@ final class Server {
      * an outage: then nobody asks it before V4.
      *
      * V1 There is one connection in use. Another one is used only while there is none, or while the breaker is open: a
-     * connection that comes late, after another is in use, is closed. V2 A call that waits for a connection is answered: by
-     *    the next one, or with a failure when connecting fails, when the breaker is open as the connection breaks, and when
-     * the server is retired. V3 The breaker opens by a refused connection, by silence for the whole timeout since a command
-     *    was sent, and by failures in a row; one connection that breaks is one failure, however many calls were pending
-     *    there. The owner hears of each of these openings once.
+     *    connection that comes late, after another is in use, is closed.
+     * V2 A call that waits for a connection is answered: by the next one, or with a failure when connecting fails, when the
+     *    breaker is open as the connection breaks, and when the server is retired.
+     * V3 The breaker opens by a refused connection, by silence for the whole timeout since a command was sent, and by
+     *    failures in a row; one connection that breaks is one failure, however many calls were pending there. The owner
+     *    hears of each of these openings once.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
      *    answer at a time, and the owner sends what has to come first before it readmits callers.
-     * V5 A connection has one probe at a time. One that is closed has none, and what its probe says then means nothing.
+     * V5 A connection has one probe at a time. One that is closed has none: an answer to its probe means nothing.
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
      *    perhaps to a server that is not the primary any more. No attempt waits for another.
-     * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still be
-     * answered. V8 A retired server takes no connection into use, and is not readmitted.
+     * V7 A connection that was replaced is closed after the timeout, since commands that are pending there may still
+     *    be answered.
+     * V8 A retired server takes no connection into use, and is not readmitted.
      */
 
     /** Bounds the attempts that are pending together, so that one which hangs does not hold up the next. */

@@ -20,11 +20,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class InFlightCall implements Reservation, WaitingRoom.Waiter {
 
-    /* F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: the thread that changes the phase takes the next steps, and the others do nothing. So a call counts on this node once, and ends once.
+    /*
+     * F1 WAITING becomes LIVE or ENDED, LIVE becomes ENDED, once each: the thread that changes the phase takes the next
+     *    steps, and the others do nothing. So a call counts on this node once, and ends once.
      * F2 A call counts on this node before it is LIVE, so that nobody ends it before it counts. A thread that then finds it
-     * ENDED undoes the count. F3 Redis has the end of every id that it may have heard of: of a live call when it is
-     *    released, and at once of an attempt that has failed without a reply. The next attempt has an id of its own, so that
-     *    the end of the last one cannot end it.
+     *    ENDED undoes the count.
+     * F3 Redis has the end of every id that it may have heard of: of a live call when it is released, and at once of an
+     *    attempt that has failed without a reply. The next attempt has an id of its own, so that the end of the last one
+     *    cannot end it.
      * F4 A registration is sent only for a LIVE call. One without a reply may still run after the end of the call, so that
      *    the end is sent again a second after Redis had it.
      * F5 The id does not change any more once the call is LIVE: it is the key by which the limiter finds the call.
