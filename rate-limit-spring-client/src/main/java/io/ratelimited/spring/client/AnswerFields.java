@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the fields by which servers report their limits: {@code Retry-After} of RFC 9110; {@code RateLimit} and {@code
- * RateLimit-Policy} of draft-ietf-httpapi-ratelimit-headers-10; and where these are missing, the limit, what remains and the
+ * RateLimit-Policy} of draft-ietf-httpapi-ratelimit-headers-10; and where these are missing, the limit, the rest and the
  * reset in the dialects of large services. A field that is sent twice, is not as its specification says, or has a value that
  * no server can mean, is ignored: it neither stops nor hurries a call.
  *

@@ -13,7 +13,7 @@ import org.springframework.http.client.ClientHttpResponse;
 
 /**
  * Limits the calls of {@code RestClient} and {@code RestTemplate}. Stands innermost, next to the network: each attempt of an
- * interceptor that retries counts, and what others add to the request is there. Thread-safe.
+ * interceptor that retries counts, and the request has all that others add. Thread-safe.
  */
 public final class BlockingClientInterceptor implements ClientHttpRequestInterceptor, Ordered {
 

@@ -72,10 +72,10 @@ final class Budget {
     private long sharedAt;
 
     /**
-     * @param recent the calls of this side, which the one that is answered is the last of
+     * @param recent the calls of this side; the answered one is the last of them
      * @param sent calls that the answer may not have counted
      * @param inFlight calls that have been sent and not answered, without the one that is answered
-     * @param sentAt when the call went that is answered
+     * @param sentAt the time at which the answered call went
      */
     Budget(Quota told, RecentCalls recent, long sent, long inFlight, long sentAt, long now) {
         this.recent = recent;
@@ -128,11 +128,11 @@ final class Budget {
     }
 
     /**
-     * An answer has come.
+     * Takes an answer into account.
      *
      * @param inFlight calls that have been sent and not answered, without the one that is answered
      * @param answeredSince calls that were answered since the one that is answered was sent
-     * @param sentAt when the call went that is answered
+     * @param sentAt the time at which the answered call went
      */
     void told(Quota told, long inFlight, long answeredSince, long sentAt, long now) {
         keepTerms(told);
@@ -158,9 +158,9 @@ final class Budget {
     }
 
     /**
-     * When the next call may go; at once if that is not after {@code now}.
+     * Returns the time at which the next call may go; at once if that is not after {@code now}.
      *
-     * @param last when the last call went
+     * @param last the time at which the last call went
      */
     long next(long now, long last, long inFlight) {
         if (now - latestReset >= 0) {
@@ -198,7 +198,7 @@ final class Budget {
         return Math.min(recent.size(), Math.max(0, quota - inFlight - Math.max(0, credit)));
     }
 
-    /** When so many calls of {@code own} are forgotten; at the latest one memory after the last. */
+    /** Returns the time at which so many calls of {@code own} are forgotten; at the latest one memory after the last. */
     private long regained(long calls, long own) {
         long forgotten = recent.newestBut((int) Math.max(0, own - calls)) + memory;
         return endIsTold && !probed && earliestReset - forgotten < 0 ? earliestReset : forgotten;
@@ -221,8 +221,8 @@ final class Budget {
     /**
      * The earliest time at which a call may go behind others, if all answers are as good as they can be.
      *
-     * @param next when the first of the others goes
-     * @param ahead how many others there are
+     * @param next the time at which the first of the others goes
+     * @param ahead number of the others
      */
     long earliest(long next, long ahead, long inFlight) {
         long over = ahead - (credit > 0 ? credit : quota);
@@ -277,7 +277,7 @@ final class Budget {
         return quota < 2 ? 0 : Math.max(1, quota / 4);
     }
 
-    /** A call goes. */
+    /** Notes that a call goes. */
     void take(long now) {
         if (credit <= 0) {
             probed = true;
@@ -287,7 +287,7 @@ final class Budget {
         }
     }
 
-    /** A call that had been let go was not sent. */
+    /** Notes that an admitted call was not sent. */
     void giveBack() {
         credit++;
     }

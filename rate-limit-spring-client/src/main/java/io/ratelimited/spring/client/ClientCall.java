@@ -14,8 +14,8 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A call of a client, from its entry to its end. It passes the gate of its key first and the limits then, so that what goes out
- * after a pause keeps to the limits. Once it may go, it is answered or given back once, and ends once; what comes later is
+ * A call of a client, from its entry to its end. It passes the gate of its key first and the limits then, so that calls
+ * after a pause keep to the limits. Once it may go, it is answered or given back once, and ends once; later events are
  * ignored. Thread-safe.
  */
 final class ClientCall {
@@ -128,7 +128,7 @@ final class ClientCall {
         return Objects.requireNonNull(pass);
     }
 
-    /** The call is not made: everything is given back. */
+    /** Gives everything back, since the call is not made. */
     void giveBack() {
         if (answered.compareAndSet(false, true)) {
             gate.giveBack(pass());
@@ -139,7 +139,7 @@ final class ClientCall {
     }
 
     /**
-     * Status and header fields have come.
+     * Takes the status and the header fields of the answer.
      *
      * @param fields the values of a field by its name
      */
@@ -149,7 +149,7 @@ final class ClientCall {
         }
     }
 
-    /** The call has ended, with its answer read to the end or without an answer: it is no longer in flight. */
+    /** Ends the call, whose answer was read to its end or did not come: it is not in flight any more. */
     void end() {
         if (answered.compareAndSet(false, true)) {
             gate.failed(pass());

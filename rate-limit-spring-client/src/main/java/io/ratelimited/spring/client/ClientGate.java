@@ -19,14 +19,14 @@ import org.jspecify.annotations.Nullable;
  *
  * <ol>
  *   <li>Everything but the futures is guarded by this. No future that anybody has is completed, and no alarm set, with the lock
- *       held: what follows a future may enter the gate again.
+ *       held: code that follows a future may enter the gate again.
  *   <li>A call goes at once if nobody waits and its time has come. Behind others it waits, so calls go in the order in which
  *       they came, whatever their longest waits are.
  *   <li>A call is refused at once if it could not go within its longest wait even if all answers were as good as they can be,
  *       or if it finds no seat in the {@link WaitingRoom} of its client. Otherwise it waits, and is refused at its own deadline
  *       if it has not gone until then.
- *   <li>Who waits has a seat in that room from before it is in the queue until its future is complete. The room ends the futures
- *       when it is closed, and a future that fails or is cancelled leaves the queue.
+ *   <li>A call that waits has a seat in that room from before it is in the queue until its future is complete. The room ends
+ *       the futures when it is closed, and a future that fails or is cancelled leaves the queue.
  *   <li>Each pass is ended once: given back, failed or answered. A pass whose future was cancelled is given back.
  *   <li>While anybody waits, an alarm is set for the earliest of the next time to go and all deadlines, or a thread that has
  *       changed the state is about to look. An alarm that comes too early looks again.
@@ -82,7 +82,7 @@ final class ClientGate {
      * The outcome of a call at this gate.
      *
      * @param pass null if the call is refused
-     * @param retryAfterNanos for a refused call, when another might go
+     * @param retryAfterNanos for a refused call, the time after which another might go
      */
     record Entered(@Nullable Pass pass, long retryAfterNanos) {}
 
@@ -148,7 +148,7 @@ final class ClientGate {
         return entered;
     }
 
-    /** A call that has left keeps no other out, and no alarm is for nobody. */
+    /** Removes a call that has left: it keeps no other out, and leaves no alarm behind. */
     private void leave(Waiter waiter) {
         Runnable stop = () -> {};
         synchronized (this) {
@@ -161,7 +161,7 @@ final class ClientGate {
         stop.run();
     }
 
-    /** A call goes whatever the answers say, and counts. */
+    /** Lets a call go whatever the answers say, and counts it. */
     synchronized Pass enterAnyway() {
         return pace.go(ticker.nanos());
     }
@@ -255,7 +255,7 @@ final class ClientGate {
     /**
      * Refuses those whose time is over; their times need not be in the order of the queue.
      *
-     * @return when to look again
+     * @return the time of the next look
      */
     private long refuse(long now, long next, List<Runnable> due) {
         Entered refused = new Entered(null, Math.max(1, pace.leastWait(0, now)));

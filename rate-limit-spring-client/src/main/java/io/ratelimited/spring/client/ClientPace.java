@@ -28,7 +28,7 @@ final class ClientPace {
     private Map<String, Budget> budgets = Map.of();
     /** Whether there has been a pause. */
     private boolean paused;
-    /** When the last one ends. */
+    /** End of the last pause. */
     private long pausedUntil;
     /** Whether no call that went after the pause has been answered yet. */
     private boolean probing;
@@ -61,7 +61,7 @@ final class ClientPace {
         this.maxPause = maxPause;
     }
 
-    /** When the next call may go; at once if that is not after {@code now}. */
+    /** Returns the time at which the next call may go; at once if that is not after {@code now}. */
     long next(long now) {
         if (isPaused(now)) {
             return pausedUntil;
@@ -96,7 +96,7 @@ final class ClientPace {
      * Returns how long a new call waits at least, behind others that wait. A round trip is short: nobody waits for an answer
      * in vain.
      *
-     * @param ahead how many others wait
+     * @param ahead number of the others that wait
      */
     long leastWait(int ahead, long now) {
         long next = awaitsAnswer(now) ? now : next(now);
@@ -122,7 +122,7 @@ final class ClientPace {
         return isPaused(now) ? pausedUntil - now : 0;
     }
 
-    /** A call goes. */
+    /** Notes that a call goes. */
     Pass go(long now) {
         budgets.values().forEach(budget -> budget.take(now));
         inFlight++;
@@ -138,13 +138,13 @@ final class ClientPace {
         return pass;
     }
 
-    /** A call that had been let go was not sent. */
+    /** Notes that an admitted call was not sent. */
     void giveBack(Pass pass) {
         ended(pass);
         budgets.values().forEach(Budget::giveBack);
     }
 
-    /** A call has ended without an answer; whether the other side has counted it is not known. */
+    /** Notes that a call has ended without an answer: the other side may have counted it. */
     void failed(Pass pass, long now) {
         ended(pass);
         recent.add(now);
@@ -158,7 +158,7 @@ final class ClientPace {
         }
     }
 
-    /** A call has been answered. */
+    /** Notes that a call has been answered. */
     void answered(Pass pass, Answer answer, boolean refused, long now) {
         if (pass == probe && !refused) {
             probing = false;
@@ -196,7 +196,7 @@ final class ClientPace {
     }
 
     /**
-     * Calls pause.
+     * Lets calls pause.
      *
      * @param nanos the whole pause, from now; a longer one than {@code maxPause} is shortened
      * @param refused the call whose answer asked for the pause; null if another instance got that answer

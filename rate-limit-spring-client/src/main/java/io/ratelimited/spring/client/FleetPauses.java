@@ -24,7 +24,7 @@ final class FleetPauses {
     private final SharedPauses shared;
     private final Ticker ticker;
     private final long maxPauseNanos;
-    /** When pauses of other instances end, in nanoseconds of the ticker, for gates that are made later. */
+    /** Ends of the pauses of other instances, in nanoseconds of the ticker, for gates that are made later. */
     private final Map<String, Long> ends = new ConcurrentHashMap<>();
 
     private final AtomicBoolean failing = new AtomicBoolean();
@@ -59,7 +59,7 @@ final class FleetPauses {
         return end == null ? 0 : Math.max(0, end - ticker.nanos());
     }
 
-    /** Tells all instances of a pause of a gate. Waits for nothing; without the backend, the pause holds here only. */
+    /** Reports a pause of a gate to all instances. Waits for nothing; without the backend, the pause holds here only. */
     void publish(String gate, long nanos) {
         Duration lasting = Duration.ofNanos(Math.min(nanos, maxPauseNanos));
         CompletionStage<?> published;

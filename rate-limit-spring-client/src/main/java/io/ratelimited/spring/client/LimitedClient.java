@@ -39,7 +39,7 @@ public final class LimitedClient {
 
     private static final LogText.Lines LOG = LogText.lines(LimitedClient.class);
 
-    /** Keys whose answers are remembered. A forgotten key begins anew with what its next answer says. */
+    /** Keys whose answers are remembered. A forgotten key begins anew with its next answer. */
     private static final long MAX_KEYS = 10_000;
 
     private static final int MAX_WAITING = 1_000;
@@ -91,7 +91,7 @@ public final class LimitedClient {
             long maxWaitNanos,
             @Nullable CallExpression key) {}
 
-    /** @param pauses what all instances share; null if this one pauses alone */
+    /** @param pauses the pauses that all instances share; null if this one pauses alone */
     LimitedClient(
             String name,
             Terms terms,
@@ -162,7 +162,7 @@ public final class LimitedClient {
         return new ClientCall(this, gate, key, maxWaitNanos).enter();
     }
 
-    /** The context closes: calls that wait end, as those do that wait for limits. Those that need not wait still go. */
+    /** Ends the waits of calls when the context closes, as limits do. Calls that need not wait still go. */
     void close() {
         room.close();
     }
@@ -296,7 +296,7 @@ public final class LimitedClient {
     /**
      * The state as the endpoint shows it.
      *
-     * @param shownKey what is shown instead of a key
+     * @param shownKey returns the text to show instead of a key
      */
     public Map<String, Object> report(Function<Object, String> shownKey) {
         Map<String, Object> report = new LinkedHashMap<>();

@@ -206,7 +206,7 @@ public final class LimitedClients {
         return named.endsWith(".") ? named.substring(0, named.length() - 1) : named;
     }
 
-    /** The context closes: calls that wait end at once. */
+    /** Ends the waits of calls at once when the context closes. */
     public void close() {
         byName.values().forEach(LimitedClient::close);
     }

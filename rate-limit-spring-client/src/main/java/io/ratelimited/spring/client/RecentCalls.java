@@ -1,8 +1,8 @@
 package io.ratelimited.spring.client;
 
 /**
- * When the last calls of this side ended, at most {@value #MAX_CALLS}. Not thread-safe. All times are of a monotonic clock, in
- * nanoseconds.
+ * The times at which the last calls of this side ended, at most {@value #MAX_CALLS}. Not thread-safe. All times are of a
+ * monotonic clock, in nanoseconds.
  */
 final class RecentCalls {
 
@@ -16,7 +16,7 @@ final class RecentCalls {
     private int first;
     private int size;
 
-    /** A call has ended, not before those that were added before. */
+    /** Adds the end of a call, which is not before those that were added before. */
     void add(long now) {
         if (size == ends.length && size < MAX_CALLS) {
             long[] larger = new long[Math.min(MAX_CALLS, 2 * size)];
@@ -57,7 +57,7 @@ final class RecentCalls {
         return size;
     }
 
-    /** When the newest but so many calls ended. */
+    /** Returns the end of the newest call but so many. */
     long newestBut(int calls) {
         return end(size - 1 - calls);
     }

@@ -94,12 +94,12 @@ final class RefusedWindow {
         return trusted > 0;
     }
 
-    /** When the present window ends. */
+    /** Returns the end of the present window. */
     long end() {
         return began + length;
     }
 
-    /** A call has been admitted. */
+    /** Notes that a call was admitted. */
     void admitted(boolean duringPause) {
         if (duringPause) {
             holds++;
@@ -110,10 +110,10 @@ final class RefusedWindow {
     }
 
     /**
-     * A pause begins.
+     * Notes the begin of a pause.
      *
-     * @param until when it ends
-     * @param error how much sooner the window may end
+     * @param until its end
+     * @param error the time by which the window may end sooner
      */
     void paused(long until, long error) {
         boolean early = trusted > 0 && admitted == 0;
