@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Reads the {@code for} identifiers of {@code Forwarded} (RFC 7239). Strict: a quote that a caller leaves open must not
- * swallow what a proxy appends, so one mistake makes the whole header unreadable.
+ * swallow the identifiers that a proxy appends, so one mistake makes the whole header unreadable.
  */
 final class ForwardedHeader {
 

@@ -61,7 +61,7 @@ public final class LimitFields {
         return null;
     }
 
-    /** A limit that limits nothing is left out. */
+    /** Leaves out a limit that limits nothing. */
     private static boolean isShown(Limit limit) {
         return !limit.isUnlimited();
     }

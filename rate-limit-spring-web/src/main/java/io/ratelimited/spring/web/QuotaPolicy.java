@@ -16,9 +16,10 @@ import org.jspecify.annotations.Nullable;
 /**
  * The part of the rate limit fields that does not depend on a decision. Computed once, because every response repeats it.
  *
- * @param limit which limit; one that changes is another object
+ * @param limit the limit; one that changes is another object
  * @param name its name as a String of RFC 9651
- * @param quota how many calls of one permit may go at once after a long rest: the {@code remaining} of a decision is never more
+ * @param quota number of calls of one permit that may go at once after a long rest: the {@code remaining} of a decision is
+ *     never more
  * @param text its item of {@code RateLimit-Policy}; without {@code w} where that depends on the time
  * @param calendar the windows of a rate of the calendar, whose length depends on the time
  */
@@ -76,7 +77,7 @@ record QuotaPolicy(
                 MAX_INTEGER,
                 switch (algorithm.family()) {
                     case BUCKET -> limit.burst();
-                    // One call goes at a time, and in front of it what an idle time has stored.
+                    // One call goes at a time, and before it the calls that an idle time has stored.
                     case PACED -> algorithm.queues() || !algorithm.uses(Attribute.BURST) ? 1 : stored(limit) + 1;
                     case WINDOW -> limit.rate().permits();
                     case IN_FLIGHT -> limit.maxConcurrent();

@@ -50,7 +50,7 @@ public record Refusal(RuntimeException exception, int status) {
     /**
      * The refusal that an exception is or was caused by, as exception handlers look for causes; null if none.
      *
-     * @param status of what is over a limit
+     * @param status of requests over a limit
      */
     public static @Nullable Refusal in(Throwable failure, int status) {
         Throwable cause = failure;

@@ -14,9 +14,9 @@ import org.springframework.web.util.pattern.PathPattern;
 
 /**
  * The ways in which servers, filters and handler mappings may read the path of a request. A handler may be reached by any of
- * them: a mapping of path patterns matches the path as it was sent, one of Ant patterns what the server has decoded and
- * cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes. A handler
- * of a gateway hands the path on as it was sent, and the server behind it cleans it up.
+ * them: a mapping of path patterns matches the path as it was sent, one of Ant patterns the path that the server has decoded
+ * and cleaned up, and a filter such as {@code UrlHandlerFilter} cuts off trailing slashes behind the filters of routes. A
+ * handler of a gateway hands the path on as it was sent, and the server behind it cleans it up.
  *
  * @param inApplication readings of the path within the application
  * @param inServlet readings of the path within a servlet that has a path of its own; empty for others
@@ -83,7 +83,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
      * Adds the readings of a path on servers of every kind, this one or one behind a gateway, which decode it up to two
      * times: before they resolve dots, or after.
      *
-     * @param asItIs receives what is not decoded
+     * @param asItIs receives the readings that are not decoded
      * @param decoded receives the rest
      */
     private static void resolve(String path, Set<String> asItIs, Set<String> decoded) {
@@ -139,7 +139,7 @@ public record RequestPaths(List<PathContainer> inApplication, List<PathContainer
         return "/" + String.join("/", segments);
     }
 
-    /** Returns whether a pattern matches any of the readings: so it matches whatever may reach its handler. */
+    /** Returns whether a pattern matches any of the readings: so it matches every request that may reach its handler. */
     boolean mayMatch(PathPattern pattern) {
         return any(inApplication, pattern::matches) || any(inServlet, pattern::matches);
     }

@@ -95,7 +95,7 @@ public final class RouteLimits {
      * Returns when a request may go; sleeps where the policy of a limit is to wait.
      *
      * @param matching the routes of the request
-     * @return to be ended with the request
+     * @return the admission, to be ended with the request
      * @throws RateLimitExceededException when the request is refused
      */
     public Admission enter(List<Route> matching, CurrentRequest request) {

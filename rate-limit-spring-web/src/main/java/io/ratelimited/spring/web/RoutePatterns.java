@@ -13,7 +13,7 @@ import org.springframework.web.util.pattern.PathPattern;
 import org.springframework.web.util.pattern.PathPatternParser;
 
 /**
- * Which routes a request belongs to: by the patterns that handler mappings use, so that no spelling of a path escapes.
+ * Finds the routes of a request: by the patterns that handler mappings use, so that no spelling of a path escapes.
  * Applications choose whether upper case, doubled and trailing slashes matter; to routes they never do. A request that
  * reaches no handler is counted at worst.
  */

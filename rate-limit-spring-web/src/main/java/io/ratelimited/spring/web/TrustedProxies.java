@@ -13,10 +13,10 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Finds the client behind proxies that are trusted, from the address of the peer and the headers as they came. Each proxy
- * appends the address of its own peer, so only what stands right of the first proxy that is not trusted is believed.
+ * appends the address of its own peer, so only addresses right of the first proxy that is not trusted are believed.
  * Immutable.
  *
- * @param hops how many proxies every request passes; 0 when {@code networks} say which addresses are proxies
+ * @param hops the number of proxies that every request passes; 0 when {@code networks} say which addresses are proxies
  */
 public record TrustedProxies(int hops, List<Network> networks) {
 
@@ -64,8 +64,8 @@ public record TrustedProxies(int hops, List<Network> networks) {
      *     proxy on this machine can open
      * @param forwardedFor the lines of {@code X-Forwarded-For}
      * @param forwarded the lines of {@code Forwarded}
-     * @return what a trusted proxy has seen; the nearest proxy itself where the headers do not say, so that nobody invents an
-     *     address
+     * @return the address that a trusted proxy has seen; the nearest proxy itself where the headers do not say, so that
+     *     nobody invents an address
      */
     public @Nullable InetAddress client(@Nullable InetAddress peer, List<String> forwardedFor, List<String> forwarded) {
         InetAddress nearest = peer == null ? null : IpLiteral.plain(peer);
@@ -131,7 +131,7 @@ public record TrustedProxies(int hops, List<Network> networks) {
         }
 
         /**
-         * A limit has asked for the client of a request.
+         * Notes that a limit has asked for the client of a request.
          *
          * @param headers of the request, by name
          */

@@ -92,7 +92,7 @@ public final class RateLimitWebFilter implements WebFilter, Ordered {
         if (matching.isEmpty()) {
             return chain.filter(exchange);
         }
-        // A preflight is left out only if it ends here: what goes on may reach a filter that answers it.
+        // A preflight is left out only if it ends here: a request that goes on may reach a filter that answers it.
         return CorsUtils.isPreFlightRequest(request) && routes.mayLeaveOutPreflight(paths, headers::getFirst)
                 ? cors.answersPreflight(exchange)
                         .flatMap(answered -> answered ? Mono.empty() : limited(exchange, chain, matching, call))

@@ -13,7 +13,7 @@ import reactor.util.context.ContextView;
 /**
  * Finds the address of the client of a WebFlux request.
  *
- * @param proxies null when none is trusted: the client is whom the server has resolved
+ * @param proxies null when none is trusted: the client is the one that the server has resolved
  * @param untrusted sees the requests in that case
  */
 public record ReactiveClients(

@@ -176,7 +176,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         return Found.now(session, "the session");
     }
 
-    /** A task of the handler has got its thread. Tasks that waited at the same time count once. */
+    /** Notes that a task of the handler has got its thread. Tasks that waited at the same time count once. */
     synchronized void waitedForThread(long scheduledAt, long runAt) {
         long from = ran && lastRunAt - scheduledAt > 0 ? lastRunAt : scheduledAt;
         waitedForThreads += Math.max(0, runAt - from);
@@ -292,7 +292,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** The outcome of looking for something: a failure concerns only who asks for it. */
+    /** The outcome of looking for something: a failure concerns only the code that asks for it. */
     private record Found<T>(@Nullable T value, @Nullable Throwable failure) {
 
         private static <T> Mono<Found<T>> of(Mono<T> lookup) {

@@ -37,7 +37,7 @@ public final class ReactiveRefusals implements WebExceptionHandler, Ordered {
     private final Supplier<DispatcherHandler> dispatcher;
 
     /**
-     * @param status of what is over a limit
+     * @param status of requests over a limit
      * @param dispatcher hands requests to their handlers
      */
     public ReactiveRefusals(

@@ -69,16 +69,16 @@ final class ResponseEnd {
         return aborted;
     }
 
-    /** Nobody waits for the response any more: it has ended. */
+    /** Ends the response: nobody waits for it any more. */
     void aborted() {
         aborted = true;
         ended(new CancellationException("the client disconnected before the response was complete"));
     }
 
     /**
-     * The response has ended, perhaps without a commit.
+     * Notes the end of the response, perhaps without a commit.
      *
-     * @param failure what has ended it; null if it is complete
+     * @param failure the failure that has ended it; null if it is complete
      */
     void ended(@Nullable Throwable failure) {
         committed(failure);

@@ -15,8 +15,8 @@ import reactor.core.publisher.Mono;
 import reactor.core.scheduler.Scheduler;
 
 /**
- * An exchange for a handler: what a handler method waits for before it is called arrives where the request is on the
- * thread, since the method is called there.
+ * An exchange for a handler: the values that a handler method waits for before it is called arrive on a thread that has the
+ * request, since the method is called there.
  */
 final class ScopedExchange extends ServerWebExchangeDecorator {
 

@@ -29,7 +29,7 @@ final class AsyncOutcome implements CallableProcessingInterceptor, DeferredResul
         this.returned = returned;
     }
 
-    /** The outcome of what a handler method of the request has returned, before Spring MVC handles it. */
+    /** The outcome of the result that a handler method of the request has returned, before Spring MVC handles it. */
     static AsyncOutcome of(Object returned, HttpServletRequest request) {
         AsyncOutcome outcome = new AsyncOutcome(returned);
         WebAsyncManager manager = WebAsyncUtils.getAsyncManager(request);

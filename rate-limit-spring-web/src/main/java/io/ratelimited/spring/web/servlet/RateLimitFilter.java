@@ -96,7 +96,9 @@ public final class RateLimitFilter implements Filter, Ordered {
         proceed(httpRequest, httpResponse, chain, call, admission);
     }
 
-    /** A preflight is left out only if it ends here: what goes on may reach a filter or servlet that answers it. */
+    /**
+     * A preflight is left out only if it ends here: a request that goes on may reach a filter or servlet that answers it.
+     */
     private boolean isLeftOut(HttpServletRequest request, HttpServletResponse response, RequestPaths paths)
             throws IOException {
         return CorsUtils.isPreFlightRequest(request)

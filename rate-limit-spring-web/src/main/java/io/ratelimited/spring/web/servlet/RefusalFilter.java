@@ -12,10 +12,10 @@ import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 
 /**
- * Answers refusals that filters throw, those of Spring Security among them, and whatever else is not answered by the
- * dispatcher servlet, such as refusals of a template. The container would make an error 500 of each. Also sees the end of
- * a request that ends with an asynchronous dispatch, whichever filter lets it pass, and the dispatch to an error page, where
- * the request may be read again.
+ * Answers refusals that filters throw, those of Spring Security among them, and others that the dispatcher servlet does not
+ * answer, such as refusals of a template. The container would make an error 500 of each. Also sees the end of a request that
+ * ends with an asynchronous dispatch, whichever filter lets it pass, and the dispatch to an error page, where the request
+ * may be read again.
  */
 public final class RefusalFilter implements Filter {
 

@@ -20,7 +20,7 @@ import org.springframework.util.ClassUtils;
 
 /**
  * The error page of the application for a refusal. The container dispatches to it, and the dispatcher servlet is called
- * without further filters: Spring Security would send whoever may not see the page to the login.
+ * without further filters: Spring Security would send readers who may not see the page to the login.
  */
 public final class RefusalPage {
 

@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /**
  * Finds the address of the client of a servlet request.
  *
- * @param proxies null when none is trusted: the client is whom the server has resolved
+ * @param proxies null when none is trusted: the client is the one that the server has resolved
  * @param untrusted sees the requests in that case
  */
 record ServletClients(ClientAddress addresses, @Nullable TrustedProxies proxies, TrustedProxies.Untrusted untrusted) {

@@ -110,7 +110,9 @@ final class ServletCurrentRequest implements CurrentRequest {
         }
     }
 
-    /** Sets fields again on a response that has lost them; what the refusal has and the response keeps is left alone. */
+    /**
+     * Sets fields again on a response that has lost them; fields that the refusal has and the response keeps are left alone.
+     */
     static void restoreFields(ServletRequest request, HttpServletResponse response) {
         if (request.getAttribute(ATTRIBUTE) instanceof RequestState state && !response.isCommitted()) {
             synchronized (state) {
@@ -240,7 +242,7 @@ final class ServletCurrentRequest implements CurrentRequest {
 
         private boolean followed;
         private boolean ended;
-        /** Whether the server may use the request object for another request: what waited for its end has run. */
+        /** Whether the server may use the request object for another request: the actions at its end have run. */
         private volatile boolean over;
 
         private RequestState(ServletClients clients, LimitFields.Style style) {
