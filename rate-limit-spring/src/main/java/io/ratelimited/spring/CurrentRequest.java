@@ -10,7 +10,7 @@ import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** The web request that a call belongs to: where keys are read from and headers are written to. */
+/** The web request of a call: keys are read from it, and headers are written to it. */
 public interface CurrentRequest {
 
     /** Address of the client as the server resolved it, an IPv6 address reduced to its network; null if unknown. */
@@ -47,16 +47,16 @@ public interface CurrentRequest {
     }
 
     /**
-     * A limit has decided on a call of this request.
+     * Takes the decision of a limit on a call of this request.
      *
-     * @param limit whose decision
+     * @param limit the limit that has decided
      * @param applied the limit itself, or that of the caller's tier
      * @param decision the decision, made on demand
      */
     void decided(NamedLimit limit, Limit applied, Outcome outcome, Supplier<Decision> decision);
 
     /**
-     * A limit applies to a call of this request, but has not decided: another one refused the call before.
+     * Takes a limit that applies to a call of this request, but has not decided: another one refused the call before.
      *
      * @param applied the limit itself, or that of the caller's tier
      */
@@ -65,7 +65,7 @@ public interface CurrentRequest {
     /**
      * Remembers that the request has been charged by a use of a limit that charges every request only once.
      *
-     * @param use which
+     * @param use the name of the use
      */
     default void charged(String use) {}
 
@@ -75,10 +75,10 @@ public interface CurrentRequest {
     }
 
     /**
-     * Runs an action when the response has ended, if a result is one that the response is made of after the method that
-     * returned it: a body that is a stream, a response of a handler function, and what Spring MVC awaits.
+     * Runs an action when the response has ended, if the response is made of a result after the method that returned it: of
+     * a body that is a stream, of a response of a handler function, or of a result that Spring MVC awaits.
      *
-     * @param action takes what the result has come to, its value or its error; a stream itself is its value. The error of
+     * @param action takes the outcome of the result, its value or its error; a stream itself is its value. The error of
      *     a response that was aborted is a {@link java.util.concurrent.CancellationException}
      * @return whether the action will be run, once or more
      */
@@ -89,7 +89,7 @@ public interface CurrentRequest {
     /**
      * Returns whether the request has been aborted and the failure of a call may come of it: its client has disconnected.
      *
-     * @param failure what a call of the request has thrown
+     * @param failure the exception of a call of the request
      */
     default boolean isAborted(Throwable failure) {
         return false;
@@ -117,7 +117,7 @@ public interface CurrentRequest {
         }
 
         /**
-         * Prepares for a limit, before its first call: what no limit needs costs nothing.
+         * Prepares for a limit, before its first call: data that no limit needs costs nothing.
          *
          * @param reads whether an expression of the limit may read a word of requests, such as {@code principal}
          */

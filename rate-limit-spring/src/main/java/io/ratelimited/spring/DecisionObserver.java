@@ -11,11 +11,11 @@ import org.jspecify.annotations.Nullable;
 public interface DecisionObserver {
 
     /**
-     * A decision was made.
+     * Receives a decision.
      *
-     * @param limit whose
+     * @param limit the limit that has decided
      * @param outcome the outcome of the call
-     * @param key whose budget; null for a limit without keys, and for a missing key
+     * @param key the key of the budget; null for a limit without keys, and for a missing key
      * @param waitedNanos how long the call waited; 0 if it did not
      * @param decision the decision, described on demand; its source is known without it if {@link
      *     io.ratelimited.core.RateLimiter#source()} is not null
@@ -24,8 +24,8 @@ public interface DecisionObserver {
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision);
 
     /**
-     * A call has ended, and was charged with what it had cost instead of what it had reserved. On the thread on which the
-     * call ended.
+     * Receives a charge: a call has ended, and was charged with its cost instead of its reservation. On the thread on which
+     * the call ended.
      *
      * @param reserved permits, 0 or more
      * @param charged permits, 0 or more
@@ -33,7 +33,8 @@ public interface DecisionObserver {
     default void onSettled(NamedLimit limit, @Nullable Object key, long reserved, long charged) {}
 
     /**
-     * A call has ended, but what it had cost could not be found out: it stays charged with what it had reserved.
+     * Receives a failed charge: a call has ended, but its cost could not be found out, so it stays charged with its
+     * reservation.
      *
      * @param reserved permits, 0 or more
      */

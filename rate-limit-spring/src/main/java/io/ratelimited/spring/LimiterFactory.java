@@ -67,8 +67,8 @@ public interface LimiterFactory {
          *
          * @param basedOn the version of the change that it replaces; 0 if there is none
          * @param text empty to take the change back
-         * @param lasting how long it lasts; null for ever
-         * @param maximumCallers how many callers of a limit may have a change
+         * @param lasting its length; null for ever
+         * @param maximumCallers the most callers of a limit that may have a change
          * @throws RuntimeException when the backend does not answer
          */
         Outcome write(
@@ -79,7 +79,9 @@ public interface LimiterFactory {
                 @Nullable Duration lasting,
                 int maximumCallers);
 
-        /** Tells a listener of which limit and caller the change may be another; the caller is null for the limit itself. */
+        /**
+         * Informs a listener of each limit and caller whose change may be another; the caller is null for the limit itself.
+         */
         void onChange(BiConsumer<String, @Nullable String> listener);
 
         /**
@@ -87,7 +89,7 @@ public interface LimiterFactory {
          *
          * @param version larger than that of every change that it replaces
          * @param text empty if the change was taken back
-         * @param endsAt when it ends, in nanoseconds of the ticker; null for never
+         * @param endsAt its end, in nanoseconds of the ticker; null for never
          */
         record Change(long version, String text, @Nullable Long endsAt) {}
 
@@ -101,13 +103,13 @@ public interface LimiterFactory {
         }
     }
 
-    /** Pauses that all instances share: a name, and how long it lasts. The one that ends later holds. Thread-safe. */
+    /** Pauses that all instances share: the name and the length of each. The one that ends later holds. Thread-safe. */
     interface SharedPauses {
 
         /**
          * Begins a pause for all instances. Returns at once.
          *
-         * @param lasting how long it lasts from now
+         * @param lasting its length from now
          * @return completes when it is known to the backend; fails when the backend does not answer
          */
         CompletionStage<?> publish(String name, Duration lasting);

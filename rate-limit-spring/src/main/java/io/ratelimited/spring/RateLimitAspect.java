@@ -59,7 +59,7 @@ public final class RateLimitAspect implements MethodInterceptor {
         methods = configured;
     }
 
-    /** Woven classes are no longer limited, unless by another context. */
+    /** Ends the limits of woven classes, unless another context has some. */
     public synchronized void unconfigure(Supplier<? extends LimitedCalls> configured) {
         contexts.remove(configured);
         methods = contexts.peek();
@@ -98,7 +98,7 @@ public final class RateLimitAspect implements MethodInterceptor {
     public interface LimitedCalls {
 
         /**
-         * Finds what limits a method.
+         * Finds the limits of a method.
          *
          * @param method as called, perhaps of an interface
          * @param targetClass class of the called object

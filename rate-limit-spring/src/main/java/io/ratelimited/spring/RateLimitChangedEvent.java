@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  *     rate} is {@code "100/s"}, and that of a tier is {@code tiers.gold.rate}. A member that was not there is absent
  * @param after the same members as they are; a member that is no longer there is absent
  * @param scope where the change is in force
- * @param principal name of who made the change; null if nobody is known
+ * @param principal the name of the author of the change; null if nobody is known
  */
 public record RateLimitChangedEvent(
         String limit,

@@ -12,7 +12,7 @@ public interface RateLimitObservationConvention {
      * The key values of a call that was not simply admitted. Several limits of one call may write the same names; the last
      * stays.
      *
-     * @param limit whose
+     * @param limit the limit that has decided
      * @param outcome {@link Outcome#REJECTED}, {@link Outcome#DELAYED} or {@link Outcome#SHADOWED}
      * @param waitedNanos how long the call waited; 0 if it did not
      */

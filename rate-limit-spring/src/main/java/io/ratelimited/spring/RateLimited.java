@@ -88,43 +88,44 @@ public @interface RateLimited {
     int maxConcurrent() default -1;
 
     /**
-     * SpEL expression for whose budget a call uses. Default: one budget for all calls. Parameters are {@code #name} (or
-     * {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in a web request
-     * {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Callers can invent a
-     * header and a session, so a bean has to look them up: {@code @keys.owner(header('X-Api-Key'))}. A null or blank key
-     * follows {@code missing-key}; an expression that throws fails the call.
+     * SpEL expression for the key of the budget that a call uses. Default: one budget for all calls. Parameters are
+     * {@code #name} (or {@code #a0}), beans {@code @bean}; the root has {@code method}, {@code args}, {@code target}, and in
+     * a web request {@code clientIp}, {@code principal}, {@code header('X-Api-Key')} and {@code session} (its id). Callers
+     * can invent a header and a session, so a bean has to look them up: {@code @keys.owner(header('X-Api-Key'))}. A null or
+     * blank key follows {@code missing-key}; an expression that throws fails the call.
      */
     String key() default "";
 
     /**
-     * A number, or a SpEL expression that sees what {@link #key} sees, for how many permits a call takes: a whole number from
-     * 1, or an expression whose value is 0 or more. A fraction is rounded up. A value of 0 asks for nothing: the call goes, and
-     * takes nothing. Another value, or none, fails the call. More than can ever be had at once: stops the start as a number,
-     * and is refused as the value of an expression. Default: 1.
+     * The number of permits that a call takes, or a SpEL expression for it that sees the same as {@link #key}: a whole
+     * number from 1, or an expression whose value is 0 or more. A fraction is rounded up. A value of 0 asks for nothing: the
+     * call goes, and takes nothing. Another value, or none, fails the call. More than can ever be had at once: stops the
+     * start as a number, and is refused as the value of an expression. Default: 1.
      */
     String permits() default "";
 
     /**
-     * SpEL expression that sees what {@link #key} sees and yields a boolean; when it is false the limit does not apply to the call.
-     * Another value fails the call. Default: the limit always applies.
+     * SpEL expression that sees the same as {@link #key} and yields a boolean; when it is false the limit does not apply to
+     * the call. Another value fails the call. Default: the limit always applies.
      */
     String when() default "";
 
     /**
-     * SpEL expression for what the call has really cost, evaluated when it has ended: the difference to {@link #permits},
-     * which the call reserves, is given back or taken in addition. Sees what {@link #key} sees, and {@code #result} (null
+     * SpEL expression for the real cost of the call, evaluated when it has ended: the difference to {@link #permits},
+     * which the call reserves, is given back or taken in addition. Sees the same as {@link #key}, and {@code #result} (null
      * if the method threw; the value of a future or {@code Mono}, the last element of a stream), {@code #error} (null if
      * it returned; a {@link java.util.concurrent.CancellationException} if it was cancelled), {@code #count} (elements of a
      * stream, else 1, or 0 after an error) and {@code #cancelled} (whether a client that disconnected, a timeout or a caller
      * ended it before its own end); these hide parameters of the same name, which {@code #a0} still names. A call that was
-     * cancelled costs at least what it reserved, unless the expression reads {@code #cancelled}. A future or what Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The
-     * value is a number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays
-     * charged with what it reserved. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs what it reserves.
+     * cancelled costs at least its reservation, unless the expression reads {@code #cancelled}. A future or a result that
+     * Spring MVC awaits is charged when it has ended, a stream of a response when the response has ended. The value is a
+     * number from 0 to 10<sup>15</sup>; fractions are rounded up. A charge that fails is logged, and the call stays charged
+     * with its reservation. Not for {@link Algorithm#CONCURRENCY}. Default: a call costs its reservation.
      */
     String charge() default "";
 
     /**
-     * SpEL expression that sees what {@link #key} sees and names the plan of the caller, one of {@code
+     * SpEL expression that sees the same as {@link #key} and names the plan of the caller, one of {@code
      * rate-limit.limits.<name>.tiers}. For null, a blank name or one that is not configured the limit itself applies. Default: none.
      */
     String tier() default "";

@@ -25,7 +25,7 @@ public interface RateLimits {
 
     /**
      * Takes a permit if the call may go at once, whatever the policy of the limit. Does not report to a web request: the
-     * caller decides what a refusal means.
+     * caller decides about the consequences of a refusal.
      */
     boolean tryAcquire(String name, @Nullable Object key);
 
@@ -55,12 +55,12 @@ public interface RateLimits {
             String name, @Nullable Object key, Supplier<? extends CompletionStage<T>> call);
 
     /**
-     * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed: {@link
-     * ReservedPermits#settle} charges what it has cost, and {@link ReservedPermits#cancel} gives everything back. Refuses, waits
-     * or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
+     * Takes permits for a call whose cost is known only afterwards, such as an answer that is streamed:
+     * {@link ReservedPermits#settle} charges its cost, and {@link ReservedPermits#cancel} gives everything back. Refuses,
+     * waits or counts by the policy of the limit, and reports to the web request of this thread, if there is one.
      *
-     * @param permits 0 or more; 0 takes nothing, and can be settled for what the call has cost
-     * @return to be closed when the call has ended
+     * @param permits 0 or more; 0 takes nothing, and can be settled for the cost of the call
+     * @return the permits, to be closed when the call has ended
      * @throws io.ratelimited.core.RateLimitExceededException when the call is refused
      */
     ReservedPermits reserve(String name, @Nullable Object key, long permits);
@@ -83,8 +83,8 @@ public interface RateLimits {
      *
      * <p>Limits under {@link Policy#SHADOW} refuse nobody and are left out. A limit is known to have keys by its annotation,
      * its route or its properties. A key that is only used by another limit, such as an address among names, finds its budget
-     * full. A limit on Redis takes a command, one after the other; like {@link #peek} this waits for the answer, and {@link
-     * Decision#source} says who has decided when there is none.
+     * full. A limit on Redis takes a command, one after the other; like {@link #peek} this waits for the answer, and
+     * {@link Decision#source} shows the place of the decision when there is none.
      *
      * @param key {@code null} for calls without a key: then limits are left out that refuse them or do not apply to them
      * @return by name of the limit; empty with {@code rate-limit.enabled: false}
@@ -118,10 +118,10 @@ public interface RateLimits {
     /**
      * Changes a limit while it is in use, its policy and its tiers included, as {@link RateLimiter#update} says.
      *
-     * @param changes what to change; null is left as it is
+     * @param changes the new values; null leaves a value as it is
      * @return the new limit
-     * @throws InvalidRateLimitException when the new limit is not a valid one, or something is to change that is fixed
-     *     at start-up; nothing has changed
+     * @throws InvalidRateLimitException when the new limit is not a valid one, or a value is to change that is fixed at
+     *     start-up; nothing has changed
      */
     Limit update(String name, LimitProperties changes);
 
@@ -138,7 +138,7 @@ public interface RateLimits {
      * caller has. On Redis it is the caller's on all instances, in memory on this one, as {@link NamedLimit#scope} says.
      *
      * @param budget the name of a {@code tier} of the limit; or a {@code rate}, with or without a {@code burst}
-     * @param lasting when it ends; null for never
+     * @param lasting the time until it ends; null for never
      * @throws InvalidRateLimitException when the limit cannot have such a budget, or 10,000 callers of it have one; nothing
      *     has changed
      */

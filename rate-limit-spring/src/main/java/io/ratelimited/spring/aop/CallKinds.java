@@ -24,7 +24,7 @@ final class CallKinds {
     /**
      * Makes the calls of a method: the method itself where they block their thread.
      *
-     * @param targetClass which may say what a type variable of the return type is
+     * @param targetClass the class that may resolve a type variable of the return type
      * @throws IllegalStateException for a suspend function in an application that cannot call one through a proxy
      */
     static LimitedCall of(LimitedMethod limited, Class<?> targetClass) {

@@ -37,8 +37,8 @@ public final class Declarations {
     private Declarations() {}
 
     /**
-     * The annotations that limit a method: its own, or else those of what it overrides or implements, or else those of
-     * its class, which are for public methods, and for the handler methods of a controller.
+     * The annotations that limit a method: its own, or else those of methods that it overrides or implements, or else those
+     * of its class, which are for public methods, and for the handler methods of a controller.
      *
      * @param method as called, perhaps of an interface
      * @throws InvalidRateLimitException when the method is limited and exempt at once
@@ -100,8 +100,8 @@ public final class Declarations {
     }
 
     /**
-     * The annotations of a method and of what it overrides or implements. A superclass may implement a method of an
-     * interface that only its subclass has.
+     * The annotations of a method and of the methods that it overrides or implements. A superclass may implement a method of
+     * an interface that only its subclass has.
      */
     private static MergedAnnotations annotations(Method method, Class<?> userClass) {
         MergedAnnotations found = MergedAnnotations.from(method, SearchStrategy.TYPE_HIERARCHY);

@@ -5,7 +5,7 @@ import java.lang.reflect.Method;
 import org.aopalliance.intercept.MethodInvocation;
 import org.jspecify.annotations.Nullable;
 
-/** A call that is another one in all but how it proceeds. */
+/** A call that equals another one, but proceeds in its own way. */
 interface DelegatedInvocation extends MethodInvocation {
 
     /** The other one. */

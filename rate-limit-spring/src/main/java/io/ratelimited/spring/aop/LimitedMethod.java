@@ -138,7 +138,7 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         return Fallbacks.call(fallback, call.getThis(), call.getArguments(), suspending, refusal);
     }
 
-    /** Returns whether what a call has cost is known only when it has ended. */
+    /** Returns whether the cost of a call is known only when it has ended. */
     boolean charges() {
         return charges;
     }

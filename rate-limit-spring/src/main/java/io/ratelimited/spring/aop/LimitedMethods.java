@@ -204,14 +204,14 @@ public final class LimitedMethods implements RateLimitAspect.LimitedCalls {
         return new Found(limited, behindProxies ? new ProxiedCalls.Behind(limited, call) : call);
     }
 
-    /** A limited method, and how its calls are made; both null for a method without limits. */
+    /** A limited method, and the kind of its calls; both null for a method without limits. */
     private record Found(
             @Nullable LimitedMethod limited, @Nullable LimitedCall call) {
 
         private static final Found NOTHING = new Found(null, null);
     }
 
-    /** An annotation on a method, what it sets, and its limit. */
+    /** An annotation on a method, the values that it sets, and its limit. */
     private final class Declared {
 
         private final Declaration declaration;

@@ -11,9 +11,9 @@ import org.springframework.util.ClassUtils;
 import org.springframework.util.ReflectionUtils;
 
 /**
- * Finds classes that have {@link RateLimited} anywhere: on themselves, on a method, or on what they extend or implement,
- * directly or on another annotation. The start asks about every class of the application, and most have no limit: so each
- * class, interface and annotation is looked at only once.
+ * Finds classes that have {@link RateLimited} anywhere: on themselves, on a method, or on types that they extend or
+ * implement, directly or on another annotation. The start asks about every class of the application, and most have no limit:
+ * so each class, interface and annotation is looked at only once.
  */
 public final class LimitedTypes {
 

@@ -19,7 +19,7 @@ import org.springframework.aop.framework.Advised;
  * </ul>
  *
  * @param limited the method of the proxy
- * @param counted how its calls are made under its limits
+ * @param counted makes its calls under its limits
  */
 record ProxiedCalls(LimitedMethod limited, LimitedCall counted) implements LimitedCall {
 

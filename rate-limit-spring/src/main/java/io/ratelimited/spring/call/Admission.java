@@ -35,15 +35,15 @@ public final class Admission {
     /** 1 when the call has been charged or cancelled. */
     private volatile int settlement;
 
-    /** A request, and what it reserved. */
+    /** A request and its reservation. */
     record Held(LimitRequest request, Reservation reservation) {}
 
     /**
      * Makes the admission of a call.
      *
      * @param enforced requests to limits that could have refused the call
-     * @param reservation what these have reserved together; null if there are none
-     * @param shadows what limits have reserved that refuse nobody
+     * @param reservation the joint reservation of these; null if there are none
+     * @param shadows the reservations of limits that refuse nobody
      */
     Admission(
             LimitRequest[] enforced,
@@ -66,15 +66,15 @@ public final class Admission {
         shadows.forEach(shadow -> shadow.reservation.release());
     }
 
-    /** The call has ended: charges what it has cost, and calls in flight no longer count. */
+    /** Ends the call: charges its cost, and does not count it as in flight any more. */
     public void end(CallResult result) {
         charge(result);
         end();
     }
 
     /**
-     * The call has ended: charges what it has cost. Calls in flight count until the response has ended that is made of
-     * the result, if there is one.
+     * Ends the call: charges its cost. A call in flight counts until the response has ended that is made of the result, if
+     * there is one.
      */
     public void endWithResponse(CallResult result) {
         charge(result);
@@ -98,7 +98,7 @@ public final class Admission {
         }
     }
 
-    /** The call has returned: it ends now, or with the stage or the response that its result is for. */
+    /** Ends a call that has returned: now, or with the stage or the response that its result is for. */
     public void endWith(@Nullable Object result, @Nullable Throwable error) {
         if (!followsResult()) {
             end();
@@ -126,7 +126,7 @@ public final class Admission {
         }
     }
 
-    /** Returns whether something depends on when the call ends, or how. */
+    /** Returns whether something depends on the end of the call, or on its result. */
     boolean followsResult() {
         for (LimitRequest request : enforced) {
             if (request.charge() != null || request.limit().countsInFlight()) {
@@ -141,7 +141,7 @@ public final class Admission {
         return false;
     }
 
-    /** Returns whether what the call has cost is charged by expressions. */
+    /** Returns whether expressions charge the cost of the call. */
     private boolean charges() {
         for (LimitRequest request : enforced) {
             if (request.charge() != null) {
@@ -152,7 +152,7 @@ public final class Admission {
     }
 
     /**
-     * Charges each limit with what the call has cost, for code without annotations.
+     * Charges each limit with the cost of the call, for code without annotations.
      *
      * @throws UnsupportedOperationException when a limit counts calls in flight
      */
@@ -194,7 +194,7 @@ public final class Admission {
         shadows.forEach(shadow -> action.accept(shadow.request, shadow.reservation));
     }
 
-    /** The call is not made: gives its permits back, unless it has been charged. */
+    /** Gives the permits of a call back that is not made, unless it has been charged. */
     public void cancel() {
         if (!claimSettlement()) {
             end();

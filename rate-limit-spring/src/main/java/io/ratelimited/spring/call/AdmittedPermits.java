@@ -6,7 +6,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/** Permits of an {@link Admission}. Whichever of its ends comes first counts. Thread-safe. */
+/** Permits of an {@link Admission}. The first of its ends counts. Thread-safe. */
 final class AdmittedPermits implements ReservedPermits {
 
     /** Null when it is over, or when nothing is limited. */

@@ -159,11 +159,12 @@ public final class AsyncCalls {
                     later.execute(() -> decided(admission, failure));
                 } catch (RuntimeException ex) {
                     giveBack(admission);
-                    // An application that stops takes no more tasks: why the call is not made is known all the same.
+                    // An application that stops takes no more tasks: the reason why the call is not made is known all the
+                    // same.
                     completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
                 }
             });
-            // A caller that completes this future, by a timeout too, no longer waits for its turn.
+            // A caller that completes this future, by a timeout too, does not wait for its turn any more.
             whenComplete((value, failure) -> entered.cancel(false));
             return this;
         }

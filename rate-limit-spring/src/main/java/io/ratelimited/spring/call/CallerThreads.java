@@ -11,15 +11,15 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 
 /**
- * Where calls sleep that wait with a thread, whatever they wait for: never on an event loop, and only while half of the threads
- * that serve requests are left. Thread-safe.
+ * The place where calls sleep that wait with a thread, for limits or others: never on an event loop, and only while half of
+ * the threads that serve requests are left. Thread-safe.
  */
 public final class CallerThreads {
 
     private static final LogText.Lines LOG = LogText.lines(CallerThreads.class);
 
     private final Supplier<RequestThreads> threads;
-    /** Whose calls have been refused on an event loop. */
+    /** Names of the waiters whose calls have been refused on an event loop. */
     private final Set<String> refusedOnEventLoops = ConcurrentHashMap.newKeySet();
 
     CallerThreads(Supplier<RequestThreads> threads) {
@@ -31,7 +31,7 @@ public final class CallerThreads {
         return !EventLoops.isCurrentThread();
     }
 
-    /** The threads that serve requests; who sleeps in one of them enters and leaves the same object. */
+    /** The threads that serve requests; a call that sleeps in one of them enters and leaves the same object. */
     RequestThreads seats() {
         return threads.get();
     }
@@ -46,13 +46,14 @@ public final class CallerThreads {
     }
 
     /**
-     * Waits in the calling thread for what waits without one. Where the thread must not sleep, it is asked not to wait.
+     * Waits in the calling thread for an attempt that waits without one. Where the thread must not sleep, the attempt is
+     * asked not to wait.
      *
-     * @param waiter who waits, for the warning
+     * @param waiter the name of the waiter, for the warning
      * @param remedy for the warning that the thread is an event loop
      * @param waits whether the policy of the waiter is to wait
-     * @param attempt given whether it may wait; called again if it would wait and no more threads may sleep
-     * @throws InterruptedException when interrupted while it waits; what it waited for has been cancelled
+     * @param attempt takes whether it may wait; called again if it would wait and no more threads may sleep
+     * @throws InterruptedException when interrupted while it waits; the attempt has been cancelled
      */
     public <T> T await(String waiter, String remedy, boolean waits, Function<Boolean, CompletableFuture<T>> attempt)
             throws InterruptedException {

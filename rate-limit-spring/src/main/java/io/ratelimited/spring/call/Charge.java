@@ -24,7 +24,7 @@ final class Charge {
      * @param expression the charge of a limit
      * @param target the called object
      * @param args the arguments of the call
-     * @param current the web request of the call: what the expression reads of it is read now
+     * @param current the web request of the call: the words of the expression are read from it now
      * @param reserved permits that the call has reserved
      */
     Charge(
@@ -42,7 +42,7 @@ final class Charge {
 
     /**
      * The permits that the call has cost, rounded up. A call that was ended from outside costs at least what it reserved,
-     * unless the expression reads {@code #cancelled}: otherwise whoever disconnects in time would pay nothing.
+     * unless the expression reads {@code #cancelled}: otherwise a client that disconnects in time would pay nothing.
      *
      * @throws IllegalStateException when the expression fails, or yields no number from 0 to 10^15
      */
@@ -55,7 +55,7 @@ final class Charge {
         return result.cancelled() && !expression.readsCancelled() ? Math.max(reserved, permits) : permits;
     }
 
-    /** A number of permits, rounded up; negative for what is no number from 0 to the largest. */
+    /** A number of permits, rounded up; negative if the value is not a number from 0 to the largest. */
     static long roundedUp(@Nullable Object value, long largest) {
         double amount = value instanceof Number number ? number.doubleValue() : Double.NaN;
         if (!(value instanceof Number number && amount >= 0 && amount <= largest)) {

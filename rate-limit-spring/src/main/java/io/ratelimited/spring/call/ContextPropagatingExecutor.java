@@ -11,7 +11,7 @@ import org.springframework.util.ClassUtils;
 
 /**
  * Runs calls that had to wait, so that they never block the thread that keeps time or reads from Redis. They have the
- * context of their caller: what Micrometer's context propagation covers (security, observation), and the MDC.
+ * context of their caller: that of Micrometer's context propagation (security, observation), and the MDC.
  */
 public final class ContextPropagatingExecutor {
 

@@ -23,8 +23,9 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.util.ClassUtils;
 
 /**
- * Reports what limits decide and charge: to the observers, to Java's flight recorder and to the web request of the call. A
- * report that fails is logged; it does not fail the call, which would leave a request without an answer. Thread-safe.
+ * Reports the decisions and charges of limits: to the observers, to Java's flight recorder and to the web request of the
+ * call. A report that fails is logged; it does not fail the call, which would leave a request without an answer.
+ * Thread-safe.
  */
 final class DecisionReports {
 
@@ -36,7 +37,7 @@ final class DecisionReports {
 
     private final List<DecisionObserver> observers;
     private final Ticker ticker;
-    /** When a failed charge was logged last, by limit: {@link Ticker#nanos}. */
+    /** Times at which a failed charge was logged last, by limit: {@link Ticker#nanos}. */
     private final Map<String, Long> failedCharges = new ConcurrentHashMap<>();
 
     DecisionReports(List<DecisionObserver> observers, Ticker ticker) {
@@ -52,7 +53,7 @@ final class DecisionReports {
     /**
      * Reports a decision to the observers, and to the flight recorder unless the call was simply admitted.
      *
-     * @param waitedNanos how long the call has waited
+     * @param waitedNanos time for which the call has waited
      */
     void report(
             NamedLimit limit, Outcome outcome, @Nullable Object key, long waitedNanos, Supplier<Decision> decision) {
@@ -106,7 +107,7 @@ final class DecisionReports {
         return refusal.source() == Decision.Source.UNAVAILABLE;
     }
 
-    /** Reports what a call was charged with instead of what it reserved. */
+    /** Reports the charge of a call instead of its reservation. */
     void reportCharge(
             LimitRequest request, long charged, @Nullable CurrentRequest current, Supplier<Decision> decision) {
         if (!observers.isEmpty()) {
@@ -119,7 +120,7 @@ final class DecisionReports {
         }
     }
 
-    /** Reports that a call stays charged with what it reserved: to the log once a minute and limit, and to the observers. */
+    /** Reports that a call stays charged with its reservation: to the log once a minute and limit, and to the observers. */
     void reportFailedCharge(LimitRequest request, Throwable failure) {
         String limit = request.limit().name();
         long now = ticker.nanos();

@@ -48,7 +48,7 @@ public final class LimitEnforcer {
      * Makes an enforcer.
      *
      * @param executor runs calls that had to wait without a thread
-     * @param threads where calls sleep that wait with a thread
+     * @param threads the place where calls sleep that wait with a thread
      */
     public LimitEnforcer(
             List<DecisionObserver> observers,
@@ -66,7 +66,7 @@ public final class LimitEnforcer {
         return ticker;
     }
 
-    /** Where calls sleep that wait with a thread. */
+    /** The place where calls sleep that wait with a thread. */
     public CallerThreads threads() {
         return threads;
     }
@@ -80,7 +80,7 @@ public final class LimitEnforcer {
      * Returns when a call may go that will be made then. One limit that neither lets it wait nor follows it to its end is
      * tried, which allocates nothing; else the call {@link #reserve reserves}.
      *
-     * @return to be ended with the call; cancelling it may give nothing back
+     * @return the admission, to be ended with the call; cancelling it may give nothing back
      * @throws RateLimitExceededException when the call is refused
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
@@ -104,7 +104,7 @@ public final class LimitEnforcer {
      * Returns when a call may go that may still be cancelled. Never sleeps on an event loop: a call that would have to
      * wait there is refused.
      *
-     * @return to be ended with the call, or cancelled
+     * @return the admission, to be ended with the call, or cancelled
      * @throws RateLimitExceededException when the call is refused
      * @throws CancellationException when interrupted while it waits; the permits are given back and the flag is set
      */
@@ -198,7 +198,7 @@ public final class LimitEnforcer {
     }
 
     /**
-     * Reports what the limits have decided.
+     * Reports the decisions of the limits.
      *
      * @param waitedNanos between the reservation and the decision
      * @return the reservation of a call that is admitted
@@ -228,7 +228,7 @@ public final class LimitEnforcer {
     /**
      * Asks the limits that refuse nobody, one after the other, once the others have admitted the call.
      *
-     * @return what they have reserved; never fails
+     * @return their reservations; never fails
      */
     private CompletionStage<List<Held>> reserveShadows(
             LimitRequest[] requests,
@@ -294,7 +294,7 @@ public final class LimitEnforcer {
     /**
      * {@link #reserveAsync(LimitRequest[], CurrentRequest)}.
      *
-     * @param callbacks what the caller attaches to the future; observers run before it, in the same thread
+     * @param callbacks the kind of code that the caller attaches to the future; observers run before it, in the same thread
      */
     public CompletableFuture<Admission> reserveAsync(
             LimitRequest[] requests, @Nullable CurrentRequest current, Callbacks callbacks) {

@@ -14,13 +14,13 @@ import org.jspecify.annotations.Nullable;
  * The request of one call to one limit. Its values do not change while the call is decided.
  *
  * @param limit the limit that is asked
- * @param enforcement what applied when the call began
+ * @param enforcement the rules that applied when the call began
  * @param limiter its limiter, or that of the caller's tier or own budget
- * @param key whose budget; null for a limit without keys and for a missing key
+ * @param key the key of the budget; null for a limit without keys and for a missing key
  * @param permits 0 or more; 0 asks for nothing
  * @param denied the key is missing, and the limit denies such calls
  * @param once names this use of the limit if it charges a web request only once; null if it charges every call
- * @param charge finds what the call has really cost; null if it costs what it takes
+ * @param charge finds the real cost of the call; null if it costs the permits that it takes
  */
 public record LimitRequest(
         ConfiguredLimit limit,

@@ -130,7 +130,7 @@ public final class LimitUse {
         return LimitRequest.of(limit, null, fixedPermits);
     }
 
-    /** Returns whether what a call has cost is known only when it has ended. */
+    /** Returns whether the cost of a call is known only when it has ended. */
     public boolean charges() {
         return charge != null;
     }

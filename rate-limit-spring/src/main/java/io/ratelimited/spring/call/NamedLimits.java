@@ -33,7 +33,7 @@ public final class NamedLimits implements RateLimits {
     private final LimitRegistry registry;
     private final LimitEnforcer enforcer;
     private final CurrentRequest.@Nullable Source requests;
-    /** Null if it is who is found on the thread. */
+    /** The name of the author of changes; null to find it on the thread. */
     private final @Nullable String author;
 
     /** @param enabled false if every call goes; as it was at the start, like the aspect */

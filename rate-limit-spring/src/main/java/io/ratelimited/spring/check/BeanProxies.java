@@ -14,7 +14,7 @@ import org.springframework.aop.framework.Advised;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.util.ClassUtils;
 
-/** Reads what Spring's proxies of a bean limit, as they show it by {@link Advised}. Changes no proxy. */
+/** Reads which methods Spring's proxies of a bean limit, as {@link Advised} shows them. Changes no proxy. */
 final class BeanProxies {
 
     private BeanProxies() {}

@@ -31,7 +31,7 @@ public final class LimitLog implements ApplicationListener<ContextRefreshedEvent
     private volatile String warned = "";
     private volatile String warnedOfSleepers = "";
 
-    /** @param memory how many keys each limit in memory remembers */
+    /** @param memory the number of keys that each limit in memory remembers */
     public LimitLog(LimitRegistry registry, KeyMemory memory) {
         this.registry = registry;
         this.memory = memory;

@@ -107,7 +107,7 @@ final class ProxyCheck {
                 "Annotate the methods of the bean instead. [RL-108]");
     }
 
-    /** Where an inherited method comes from. */
+    /** The origin of an inherited method, for messages. */
     private String in(Method method) {
         return method.getDeclaringClass() == type
                 ? ""

@@ -38,7 +38,8 @@ import org.springframework.util.ReflectionUtils;
 
 /**
  * A SpEL expression of a limit on a method: parsed once, compiled where it can be, its words checked. {@code #param} and
- * paths of properties of it are read without an evaluation context, and what names no parameter shares one. Thread-safe.
+ * paths of properties of it are read without an evaluation context, and expressions without a parameter share one.
+ * Thread-safe.
  */
 public final class CallExpression {
 
@@ -57,7 +58,7 @@ public final class CallExpression {
     private static final Method REQUEST =
             Objects.requireNonNull(ReflectionUtils.findMethod(CurrentRequest.class, "clientIp"));
 
-    /** Which expression it is, for messages. */
+    /** The name of the expression, for messages. */
     private final String name;
 
     private final String text;
@@ -79,7 +80,7 @@ public final class CallExpression {
     private final StandardEvaluationContext shared;
 
     /**
-     * @param attribute which one, for messages
+     * @param attribute the attribute that has it, for messages
      * @param limit the name of the limit, for messages
      * @param parameters positions of the arguments by name
      * @throws IllegalArgumentException when the text is no expression, or has a word that can never mean anything
@@ -197,7 +198,7 @@ public final class CallExpression {
      * An expression on an object that is no call of a method, and on nothing else: without variables, types, constructors and
      * beans.
      *
-     * @param name which expression it is, for messages
+     * @param name the name of the expression, for messages
      * @param root the class of the object, public as its methods are
      * @throws IllegalArgumentException as {@link #CallExpression}, and when the expression does not read the object
      */
@@ -233,7 +234,7 @@ public final class CallExpression {
         return text.contains(word) || text.contains("#root") || text.contains("#this");
     }
 
-    /** Returns whether callers choose the value: what they wrote or a session is read, and no bean looks it up. */
+    /** Returns whether callers choose the value: it reads their text or a session, and no bean looks that up. */
     public boolean canBeInvented() {
         return words == null ? ExpressionWords.isWritten(method, parameter) : words.readsUnverified();
     }
@@ -360,12 +361,12 @@ public final class CallExpression {
         String why =
                 String.valueOf(NestedExceptionUtils.getMostSpecificCause(cause).getMessage());
         String escaped = LogText.escaped(why);
-        // A cause is logged as it is: one that has what a caller sent could forge lines of the log.
+        // A cause is logged as it is: one with text of a caller could forge lines of the log.
         return new IllegalStateException(
                 this + " failed: " + escaped + consequence, escaped.equals(why) ? cause : null);
     }
 
-    /** Which expression it is, and its text. */
+    /** The name of the expression, and its text. */
     @Override
     public String toString() {
         return name + " \"" + text + "\"";

@@ -8,9 +8,9 @@ import org.jspecify.annotations.Nullable;
 /**
  * The end of a call: its result or its failure.
  *
- * @param value what it returned, the value of its stage or {@code Mono}, or the last element of its stream; null if there
+ * @param value its returned value, the value of its stage or {@code Mono}, or the last element of its stream; null if there
  *     is none
- * @param error what it threw; a {@link CancellationException} if it was cancelled before its end; null if it returned
+ * @param error its exception; a {@link CancellationException} if it was cancelled before its end; null if it returned
  * @param count elements of a stream, else 1, or 0 after an error
  * @param cancelled whether it was ended from outside, by its caller or a client that disconnects, before it came to its
  *     own end

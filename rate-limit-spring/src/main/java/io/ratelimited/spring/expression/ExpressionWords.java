@@ -32,8 +32,8 @@ import org.springframework.expression.spel.ast.TypeReference;
 import org.springframework.expression.spel.ast.VariableReference;
 
 /**
- * The words of a SpEL expression: refuses those that can never mean anything, and notes what of a call the others read.
- * Immutable.
+ * The words of a SpEL expression: refuses those that can never mean anything, and notes which parts of a call the others
+ * read. Immutable.
  */
 final class ExpressionWords {
 
@@ -45,15 +45,15 @@ final class ExpressionWords {
     /** A request that is no call of a method. */
     static final Root REQUEST = new Root(CallRoot.class, Set.of("clientIp", "principal", "session"), true);
 
-    /** The methods of the root that return what a caller may say without proof. */
+    /** The methods of the root that return values which a caller may state without proof. */
     private static final Set<String> UNVERIFIED = Set.of("header", "session", "getSession");
 
     private static final String WEB = "org.springframework.web.";
-    /** Annotations of parameters that a handler method binds to what its caller wrote. */
+    /** Annotations of parameters that a handler method binds to text of its caller. */
     private static final List<String> BOUND = Stream.of("RequestHeader", "RequestParam", "CookieValue")
             .map((WEB + "bind.annotation.")::concat)
             .toList();
-    /** Types of which every part is what a caller wrote, or a session that nobody has verified. */
+    /** Types of which every part is text of a caller, or a session that nobody has verified. */
     private static final Set<String> WRITTEN = Set.of(
             "jakarta.servlet.http.HttpSession", WEB + "server.WebSession", "org.springframework.http.HttpHeaders");
     /** Types that have such parts, beside others. */
@@ -117,14 +117,14 @@ final class ExpressionWords {
     }
 
     /**
-     * Returns whether the value has in it what a caller may say without proof: a header or a session that no bean has looked
-     * up.
+     * Returns whether the value contains data that a caller may state without proof: a header or a session that no bean has
+     * looked up.
      */
     boolean readsUnverified() {
         return readsUnverified;
     }
 
-    /** Returns whether the expression has thought of calls that are ended from outside. */
+    /** Returns whether the expression reads {@code #cancelled}, and so handles calls that are ended from outside. */
     boolean readsCancelled() {
         return readsCancelled;
     }
@@ -133,7 +133,7 @@ final class ExpressionWords {
         return headers;
     }
 
-    /** @param onRoot whether a bare word is read from the root, not from what stands before it */
+    /** @param onRoot whether a bare word is read from the root, not from the node before it */
     private void check(SpelNode node, boolean onRoot) {
         boolean elsewhere = node instanceof InlineMap
                 || node instanceof Indexer
@@ -225,7 +225,7 @@ final class ExpressionWords {
     }
 
     /**
-     * Returns whether a parameter is what a caller may say without proof. Handlers bind simple types without an annotation,
+     * Returns whether a caller may state a parameter without proof. Handlers bind simple types without an annotation,
      * too.
      */
     static boolean isWritten(Method method, int position) {

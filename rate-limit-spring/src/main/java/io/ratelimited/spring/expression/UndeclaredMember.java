@@ -135,7 +135,7 @@ record UndeclaredMember(String member, Class<?> owner, boolean isFinal) {
         return type == null ? ResolvableType.NONE : type;
     }
 
-    /** The type of what is read from a value of a type: null if there is no such member, or if the node is something else. */
+    /** The type of a member that is read from a value of a type: null if there is none, or if the node is something else. */
     private static @Nullable ResolvableType step(SpelNode read, ResolvableType type) {
         Class<?> owner = ClassUtils.resolvePrimitiveIfNecessary(type.resolve(Object.class));
         if (read instanceof PropertyOrFieldReference property) {

@@ -5,8 +5,8 @@ import java.util.List;
 /**
  * The statements of an answer about the limits of the side that sent it.
  *
- * @param retryAfterNanos how long to pause, in nanoseconds; 0 if the answer does not say
- * @param quotas what is left of the quotas that the answer names, each name once
+ * @param retryAfterNanos the length of a pause, in nanoseconds; 0 if the answer does not say
+ * @param quotas the rests of the quotas that the answer names, each name once
  */
 public record Answer(long retryAfterNanos, List<Quota> quotas) {
 

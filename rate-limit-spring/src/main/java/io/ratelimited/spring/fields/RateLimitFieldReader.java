@@ -5,8 +5,9 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads what the answers of others say about their limits. A bean of this type replaces the reader of {@code Retry-After}, of
- * {@code RateLimit} and {@code RateLimit-Policy} of draft 10, and of {@code X-RateLimit}. Thread-safe, must not block.
+ * Reads the fields in which the answers of others state their limits. A bean of this type replaces the reader of
+ * {@code Retry-After}, of {@code RateLimit} and {@code RateLimit-Policy} of draft 10, and of {@code X-RateLimit}.
+ * Thread-safe, must not block.
  */
 @FunctionalInterface
 public interface RateLimitFieldReader {

@@ -7,7 +7,7 @@ import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Writes what responses say about limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
+ * Writes the fields in which responses state limits. A bean of this type replaces the writer of {@code RateLimit} and {@code
  * RateLimit-Policy} of draft 10, with {@code rate-limit.http.headers: standard}. Thread-safe, must not block.
  */
 @FunctionalInterface

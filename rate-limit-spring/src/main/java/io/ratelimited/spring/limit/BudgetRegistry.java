@@ -221,13 +221,13 @@ final class BudgetRegistry {
         }
     }
 
-    /** Applies what all instances share of callers when this one begins to follow it: that is no change to report. */
+    /** Applies the shared budgets of all callers when this instance begins to follow them: that is no change to report. */
     void begin(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
         callers.forEach(caller -> apply(limit, caller, changes.find(limit.name(), caller)));
         warnOfMore(limit);
     }
 
-    /** Applies what all instances share of some callers, and reports what others have changed. */
+    /** Applies the shared budgets of some callers, and reports the changes of others. */
     void follow(ConfiguredLimit limit, SharedChanges changes, Collection<String> callers) {
         for (String caller : callers) {
             SharedChanges.Change change = changes.find(limit.name(), caller);

@@ -20,7 +20,7 @@ final class CallerBudgets {
     private final Ticker ticker;
     private final boolean shared;
     final Map<String, Budget> budgets = new ConcurrentHashMap<>();
-    /** Why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
+    /** Reasons why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
     final Map<String, String> unsuited = new LinkedHashMap<>();
     /** Those of them that the last warning was of. Guarded by {@link LimitChanges}. */
     final Set<String> warnedOf = new HashSet<>();
@@ -30,7 +30,7 @@ final class CallerBudgets {
      *
      * @param text its properties, as of {@link ChangeText}
      * @param limiter null if this instance cannot apply it
-     * @param problem why it cannot; null if it can
+     * @param problem the reason why it cannot; null if it can
      * @param version of the change that all instances share; 0 if they do not
      * @param endsAt in nanoseconds of the ticker; null for never
      */
@@ -60,12 +60,12 @@ final class CallerBudgets {
         this.shared = shared;
     }
 
-    static @Nullable CallerBudgets copy(@Nullable CallerBudgets of) {
-        if (of == null) {
+    static @Nullable CallerBudgets copy(@Nullable CallerBudgets source) {
+        if (source == null) {
             return null;
         }
-        CallerBudgets copy = new CallerBudgets(of.ticker, of.shared);
-        copy.budgets.putAll(of.budgets);
+        CallerBudgets copy = new CallerBudgets(source.ticker, source.shared);
+        copy.budgets.putAll(source.budgets);
         return copy;
     }
 

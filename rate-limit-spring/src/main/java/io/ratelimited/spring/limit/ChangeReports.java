@@ -24,7 +24,7 @@ import org.springframework.security.core.context.SecurityContextHolder;
 import org.springframework.util.ClassUtils;
 
 /**
- * Says who has changed what, when the change is in force: a line in the log and a {@link RateLimitChangedEvent}.
+ * Reports changes and their authors when they are in force: by a line in the log and a {@link RateLimitChangedEvent}.
  * Thread-safe.
  */
 public final class ChangeReports {
@@ -45,8 +45,8 @@ public final class ChangeReports {
     }
 
     /**
-     * The name of who makes changes on this thread: the caller of its web request, or whom Spring Security knows. Null if
-     * there is none.
+     * Returns the name of the author of changes on this thread: the caller of its web request, or the one that Spring
+     * Security knows. Null if there is none.
      *
      * @param request that of this thread; null if there is none
      */
@@ -68,13 +68,13 @@ public final class ChangeReports {
     }
 
     /**
-     * Keeps what has changed for {@link #send}; nothing if nothing has. To be called with the lock under which the change
-     * was made, so that each report begins where the one before it ended.
+     * Keeps the changed members for {@link #send}; nothing if none has changed. To be called with the lock under which the
+     * change was made, so that each report begins where the one before it ended.
      *
      * @param mask of the key whose own budget was changed; null if the limit itself was
      * @param before members and their values, as the endpoint writes them
      * @param after the same when the change is in force
-     * @param author the name of who made the change; null if it is not known
+     * @param author the name of the author of the change; null if it is not known
      */
     void add(
             String limit,
@@ -101,8 +101,8 @@ public final class ChangeReports {
     }
 
     /**
-     * Reports what waits for it, one change after the other, each once; returns at once while another thread does. Not to
-     * be called with a lock, since a listener may wait for another change.
+     * Reports the changes that wait for it, one after the other, each once; returns at once while another thread does. Not
+     * to be called with a lock, since a listener may wait for another change.
      */
     void send() {
         while (!waiting.isEmpty() && !reporting.isHeldByCurrentThread() && reporting.tryLock()) {

@@ -20,7 +20,7 @@ final class ChangeText {
 
     private ChangeText() {}
 
-    /** @param configured the properties below the change: only what differs from their tiers is written */
+    /** @param configured the properties below the change: only differences from their tiers are written */
     static String of(Map<LimitProperty, ?> changes, Map<LimitProperty, ?> configured) {
         StringJoiner text = new StringJoiner("&");
         changes.forEach((property, value) -> {

@@ -46,10 +46,10 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile boolean usedWithoutThreads;
 
     /**
-     * @param definition what the first annotation that names the limit states, without the properties of its use
+     * @param definition the values of the first annotation that names the limit, without the properties of its use
      * @param configuration the layers that the limit comes from
-     * @param resolved what they come to
-     * @param backend where the limiters come from
+     * @param resolved the values that result from them
+     * @param backend makes the limiters
      */
     ConfiguredLimit(
             Map<LimitProperty, Object> definition,
@@ -303,7 +303,7 @@ public final class ConfiguredLimit implements NamedLimit {
         shared = new Shared(-1, settings.changes.isEmpty() ? "" : shared.text, null);
     }
 
-    /** Why this instance cannot apply the change that all instances share; null if it does. */
+    /** The reason why this instance cannot apply the change that all instances share; null if it does. */
     public @Nullable String notApplied() {
         return shared.problem;
     }
@@ -313,7 +313,7 @@ public final class ConfiguredLimit implements NamedLimit {
      *
      * @param version 0 if there is none
      * @param text as of {@link LimitChange#text}, if it is applied
-     * @param problem why it is not applied; null if it is
+     * @param problem the reason why it is not applied; null if it is
      */
     record Shared(long version, String text, @Nullable String problem) {
 
@@ -325,10 +325,10 @@ public final class ConfiguredLimit implements NamedLimit {
      *
      * @param policy the policy for calls over the limit
      * @param maxWaitNanos the longest sleep; 0 unless the policy is to wait
-     * @param missingKey what becomes of calls without a key
+     * @param missingKey handling of calls without a key
      * @param showsHeaders whether responses have the rate limit headers of the limit
      * @param mayTry whether a call may be admitted without a reservation: it does not wait, nothing ends with it, and
-     *     nobody has to ask the limiter again over a network to know who decided, or when a refused call may come again
+     *     nobody has to ask the limiter again over a network to know the place of the decision, or the time of a retry
      */
     public record Enforcement(
             Policy policy, long maxWaitNanos, MissingKey missingKey, boolean showsHeaders, boolean mayTry) {}
@@ -350,8 +350,8 @@ public final class ConfiguredLimit implements NamedLimit {
      * The settings of a limit.
      *
      * @param configuration the layers of its configuration
-     * @param changes what was changed at run time
-     * @param resolved what they come to
+     * @param changes the values that were changed at run time
+     * @param resolved the values that result from them
      */
     record Settings(List<Layer> configuration, Map<LimitProperty, @Nullable Object> changes, ResolvedLimit resolved) {}
 }

@@ -31,7 +31,7 @@ public final class FixedPermits {
     /**
      * Reads permits that are stated as a number.
      *
-     * @param where they are stated
+     * @param where the place where they are stated
      * @throws InvalidRateLimitException when calls can never have so many
      */
     public synchronized long read(String permits, String where) {
@@ -56,7 +56,7 @@ public final class FixedPermits {
     }
 
     /**
-     * Checks that calls can still have what they ask for.
+     * Checks that calls can still have the permits that they ask for.
      *
      * @param changed the limit or that of a tier, as it shall be
      * @throws InvalidRateLimitException when they never could

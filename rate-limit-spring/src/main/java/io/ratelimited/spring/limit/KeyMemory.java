@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  * of the heap, in equal parts for all limits with keys. Immutable.
  *
  * @param stated the keys of each limit; null if nothing states them
- * @param heapBytes how large the heap may grow
+ * @param heapBytes the largest size of the heap
  */
 public record KeyMemory(@Nullable Long stated, long heapBytes) {
 

@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
  * The values of a limit that one place sets.
  *
  * @param strength handling of values that have no meaning
- * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for what
+ * @param place the place, for messages: a path of properties if it begins with {@code rate-limit.}; empty for values that
  *     the application sets for all limits, whose mistakes are reported at the place of the limit
- * @param remedy what to do about an invalid value
+ * @param remedy the remedy for an invalid value
  * @param values those that are set; null for a property that has its default again, whatever weaker layers set
  */
 record Layer(Strength strength, String place, String remedy, Map<LimitProperty, ?> values) {
@@ -34,7 +34,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
 
     /**
      * The layers of the configuration, the strongest first: the properties of the limit, the annotation, the defaults, and
-     * what the application sets for all limits.
+     * the values that the application sets for all limits.
      *
      * @param maxWaiting the default of {@code max-waiting}; null for that of the core
      * @param annotation the layer of {@link #ofAnnotation}
@@ -58,7 +58,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
     /**
      * Returns the layer of an annotation.
      *
-     * @param place where it stands
+     * @param place the place where it stands
      */
     static Layer ofAnnotation(String name, String place, Map<LimitProperty, ?> declared) {
         String remedy = "Correct it in the annotation or under " + PropertyText.limit(name) + ". [RL-103]";
@@ -80,7 +80,7 @@ record Layer(Strength strength, String place, String remedy, Map<LimitProperty, 
     }
 
     /**
-     * Returns whether what has no meaning for the algorithm of the limit is left out.
+     * Returns whether values that have no meaning for the algorithm of the limit are left out.
      *
      * @param fromHere this layer and the weaker ones
      */

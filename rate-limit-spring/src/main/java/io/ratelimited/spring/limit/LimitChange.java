@@ -28,8 +28,8 @@ final class LimitChange {
     private final List<Target> targets = new ArrayList<>();
 
     /**
-     * @param changes what was changed at run time before, and stays
-     * @param request what is to change now
+     * @param changes the earlier changes at run time, which stay
+     * @param request the values to change now
      */
     private LimitChange(
             ConfiguredLimit limit,
@@ -91,13 +91,13 @@ final class LimitChange {
         return tiers;
     }
 
-    /** Takes back everything that was changed at run time. */
+    /** Takes back all changes at run time. */
     static LimitChange reverted(ConfiguredLimit limit) {
         return new LimitChange(limit, limit.settings().configuration(), Map.of(), Map.of());
     }
 
     /**
-     * Changes what all instances share, whatever this one has changed before.
+     * Applies the change that all instances share, whatever this one has changed before.
      *
      * @param text as of {@link #text}
      * @throws InvalidRateLimitException when that is not a valid limit here
@@ -149,8 +149,8 @@ final class LimitChange {
     }
 
     /**
-     * Changes what differs between two states of the configuration; what was changed at run time stays where they do not,
-     * and everywhere if all instances share it and it suits the new configuration.
+     * Applies the differences between two states of the configuration. A change at run time stays where there is none, and
+     * everywhere if all instances share it and it suits the new configuration.
      *
      * @return null if they do not differ
      * @throws InvalidRateLimitException when the outcome is not a valid limit
@@ -253,7 +253,7 @@ final class LimitChange {
         return limit;
     }
 
-    /** Changes the limit and its tiers, as far as they differ from what is in use. */
+    /** Changes the limit and its tiers, as far as they differ from those in use. */
     void apply() {
         targets.stream()
                 .filter(target -> !target.limit.equals(target.limiter.limit()))
@@ -261,6 +261,6 @@ final class LimitChange {
         limit.settings(next);
     }
 
-    /** A limiter, of the limit or of a tier, and what it shall apply. */
+    /** A limiter, of the limit or of a tier, and the limit that it shall apply. */
     private record Target(RateLimiter limiter, Limit limit) {}
 }

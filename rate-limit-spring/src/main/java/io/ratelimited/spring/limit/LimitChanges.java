@@ -24,13 +24,13 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.core.convert.ConversionException;
 
 /**
- * Changes limits while they are in use, here and for all instances, and follows what other instances change. Thread-safe.
+ * Changes limits while they are in use, here and for all instances, and follows the changes of other instances. Thread-safe.
  *
  * <ol>
- *   <li>What a limit is changes with the lock of this object, which nobody holds while a backend or a listener is asked.
- *   <li>One thread at a time writes what all instances share of a limit. Until its answer is there, a listener of the
- *       backend cannot know whose change it hears of: it leaves the limit to the writer, who applies first its own change
- *       in the name of its author, then what others have written since.
+ *   <li>A limit changes under the lock of this object, which nobody holds while a backend or a listener is asked.
+ *   <li>One thread at a time writes the shared change of a limit. Until its answer is there, a listener of the
+ *       backend cannot know the author of a change: it leaves the limit to the writer, which first applies its own change in
+ *       the name of its author, then those that others have written since.
  *   <li>Reports are added with the lock, so that they are a chain: each begins where the one before it ended.
  * </ol>
  */
@@ -78,7 +78,7 @@ public final class LimitChanges {
     /**
      * Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, UnaryOperator)} describes.
      *
-     * @param author the name of who does; null if nobody is known
+     * @param author the name of the author; null if nobody is known
      */
     public Limit update(ConfiguredLimit limit, UnaryOperator<Limit.Builder> change, @Nullable String author) {
         return change(
@@ -91,16 +91,16 @@ public final class LimitChanges {
     /**
      * Changes a limit as {@link io.ratelimited.spring.RateLimits#update(String, LimitProperties)} describes.
      *
-     * @param author the name of who does; null if nobody is known
+     * @param author the name of the author; null if nobody is known
      */
     public Limit update(ConfiguredLimit limit, LimitProperties changes, @Nullable String author) {
         return change(limit, before -> LimitChange.of(before, changes), author);
     }
 
     /**
-     * Takes back what was changed, as {@link io.ratelimited.spring.RateLimits#revert} describes.
+     * Takes back the changes of a limit, as {@link io.ratelimited.spring.RateLimits#revert} describes.
      *
-     * @param author the name of who does; null if nobody is known
+     * @param author the name of the author; null if nobody is known
      */
     public Limit revert(ConfiguredLimit limit, @Nullable String author) {
         return change(limit, LimitChange::reverted, author);
@@ -158,9 +158,9 @@ public final class LimitChanges {
     }
 
     /**
-     * Writes what all instances share of a limit, until no other instance is faster.
+     * Writes the shared change of a limit, until no other instance is faster.
      *
-     * @param attempt whether it is written
+     * @param attempt makes an attempt, and returns whether it is written
      */
     private void write(ConfiguredLimit limit, SharedChanges changes, BooleanSupplier attempt) {
         Following own = following.computeIfAbsent(limit.name(), name -> new Following(limit));
@@ -203,7 +203,7 @@ public final class LimitChanges {
     /**
      * Gives a caller a budget, as {@link io.ratelimited.spring.RateLimits#assign} describes.
      *
-     * @param author the name of who does; null if nobody is known
+     * @param author the name of the author; null if nobody is known
      */
     public void assign(
             ConfiguredLimit limit,
@@ -228,7 +228,7 @@ public final class LimitChanges {
     /**
      * Ends the budget of a caller, as {@link io.ratelimited.spring.RateLimits#revoke} describes.
      *
-     * @param author the name of who does; null if nobody is known
+     * @param author the name of the author; null if nobody is known
      */
     public void revoke(ConfiguredLimit limit, Object key, @Nullable String author) {
         writeBudget(limit, key, "", null, author);
@@ -281,7 +281,7 @@ public final class LimitChanges {
         return outcome == SharedChanges.Outcome.WRITTEN;
     }
 
-    /** Applies what all instances share of a limit, if it is another change than the last that was seen; with the lock. */
+    /** Applies the shared change of a limit, if it is another one than the last that was seen; with the lock. */
     private void follow(ConfiguredLimit limit, SharedChanges changes) {
         SharedChanges.Change newest = newest(limit, changes);
         follow(limit, newest, unanswered.author(limit.name(), null, newest));
@@ -309,7 +309,7 @@ public final class LimitChanges {
         }
     }
 
-    /** Follows what all instances share of a limit, from now on. */
+    /** Follows the shared changes of a limit, from now on. */
     void follow(ConfiguredLimit limit) {
         SharedChanges changes = limit.sharedChanges();
         if (changes == null) {
@@ -377,7 +377,7 @@ public final class LimitChanges {
         reports.send();
     }
 
-    /** Adds to a limit what its annotation states, before anybody uses it; nothing is reported. */
+    /** Adds the values of its annotation to a limit, before anybody uses it; nothing is reported. */
     synchronized void complete(ConfiguredLimit limit, List<Layer> configuration) {
         LimitChange change = LimitChange.between(limit, configuration);
         if (change != null) {

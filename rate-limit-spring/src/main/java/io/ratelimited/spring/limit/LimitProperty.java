@@ -151,7 +151,7 @@ public enum LimitProperty {
         return values;
     }
 
-    /** The properties of values, for who knows a limit by its interface. */
+    /** The properties of values, for code that knows a limit by its interface. */
     static LimitProperties properties(Map<LimitProperty, ?> values) {
         Map<String, Object> labelled = new HashMap<>();
         values.forEach((property, value) -> labelled.put(property.label, value));

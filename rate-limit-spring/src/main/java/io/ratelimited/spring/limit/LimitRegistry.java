@@ -36,8 +36,8 @@ public final class LimitRegistry {
      *
      * @param backends the backends that limits can name; the first of a name wins
      * @param requests is prepared for each limit; null outside web applications
-     * @param threads where calls that wait may sleep
-     * @param reports say what was changed
+     * @param threads the threads in which calls that wait may sleep
+     * @param reports report changes
      * @param ticker the time until budgets of callers end
      * @throws InvalidRateLimitException when there is no backend for limits that name none
      */
@@ -91,7 +91,7 @@ public final class LimitRegistry {
                     author);
             properties = refreshed;
         }
-        // The new configuration may suit a change that the old one did not; or it does not, which is to be said.
+        // The new configuration may suit a change that the old one did not; if it does not either, that is reported.
         changes.followAgain(all());
     }
 
@@ -114,14 +114,14 @@ public final class LimitRegistry {
         return threads;
     }
 
-    private List<Layer> layers(LimitSettings of, String name, Layer annotation) {
-        return Layer.ofConfiguration(of, threads.maxWaiting(), name, annotation);
+    private List<Layer> layers(LimitSettings settings, String name, Layer annotation) {
+        return Layer.ofConfiguration(settings, threads.maxWaiting(), name, annotation);
     }
 
     /**
      * Remembers the settings and the callers' own budgets of a limit, for tests.
      *
-     * @return brings them back; what limiters have in use is left to the tests
+     * @return brings them back; the budgets in limiters are left to the tests
      */
     public Runnable memento(String name) {
         ConfiguredLimit limit = get(name);
@@ -133,7 +133,7 @@ public final class LimitRegistry {
         };
     }
 
-    /** Why this instance does not apply what was changed for all instances, by the names of the limits. */
+    /** The reasons why this instance does not apply changes of all instances, by the names of the limits. */
     public Map<String, String> notApplied() {
         Map<String, String> problems = new TreeMap<>();
         limits.forEach((name, limit) -> {
@@ -175,8 +175,8 @@ public final class LimitRegistry {
     /**
      * The properties of a use of a limit, from properties, declaration and defaults.
      *
-     * @param place where the annotation stands
-     * @param declared what the annotation states
+     * @param place the place of the annotation
+     * @param declared the values of the annotation
      */
     public ResolvedLimit ofUse(String name, String place, Map<LimitProperty, Object> declared) {
         return ResolvedLimit.ofUse(properties, name, place, declared);

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
  * The settings of a configuration for all limits. Immutable.
  *
  * @param backend the backend of limits that name none
- * @param onFailure what decides for limits that do not say so themselves when their backend does not answer
+ * @param onFailure the source of decisions for limits that name none, while their backend does not answer
  * @param defaults the values that apply to limits that set a property nowhere else
  * @param limits the values of limits, by name
  */

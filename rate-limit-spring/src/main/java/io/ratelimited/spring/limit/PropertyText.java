@@ -26,7 +26,7 @@ public final class PropertyText {
 
     private PropertyText() {}
 
-    /** A value as JSON and logs show it: text for what is text in a property, and a number for a number. */
+    /** A value as JSON and logs show it: text for text in a property, and a number for a number. */
     public static Object of(Object value) {
         if (value instanceof Enum<?> constant) {
             return of(constant);

@@ -4,8 +4,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The threads that serve requests. Where they are a bounded pool, callers that sleep in them keep all other requests out: half
- * of them stay free, whatever calls wait for, methods and outgoing calls together. Thread-safe.
+ * The threads that serve requests. Where they are a bounded pool, callers that sleep in them keep all other requests out:
+ * half of them stay free from all waits, those of methods and of outgoing calls together. Thread-safe.
  */
 public final class RequestThreads {
 
@@ -32,7 +32,7 @@ public final class RequestThreads {
         return number;
     }
 
-    /** These, or others if there are fewer of them; who sleeps already counts. */
+    /** Returns these, or others if there are fewer of them; calls that sleep already count. */
     RequestThreads orFewer(RequestThreads others) {
         return others.half() < half()
                 ? new RequestThreads(others.number, number == 0 ? others.sleeping : sleeping)
@@ -42,7 +42,7 @@ public final class RequestThreads {
     /**
      * Lets a caller sleep in its thread, until it {@link #leave leaves}.
      *
-     * @param stated how many may sleep at once because a property says so, if that is more than half of the threads
+     * @param stated the number that a property lets sleep at once, if that is more than half of the threads
      * @return false when so many sleep already
      */
     public boolean tryEnter(int stated) {
@@ -50,7 +50,7 @@ public final class RequestThreads {
         return number == 0 || sleeping.getAndUpdate(now -> now < most ? now + 1 : now) < most;
     }
 
-    /** The caller has slept. */
+    /** Lets a caller leave that has slept. */
     public void leave() {
         if (number > 0) {
             sleeping.decrementAndGet();

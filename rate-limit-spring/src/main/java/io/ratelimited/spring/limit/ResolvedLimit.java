@@ -115,8 +115,8 @@ public final class ResolvedLimit {
     /**
      * The properties of one use of a limit.
      *
-     * @param place where the annotation stands
-     * @param declared what it states
+     * @param place the place of the annotation
+     * @param declared its values
      */
     public static ResolvedLimit ofUse(
             LimitSettings properties, String name, String place, Map<LimitProperty, Object> declared) {
@@ -299,7 +299,7 @@ public final class ResolvedLimit {
     }
 
     /**
-     * The tiers: each has what it sets, and what it inherits from the limit.
+     * The tiers: each has the values that it sets, and those that it inherits from the limit.
      *
      * @throws InvalidRateLimitException when one sets a property of the limit as a whole
      */
@@ -315,11 +315,11 @@ public final class ResolvedLimit {
     }
 
     /**
-     * The limit of some callers, who have what is stated for them, and inherit the rest.
+     * The limit of some callers, with the values that are stated for them; they inherit the rest.
      *
      * @param partPlace of the callers, for messages
-     * @param statedAt where it is stated
-     * @param remedy what to do about an invalid value
+     * @param statedAt the place where it is stated
+     * @param remedy the remedy for an invalid value
      */
     ResolvedLimit part(String partPlace, String statedAt, String remedy, Map<LimitProperty, ?> stated) {
         stated.forEach((property, value) -> {
