@@ -24,10 +24,10 @@ import org.springframework.core.convert.ConversionException;
  */
 record ChangeRequest(String limit, Map<String, ?> members) {
 
-    /** The member that takes back what was changed. */
+    /** The member that takes back changes. */
     private static final String REVERT = "revert";
 
-    /** The member that says whose limit is meant. */
+    /** The member that names the caller whose limit is meant. */
     private static final String TIER = "tier";
 
     /** All but the algorithm, which would begin every budget anew, and the tiers, of which a request changes one. */
@@ -36,7 +36,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
             .filter(property -> property != LimitProperty.ALGORITHM && property != LimitProperty.TIERS)
             .collect(Collectors.toMap(LimitProperty::label, property -> property, (a, b) -> a, TreeMap::new));
 
-    /** The member that says for how long. */
+    /** The member that states the length of a budget. */
     private static final String FOR = "for";
 
     /** The members of a caller's own budget. */
@@ -66,7 +66,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     }
 
     /**
-     * For how long a caller has its budget; null for ever.
+     * Returns the time for which a caller has its budget; null for ever.
      *
      * @throws IllegalArgumentException when it cannot be read, or has no unit: Spring Boot reads milliseconds then, which
      *     nobody means here. An empty text would be for ever.
@@ -92,7 +92,7 @@ record ChangeRequest(String limit, Map<String, ?> members) {
     }
 
     /**
-     * Returns whether what was changed is to be taken back.
+     * Returns whether changes are to be taken back.
      *
      * @throws IllegalArgumentException when the request says something else, too
      */

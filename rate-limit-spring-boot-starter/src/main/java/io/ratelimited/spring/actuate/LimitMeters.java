@@ -58,10 +58,10 @@ final class LimitMeters {
         counter(Outcome.REJECTED, expected).get();
     }
 
-    private void gauge(String name, String description, NamedLimit of, ToDoubleFunction<RateLimiter> value) {
+    private void gauge(String name, String description, NamedLimit measured, ToDoubleFunction<RateLimiter> value) {
         registered(Gauge.builder(
                         name,
-                        of,
+                        measured,
                         limited -> limiters(limited).mapToDouble(value).sum())
                 .description(description)
                 .tag("limit", limit)
@@ -87,7 +87,7 @@ final class LimitMeters {
         permits("added").increment((double) Math.max(0, charged - reserved));
     }
 
-    /** Counts a call that stays charged with what it reserved, because its charge failed. */
+    /** Counts a call that stays charged with its reservation, because its charge failed. */
     void countFailure(long reserved) {
         countPermits(reserved, reserved);
         permits.computeIfAbsent(

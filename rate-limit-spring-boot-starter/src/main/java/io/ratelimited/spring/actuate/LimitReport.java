@@ -33,7 +33,7 @@ final class LimitReport {
         this.routes = routes;
     }
 
-    /** The settings of a limit, and how much is in use. */
+    /** The settings of a limit, and its present use. */
     Map<String, Object> summary(NamedLimit limit) {
         Map<String, Object> report = new LinkedHashMap<>(terms(limit.limit()));
         limit.properties().values().forEach((member, value) -> report.putIfAbsent(member, PropertyText.of(value)));

@@ -57,7 +57,7 @@ final class RateLimitMetrics implements DecisionObserver, ApplicationListener<Co
         return meters.computeIfAbsent(limit, added -> new LimitMeters(registry, added));
     }
 
-    /** Describes the decision only if it takes that to know who decided. */
+    /** Describes the decision only if its source is not known without. */
     private static Decision.Source source(NamedLimit limit, Supplier<Decision> decision) {
         Decision.Source source = limit.limiter().source();
         return source != null ? source : decision.get().source();

@@ -10,7 +10,7 @@ import io.ratelimited.spring.RateLimitObservationConvention;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** Adds to the current observation what a limit did to its call. A call that is simply admitted costs nothing. Thread-safe. */
+/** Adds the outcome of a call to the current observation. A call that is simply admitted costs nothing. Thread-safe. */
 final class RateLimitObservations implements DecisionObserver {
 
     private final ObservationRegistry registry;

@@ -20,8 +20,8 @@ import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
 import org.springframework.util.StringUtils;
 
 /**
- * Shows limits, changes them, and shows and forgets what keys have used. Thread-safe. Every method throws {@link
- * IllegalArgumentException} for a limit that there is not. {@link WebRequests} says what HTTP makes of names and errors.
+ * Shows limits, changes them, and shows and forgets the use of keys. Thread-safe. Every method throws {@link
+ * IllegalArgumentException} for a limit that does not exist. {@link WebRequests} describes names and errors over HTTP.
  */
 @Endpoint(id = "ratelimits")
 public final class RateLimitsEndpoint {
@@ -49,7 +49,7 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * A limit, or what is left of it for one key.
+     * A limit, or its rest for one key.
      *
      * @param key text or mask of the key; null for the limit itself, with the budget of calls without a key
      */
@@ -76,7 +76,7 @@ public final class RateLimitsEndpoint {
      *
      * @param changes the members of a change, as in {@code rate=200/s, burst=400} or {@code tier=gold, rate=200/s}, or
      *     {@code revert=true}; a body over HTTP has them as JSON. Here {@code key=alice, tier=gold, for=24h} means one caller
-     * @return the new limit, and whom the change reaches
+     * @return the new limit, and the scope of the change
      * @throws IllegalArgumentException when a value is invalid, or the new limit would be; nothing has changed
      */
     @WriteOperation
@@ -98,7 +98,7 @@ public final class RateLimitsEndpoint {
      *
      * @param key text or mask of the caller's key; null for the limit itself
      * @param members as text, by name
-     * @param author who makes the change; null if the server does not know
+     * @param author the name of the author of the change; null if the server does not know
      */
     Map<String, Object> update(String name, @Nullable String key, Map<String, ?> members, @Nullable Principal author) {
         RateLimits changed = author != null && rateLimits instanceof NamedLimits named
@@ -128,7 +128,7 @@ public final class RateLimitsEndpoint {
     }
 
     /**
-     * Forgets what a key has used.
+     * Forgets the use of a key.
      *
      * @param key text or mask of the key; null for the budget of calls without a key
      */

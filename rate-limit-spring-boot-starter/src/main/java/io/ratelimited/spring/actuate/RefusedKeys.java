@@ -12,7 +12,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Remembers which keys each limit refused most, or would have refused under SHADOW; at most {@value #COUNTERS} keys a
+ * Remembers the keys that each limit refused most, or would have refused under SHADOW; at most {@value #COUNTERS} keys a
  * limit. Thread-safe.
  */
 final class RefusedKeys implements DecisionObserver {

@@ -70,9 +70,9 @@ final class TopKeys {
     }
 
     /**
-     * A key and how often it was counted.
+     * A key and its count.
      *
-     * @param error by how much the count may be too high
+     * @param error the most by which the count may be too high
      */
     record Top(Object key, long count, long error) {}
 

@@ -18,14 +18,14 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 import org.springframework.boot.actuate.endpoint.web.WebServerNamespace;
 
 /**
- * The endpoint over HTTP: name and key in the path, all members of a body as they are, 404 for a limit that there is not,
- * 400 for an invalid value, 503 for what a backend could not change or forget. Paths are {@code /{name}} and {@code
- * /{name}/{key}}; a key with empty path segments or an encoded slash, which servers refuse or drop, is given as {@code
- * ?key=}.
+ * The endpoint over HTTP: name and key in the path, all members of a body as they are, 404 for a limit that does not exist,
+ * 400 for an invalid value, 503 for a change that a backend could not make. Paths are {@code /{name}} and
+ * {@code /{name}/{key}}; a key with empty path segments or an encoded slash, which servers refuse or drop, is given as
+ * {@code ?key=}.
  *
  * <p>Spring Boot has members of a body and parameters of a query in the place of path variables of the same name, so that
- * a request could change another limit than its path names. The path is an array, which no member or parameter can be:
- * what is none is refused.
+ * a request could change another limit than its path names. The path is an array, which no member or parameter can be: any
+ * other value is refused.
  */
 final class WebRequests implements OperationInvokerAdvisor {
 

@@ -17,7 +17,7 @@ import org.springframework.boot.context.properties.source.IterableConfigurationP
 import org.springframework.context.ApplicationContext;
 import org.springframework.core.env.Environment;
 
-/** A context that shares the limits of its hierarchy: adds what it serves requests with, until it closes. */
+/** A context that shares the limits of its hierarchy: adds its sources of requests, until it closes. */
 public final class HierarchyMember implements DisposableBean {
 
     private static final ConfigurationPropertyName PREFIX = ConfigurationPropertyName.of("rate-limit");

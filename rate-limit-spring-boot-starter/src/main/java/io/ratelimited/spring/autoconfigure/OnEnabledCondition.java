@@ -6,8 +6,8 @@ import org.springframework.context.annotation.ConditionContext;
 import org.springframework.core.type.AnnotatedTypeMetadata;
 
 /**
- * Matches by {@code rate-limit.enabled}, which is read as any other property: {@code on} is true, and what is neither true
- * nor false fails the start instead of limiting nothing.
+ * Matches by {@code rate-limit.enabled}, which is read as any other property: {@code on} is true, and a value that is
+ * neither true nor false fails the start instead of limiting nothing.
  */
 public class OnEnabledCondition implements Condition {
 

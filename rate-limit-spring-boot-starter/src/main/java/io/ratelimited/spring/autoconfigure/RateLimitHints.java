@@ -114,7 +114,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             }
         }
 
-        /** A result, or what a future, a reactive type or a collection holds. */
+        /** A result, or the content of a future, a reactive type or a collection. */
         private static void registerResult(ReflectionHints hints, ResolvableType result) {
             if (result.resolve() != null) {
                 registerMethods(hints, result.toClass());
@@ -126,7 +126,7 @@ final class RateLimitHints implements RuntimeHintsRegistrar, BeanRegistrationAot
             hints.registerType(called, MemberCategory.INVOKE_PUBLIC_METHODS);
         }
 
-        /** Annotation and properties, or the annotation alone where the build does not know what a placeholder means. */
+        /** Annotation and properties, or the annotation alone where the build does not know the value of a placeholder. */
         private Use use(Declaration limit) {
             Environment environment = beans.getBean(Environment.class);
             try {

@@ -14,8 +14,9 @@ import org.springframework.boot.context.properties.source.ConfigurationPropertyS
 import org.springframework.boot.context.properties.source.ConfigurationPropertyState;
 
 /**
- * Ignores what a higher property source has replaced. Spring Boot takes a list from one source as a whole, and then reports
- * lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown properties.
+ * Ignores lists that a higher property source has replaced. Spring Boot takes a list from one source as a whole, and then
+ * reports lists within its elements in lower sources, such as {@code rate-limit.routes[0].methods[0]}, as unknown
+ * properties.
  */
 public final class ReplacedLists extends AbstractBindHandler {
 

@@ -16,9 +16,10 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Reports who decides about limits on Redis: Redis (UP), or also this instance or nobody (DEGRADED) by {@code on-failure}. DEGRADED is
- * also an instance that cannot apply what was changed for all, or may not know of it. Never DOWN: each limit says what calls go without Redis, and
- * an instance that is taken out of service serves none of them. Asks nobody; thread-safe.
+ * Reports the deciders of limits on Redis: Redis (UP), or also this instance or nobody (DEGRADED) by {@code on-failure}. An
+ * instance that cannot apply a change of all instances, or may not know of it, is DEGRADED, too. Never DOWN: each limit
+ * states which calls go without Redis, and an instance that is taken out of service serves none of them. Sends nothing to
+ * Redis; thread-safe.
  */
 final class RateLimitHealthIndicator implements HealthIndicator {
 

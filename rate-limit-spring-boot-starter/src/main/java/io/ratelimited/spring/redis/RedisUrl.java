@@ -50,7 +50,10 @@ final class RedisUrl {
         }
     }
 
-    /** Lettuce would take parts of a password that is not encoded for a host, and report it wherever it cannot connect. */
+    /**
+     * Checks that Lettuce does not take parts of an unencoded password for a host, which it would report when it cannot
+     * connect.
+     */
     private static void requireServers(String servers, String rest) {
         if (!servers.matches("([^@]*@)?" + HOST + "(," + HOST + ")*") || rest.contains("@")) {
             throw new IllegalArgumentException("not a list of servers");

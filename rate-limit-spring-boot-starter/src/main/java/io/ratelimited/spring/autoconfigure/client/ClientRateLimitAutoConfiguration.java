@@ -55,7 +55,7 @@ public final class ClientRateLimitAutoConfiguration {
     private static final String REST_CLIENT = "org.springframework.boot.restclient.RestClientCustomizer";
     private static final String WEB_CLIENT = "org.springframework.boot.webclient.WebClientCustomizer";
 
-    /** The clients, and what ends their waits: of a hierarchy of contexts, that which has the limits. */
+    /** The clients, and the end of their waits, in the context of a hierarchy that has the limits. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingBean(LimitedClients.class)
     static class ClientsConfiguration {
@@ -80,7 +80,7 @@ public final class ClientRateLimitAutoConfiguration {
                     clients, registry, enforcer, readers.getIfAvailable(() -> AnswerFields::read), beans);
         }
 
-        /** A call that waits need not wait for the end of what waits for it. */
+        /** Ends the waits of calls when the context closes: they would hold up the beans that wait for these calls. */
         @Bean("io.ratelimited.closingClients")
         ApplicationListener<ContextClosedEvent> closingClients(LimitedClients clients, ApplicationContext context) {
             return event -> {
