@@ -13,11 +13,11 @@ final class SlidingLog extends GuardedCell {
 
     private static final int FIRST_CAPACITY = 4;
     /**
-     * What one instant is charged with at the most: twice what any limit allows, so that it closes the window even when all its
-     * calls give back. More could not be told from it.
+     * Highest charge of one instant: twice what any limit allows, so that it closes the window even when all its calls give
+     * back. A higher charge would have the same effect.
      */
     private static final long MOST_OF_AN_INSTANT = 1L << 51;
-    /** What all instants hold at the most. More than any limit allows is left when the oldest are forgotten. */
+    /** Highest charge of all instants together. More than any limit allows is left when the oldest are forgotten. */
     private static final long MOST = 1L << 62;
 
     private final Parameters parameters;
