@@ -175,7 +175,7 @@ public final class WaitingRoom {
      * Waits for a turn.
      *
      * @param turn used by this caller only; completes with whether the call may go, also after {@link Waiter#crowdOut}
-     * @param alarm starts the alarm that ends the wait, and returns what stops the alarm
+     * @param alarm starts the alarm that ends the wait, and returns a task that stops it
      */
     public boolean await(CompletableFuture<Boolean> turn, Supplier<Runnable> alarm, Waiter waiter)
             throws InterruptedException {

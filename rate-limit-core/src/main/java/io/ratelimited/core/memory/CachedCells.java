@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
  * <ul>
  *   <li>C1 A cell leaves by being retired first, so that a caller still holding it looks the key up again.
  *   <li>C2 A cell that is evicted while it is not in its initial state is remembered in {@link EvictedKeys}.
- *   <li>C3 A new cell starts with what the evicted keys know of its key: never less than the key has spent. A key may be limited too
- *       early, but none is ever admitted above its limit.
+ *   <li>C3 A new cell starts with the spending that the evicted keys know of its key: never less than the key has spent. A
+ *       key may be limited too early, but none is ever admitted above its limit.
  * </ul>
  *
  * The cache calls the listener within the removal of the entry, before another thread can load the key: C2 happens
@@ -33,7 +33,7 @@ final class CachedCells {
     private final Cache<Object, Cell> cells;
     private final SteadyClock clock;
     private volatile CellParameters parameters;
-    /** When to sweep next, in the time of the parameters. */
+    /** Time of the next sweep, in the time of the parameters. */
     private volatile long nextSweep;
 
     private final AtomicBoolean sweeping = new AtomicBoolean();

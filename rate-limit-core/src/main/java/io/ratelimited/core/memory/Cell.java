@@ -163,7 +163,7 @@ abstract class Cell {
             mark = value;
         }
 
-        /** When the permits were used, in the units of the cell; {@link #UNKNOWN} if the call had to wait. */
+        /** Time at which the permits were used, in the units of the cell; {@link #UNKNOWN} if the call had to wait. */
         long instant() {
             return time;
         }

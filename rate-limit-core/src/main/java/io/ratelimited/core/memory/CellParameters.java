@@ -6,7 +6,7 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A limit in the units of its algorithm: what all cells of the limit share. Immutable, except for the link to the
+ * A limit in the units of its algorithm: the part that all cells of the limit share. Immutable, except for the link to the
  * parameters that replace it.
  */
 abstract class CellParameters {
@@ -17,7 +17,10 @@ abstract class CellParameters {
     private volatile @Nullable Change change;
     /** The state of a key that has seen no call; null when every key begins full. */
     private @Nullable Cell initial;
-    /** When these parameters replaced others, and how long after that a cell counts as spent; 0 if they replaced none. */
+    /**
+     * Time at which these parameters replaced others, and the time after that in which a cell counts as spent; 0 if they
+     * replaced none.
+     */
     private long changedAt;
 
     private long nanosToRemember;

@@ -22,7 +22,7 @@ final class CellRateLimiter implements MemoryLimiter {
     private static final long NO_STAMP = Long.MIN_VALUE + 7;
 
     private final SteadyClock clock;
-    /** When this limiter began: {@link Ticker#nanos}. */
+    /** Time at which this limiter began: {@link Ticker#nanos}. */
     private final long base;
 
     private final LongSupplier maximumKeys;

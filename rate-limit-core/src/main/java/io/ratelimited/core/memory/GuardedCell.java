@@ -14,7 +14,7 @@ abstract class GuardedCell extends Cell {
     private static final AtomicLongFieldUpdater<GuardedCell> ADMITTED =
             AtomicLongFieldUpdater.newUpdater(GuardedCell.class, "admitted");
 
-    /** When a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
+    /** Time at which a call of one permit could go at once, computed by a refusal; {@link #NOT_COMPUTED} after a change. */
     private volatile long opensAt = NOT_COMPUTED;
     /** Number of admitted calls; written under the monitor, whose exit is the barrier. */
     private volatile long admitted;

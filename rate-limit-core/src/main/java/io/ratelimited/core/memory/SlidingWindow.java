@@ -23,7 +23,7 @@ final class SlidingWindow extends GuardedCell {
     private final long[] taken;
     /** The last slot anyone has a permit in, counted from the base of the parameters. */
     private long head;
-    /** When the slot of the head begins, and its position in {@link #taken}: both are computed once a slot. */
+    /** The begin of the slot of the head, and its position in {@link #taken}: both are computed once a slot. */
     private long headStart;
 
     private int headIndex;

@@ -323,10 +323,11 @@ class VirtualTime extends Cell {
          * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
          * stand, and the grant gives back its cost less their costs.
          *
-         * <p>When all later callers have gone, the grant gives back what the bucket would hold in addition had the call never
-         * been made. That is at most the least room that the bucket has had since the grant: the room now, or the room just
-         * before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest call, if
-         * all later grants had come in that instant; and the room that the grant made, less the refill until the latest call.
+         * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition had the
+         * call never been made. That is at most the least room that the bucket has had since the grant: the room now, or the
+         * room just before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest
+         * call, if all later grants had come in that instant; and the room that the grant made, less the refill until the
+         * latest call.
          *
          * @param cost of the permits to give back
          * @param behind units granted after it

@@ -31,10 +31,11 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>Limits in memory are asked first, and charged last, so that nothing is charged elsewhere where they refuse. A {@link
  * JointRateLimiter} asks and charges all limits of its backend together. Where limits of several backends decide, a third
- * caller may be refused by what one of them has charged, until another one has answered: no lock is held across a network. It
- * can only refuse: what was charged for a moment counts like that of a call that goes, so no limit ever admits more than its
- * permits, and it is given back as that of a cancelled call. Limits elsewhere are asked about a refused call, too,
- * but not again while the same claims are refused by what is known: for the time until a retry, and one second at the most.
+ * caller may be refused by permits that one of them has charged, until another one has answered: no lock is held across a
+ * network. It can only refuse: permits that are charged for a moment count like those of a call that goes, so no limit ever
+ * admits more than its permits, and they are given back like those of a cancelled call. Limits elsewhere are asked about a
+ * refused call, too, but not again while known answers refuse the same claims: for the time until a retry, and one second at
+ * the most.
  *
  * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
  * ever, and does not wait for itself.
@@ -93,7 +94,7 @@ public final class AllOf {
      * {@link #reserve(Claim[])} for callers that must not block; done at once where all limits are in memory. A caller who
      * cancels the stage's future holds nothing.
      *
-     * @param callbacks what the caller attaches to the stage
+     * @param callbacks the kind of code that the caller attaches to the stage
      */
     public static CompletionStage<Reservation> reserveAsync(Claim[] claims, Callbacks callbacks) {
         try {
@@ -176,7 +177,7 @@ public final class AllOf {
      *
      * @param claim whose limiter is in memory, or does not block
      * @param othersWaitNanos how long the call has to wait for its other limits
-     * @param asked what was decided about the claim when it was asked
+     * @param asked the decision about the claim when it was asked
      * @return null when the claim has to be reserved at once: it is no place, the call need not wait, or may wait for a place
      *     for less than for the others
      */

@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class JointLocks {
 
-    /** As many as the bits of a set of locks. */
+    /** The locks, as many as a set of locks has bits. */
     private static final StampedLock[] LOCKS =
             Stream.generate(StampedLock::new).limit(Long.SIZE).toArray(StampedLock[]::new);
     /** Tasks that a thread runs when it has released its locks; unset if it holds none, or wakes nobody. */
@@ -60,7 +60,9 @@ public final class JointLocks {
         }
     }
 
-    /** Decides while no call under several limits charges the budget. Used for what cannot be decided {@link #again}. */
+    /**
+     * Decides while no call under several limits charges the budget. Used for decisions that cannot be made {@link #again}.
+     */
     public static <T> T alone(Object limiter, @Nullable Object key, Supplier<T> decision) {
         StampedLock lock = LOCKS[number(limiter, key)];
         long held = lock.readLock();
@@ -96,7 +98,7 @@ public final class JointLocks {
         }
     }
 
-    /** Releases them, and runs what was put off. */
+    /** Releases the locks, and runs the tasks that were put off. */
     static void unlock(long locks, boolean wakes) {
         for (long left = locks; left != 0; left &= left - 1) {
             LOCKS[Long.numberOfTrailingZeros(left)].tryUnlockWrite();

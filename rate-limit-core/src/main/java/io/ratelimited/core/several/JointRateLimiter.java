@@ -31,7 +31,7 @@ public interface JointRateLimiter extends RateLimiter {
 
     /**
      * {@link #peek} for a call that another limit has refused, to name this limit in the refusal. Never admits a call. A
-     * backend that is far away remembers what it has seen, so that a flood of refused calls does not reach it.
+     * backend that is far away remembers refusals, so that a flood of refused calls does not reach it.
      *
      * @param knownNanos how long the answer may serve the same question again: more than 0, one second at the most
      */

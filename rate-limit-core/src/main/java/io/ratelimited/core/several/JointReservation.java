@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * The reservations of several limits for one call, which waits for all of them together. If one limit refuses the call or is
- * cancelled, every limit gets back what it gave, and the caller learns it at once. Places that are asked for
+ * cancelled, every limit gets its permits back, and the caller learns it at once. Places that are asked for
  * {@link LaterPlace later} come last. Thread-safe.
  */
 class JointReservation implements Reservation {
@@ -24,7 +24,7 @@ class JointReservation implements Reservation {
         this.members = members;
     }
 
-    /** As {@link AllOf#refused}. A class of its own, since an admitted call has no room for what it never needs. */
+    /** As {@link AllOf#refused}. A class of its own, so that an admitted call has no fields that it never needs. */
     static JointReservation refused(@Nullable Decision[] refusals) {
         return new JointReservation() {
             @Override
@@ -45,7 +45,7 @@ class JointReservation implements Reservation {
         return refused() == null ? members[claim] : this;
     }
 
-    /** Cancels what was taken, newest first. */
+    /** Cancels the reservations, newest first. */
     static void undo(@Nullable Reservation[] taken) {
         for (int i = taken.length - 1; i >= 0; i--) {
             Reservation one = taken[i];
@@ -301,7 +301,7 @@ class JointReservation implements Reservation {
         private boolean cancelled;
 
         /**
-         * @param maxWaitNanos what will be left of the longest wait
+         * @param maxWaitNanos the rest of the longest wait
          * @param asked the decision that was made when the limit was asked
          */
         LaterPlace(Claim claim, long maxWaitNanos, Decision asked) {
@@ -314,7 +314,7 @@ class JointReservation implements Reservation {
             return taken;
         }
 
-        /** Keeps what was taken, unless the call was given up meanwhile. */
+        /** Keeps the reservations, unless the call was given up meanwhile. */
         private boolean keep(Reservation reservation) {
             synchronized (this) {
                 if (!cancelled) {

@@ -41,7 +41,7 @@ final class MemoryClaims {
     /**
      * Asks every limit.
      *
-     * @param members receives what {@link #reserveAsked} needs
+     * @param members receives the data that {@link #reserveAsked} needs
      * @return null when all limits would admit the call
      */
     private static @Nullable Decision @Nullable [] askAll(Claim[] claims, Reservation[] members) {
@@ -76,7 +76,7 @@ final class MemoryClaims {
     }
 
     /**
-     * Reserves what has been asked for, or nothing.
+     * Reserves all claims that have been asked for, or none.
      *
      * @return the number of the claim that another caller has made impossible meanwhile; -1 for none
      */

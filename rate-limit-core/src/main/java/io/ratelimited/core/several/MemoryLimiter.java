@@ -15,7 +15,7 @@ public interface MemoryLimiter extends RateLimiter {
      *
      * @param earlier from the first step of another limit on the same call, whose reading of the clock may serve again; null
      *     if there is none
-     * @return the refusal, or what {@link #reserveAsked} needs, which has no other use
+     * @return the refusal, or data that only {@link #reserveAsked} uses
      */
     Reservation ask(@Nullable Object key, long permits, long maxWaitNanos, @Nullable Reservation earlier);
 

@@ -37,7 +37,7 @@ final class ConcurrencyCell {
     private volatile int waiting;
 
     private final Deque<QueuedReservation> queue = new ArrayDeque<>(0);
-    /** When calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
+    /** Times at which calls were admitted, oldest first; kept only for calls that have a lease. Guarded by itself. */
     private final Map<ConcurrencyReservation, Long> leased = new LinkedHashMap<>(0);
     /** Whether {@link #leased} ever had an entry. */
     private volatile boolean leases;

@@ -17,7 +17,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
 
     /** Completes when this call is admitted or refused. */
     private final CompletableFuture<Boolean> turn = new CompletableFuture<>();
-    /** When the caller gives up: {@link Ticker#nanos}. */
+    /** Time at which the caller gives up: {@link Ticker#nanos}. */
     private final long deadline;
     /** Cancels the alarm. Guarded by this. */
     private Runnable alarm = () -> {};
@@ -71,7 +71,7 @@ final class QueuedReservation extends ConcurrencyReservation implements WaitingR
         return cell().limiter().waitingRoom().awaitAsync(turn.copy(), this::watch, this);
     }
 
-    /** Sets an alarm at the deadline, and before it at each end of a lease; returns what cancels the alarm. */
+    /** Sets an alarm at the deadline, and before it at each end of a lease; returns a task that cancels the alarm. */
     private Runnable watch() {
         watched = true;
         setAlarm();
