@@ -20,7 +20,7 @@ final class RecordCopy {
 
     /** Sums are modulo this, so that a script can add with whole numbers. */
     private static final long SUM_LIMIT = 1L << 52;
-    /** For how long a record that has ended is remembered, so that no other node brings back what it has replaced. */
+    /** Time for which an ended record is remembered, so that no other node brings back the records that it has replaced. */
     private static final long REMEMBERED_NANOS = TimeUnit.HOURS.toNanos(1);
 
     private final Ticker ticker;
@@ -31,7 +31,7 @@ final class RecordCopy {
     private long known;
     /** Removals up to this position may have been forgotten. */
     private long floor;
-    /** Of the versions of all records that have a text. */
+    /** Sum of the versions of all records that have a text. */
     private long sum;
     /** The rest of the sum in Redis when everything was compared last, such as of records that are not readable any more. */
     private long sumBesides;
@@ -122,7 +122,7 @@ final class RecordCopy {
 
     private void know(long position, long floorThere) {
         known = position;
-        // A server that has restarted empty does not know what others have forgotten.
+        // A server that has restarted empty does not know which removals others have forgotten.
         floor = Math.max(floor, floorThere);
     }
 

@@ -8,7 +8,7 @@ public final class RedisUnavailableException extends RuntimeException {
     @Serial
     private static final long serialVersionUID = 1L;
 
-    /** @param undone what could not be done, as in {@code limit 'x' could not be decided} */
+    /** @param undone the failure of the operation, as in {@code limit 'x' could not be decided} */
     RedisUnavailableException(String undone, Throwable cause) {
         super(undone + " by Redis: " + (cause.getMessage() == null ? cause : cause.getMessage()), cause);
     }

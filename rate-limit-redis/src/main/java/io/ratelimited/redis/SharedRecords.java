@@ -26,15 +26,16 @@ import org.jspecify.annotations.Nullable;
 /**
  * Texts that the nodes of a cluster share: one for a limit, and one for each of its callers. Every node has a copy, which
  * follows Redis by the heartbeat: a read costs no command. A write is made in Redis at once, whole or not at all, and only
- * on what the writer knows. Thread-safe.
+ * if the writer knows the present version. Thread-safe.
  *
  * <p>A text of another form is skipped and reported, and replaced by the next write of its record.
  *
  * <ol>
- *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch what is newer than what they have.
+ *   <li>Redis gives each write a version that is larger than all before it, and nodes fetch the records that are newer than
+ *       theirs.
  *   <li>Redis and each node add up the versions of the records that they have. A node whose sum is another one, or that has
- *       a later version than all of Redis, compares everything, and writes back what Redis has lost, as after a failover or a
- *       restart without its data.
+ *       a later version than all of Redis, compares everything, and writes back the records that Redis has lost, as after a
+ *       failover or a restart without its data.
  *   <li>A node that has been away longer than Redis remembers removed records takes all that is there, and writes nothing back.
  * </ol>
  */
@@ -145,7 +146,7 @@ public final class SharedRecords {
             Outcome outcome = connection.await(writeAsync(key, basedOn, text, lasting, maximumCallers));
             Entry known = find(key);
             if (outcome == Outcome.OUTDATED && (known == null || known.version <= basedOn)) {
-                // Redis has lost what this node knows of the record.
+                // Redis has lost the version that this node knows.
                 connection.await(compare());
             }
             return outcome;
@@ -268,7 +269,7 @@ public final class SharedRecords {
         });
     }
 
-    /** @param since what this node knew when it began to read */
+    /** @param since the position that this node knew when it began to read */
     private CompletableFuture<Void> readNewer(long since) {
         return page(copy.known()).thenCompose(page -> {
             if (page.floor > since || copy.isAheadOf(page, since)) {
@@ -284,10 +285,10 @@ public final class SharedRecords {
     }
 
     /**
-     * Compares everything, and writes back what Redis has lost.
+     * Compares everything, and writes back the records that Redis has lost.
      *
-     * @param since what this node knew when it began to read: a record that it alone has is out of date if Redis may have
-     *     forgotten a later removal
+     * @param since the position that this node knew when it began to read: a record that it alone has is out of date if
+     *     Redis may have forgotten a later removal
      */
     private CompletableFuture<Void> readAll(long since) {
         return readAll(0, new HashMap<>(), since);

@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
  * The one place where a command is sent to Redis. It holds for every command, whoever sends it:
  *
  * <ol>
- *   <li>Nothing is sent to a server whose breaker is open, except its probe and, once that is answered, what has to come first.
+ *   <li>Nothing is sent to a server whose breaker is open, except its probe and, once that is answered, the commands that
+ *       have to come first.
  *   <li>A command runs at most once. Commands that are pending when a connection breaks fail. A command that has not run,
  *       because a cluster redirects it or no script can read its key, is sent again.
  *   <li>A reply that is later than the timeout is a failure, from the first of an outage.
@@ -250,7 +251,7 @@ public final class GuardedConnection implements AutoCloseable {
         return deliveries.owe(key, charge);
     }
 
-    /** Changes what is owed for a key, if anything is. Null if nothing is owed any more. */
+    /** Changes the charge that is owed for a key, if there is one. Null if nothing is owed any more. */
     public void changeCharge(String key, UnaryOperator<@Nullable Charge> change) {
         deliveries.changeCharge(key, change);
     }

@@ -33,7 +33,7 @@ public final class Health {
 
     /** Guarded by this. */
     private long corruptLoggedAt;
-    /** When the first of the {@link #changes} came that are counted together. Guarded by this. */
+    /** Time of the first of the {@link #changes} that are counted together. Guarded by this. */
     private long changesSince;
     /** Guarded by this. */
     private int changes;
@@ -99,7 +99,7 @@ public final class Health {
         }
     }
 
-    /** Keys held what no limit has written, and are removed. Logged once a minute. */
+    /** Notes keys with contents that no limit has written, and that are removed. Logged once a minute. */
     synchronized void corrupt(String[] keys, Throwable reason) {
         long now = threads.nanos();
         if (now - corruptLoggedAt >= LOG_PAUSE) {
@@ -118,7 +118,7 @@ public final class Health {
     /**
      * Notes that something that nodes share is not known here. Logged when it begins.
      *
-     * @param subject what it is about; it has one problem at a time
+     * @param subject the subject, which has one problem at a time
      * @param text null if there is none
      */
     public synchronized void problem(String subject, @Nullable String text) {

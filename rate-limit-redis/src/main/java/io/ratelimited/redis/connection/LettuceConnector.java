@@ -56,7 +56,10 @@ public final class LettuceConnector implements RedisConnector {
     private final RedisURI uri;
 
     private final AtomicInteger attempts = new AtomicInteger();
-    /** Whether a search has found the primaries. Until then, the client of a cluster blocks whoever asks it for an address. */
+    /**
+     * Whether a search has found the primaries. Until then, the client of a cluster blocks callers that ask it for an
+     * address.
+     */
     private volatile boolean discovered;
 
     private LettuceConnector(RedisClient client, @Nullable RedisClusterClient cluster, RedisURI uri) {

@@ -135,7 +135,7 @@ final class LettuceLink implements RedisLink {
 
     /**
      * Sends a call after those that were written before. One thread sends, and all that it finds waiting at once: a call
-     * waits for what that thread is at, never for company.
+     * waits for the present work of that thread, never for company.
      */
     private Call write(Call call) {
         pending.incrementAndGet();
@@ -178,7 +178,7 @@ final class LettuceLink implements RedisLink {
         }
         sendFirst(Integer.MAX_VALUE);
         if (written.addAndGet(-seen) != 0) {
-            // More has come meanwhile. An event loop reads what was answered before it goes on.
+            // More has come meanwhile. An event loop reads the replies that are there before it goes on.
             callSender();
         }
     }

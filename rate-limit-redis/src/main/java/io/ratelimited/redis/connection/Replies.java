@@ -24,7 +24,7 @@ public final class Replies {
 
     /**
      * A replica, or a primary that is cut off from its own. In Redis 6.2 the words stand behind the place in the script, and
-     * behind {@code ERR} where a script hands on what it has caught.
+     * behind {@code ERR} where a script hands on a caught error.
      */
     private static final Pattern NO_PRIMARY =
             Pattern.compile("(^(ERR )?|user_script: ?\\d+: -)(READONLY|MASTERDOWN|NOREPLICAS) ");
@@ -69,7 +69,7 @@ public final class Replies {
     }
 
     /**
-     * Returns whether a script could not read what its keys hold, since no script has written it. It has changed nothing
+     * Returns whether a script could not read its keys, since no script has written them. It has changed nothing
      * then.
      */
     static boolean isCorruptKey(Throwable failure) {

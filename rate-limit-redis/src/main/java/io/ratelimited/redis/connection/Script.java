@@ -48,7 +48,7 @@ public record Script(String text, String digest) {
         return files.append(makers).append("}\n").toString();
     }
 
-    /** The file without its comments and indentation: Redis keeps what it is sent. */
+    /** The file without its comments and indentation: Redis keeps the whole text of a script. */
     private static String read(String name) {
         try (InputStream in = Script.class.getResourceAsStream("/io/ratelimited/redis/" + name + ".lua")) {
             if (in == null) {

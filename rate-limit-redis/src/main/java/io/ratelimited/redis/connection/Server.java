@@ -31,7 +31,7 @@ final class Server {
      *    failures in a row; one connection that breaks is one failure, however many calls were pending there. The owner
      *    hears of each of these openings once.
      * V4 The breaker closes by nothing but an answered probe: the answer has to come within the timeout, recovered() passes one
-     *    answer at a time, and the owner sends what has to come first before it readmits callers.
+     *    answer at a time, and the owner sends the commands that come first before it readmits callers.
      * V5 A connection has one probe at a time. One that is closed has none: an answer to its probe means nothing.
      * V6 While the server is away, each look asks again on the connection in use, and connects anew if that is silent, missing or
      *    perhaps to a server that is not the primary any more. No attempt waits for another.
@@ -61,7 +61,7 @@ final class Server {
         /** The server could not be reached again, or has not passed its probe. */
         void stillAway(Throwable reason);
 
-        /** The server answers. Sends what has to come first, and then calls {@link #readmit}. */
+        /** The server answers. Sends the commands that have to come first, and then calls {@link #readmit}. */
         void answers(Server server);
     }
 
@@ -108,7 +108,7 @@ final class Server {
         return breaker.isOpen();
     }
 
-    /** As of {@link Breaker#outage}. */
+    /** See {@link Breaker#outage}. */
     @Nullable
     Object outage() {
         return breaker.outage();

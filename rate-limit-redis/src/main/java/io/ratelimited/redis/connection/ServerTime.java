@@ -39,7 +39,7 @@ final class ServerTime {
 
     /** Samples are being taken. */
     private final AtomicBoolean sampling = new AtomicBoolean();
-    /** When samples are to be taken again: {@link Threads#nanos}. */
+    /** Time of the next samples: {@link Threads#nanos}. */
     private volatile long nextAt;
 
     /** @param plainTime sends a plain {@code TIME} to the server that all nodes ask */

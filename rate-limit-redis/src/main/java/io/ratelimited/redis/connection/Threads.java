@@ -46,7 +46,7 @@ public final class Threads implements AutoCloseable {
 
     /**
      * @param clock the time, and the timer; its tasks do not block
-     * @param blocking runs what may block, such as looking up a name before connecting
+     * @param blocking runs tasks that may block, such as looking up a name before connecting
      * @param log writes the log
      */
     public Threads(Ticker clock, Executor blocking, Executor log) {
@@ -60,7 +60,7 @@ public final class Threads implements AutoCloseable {
         this.onClose = onClose;
     }
 
-    /** The system's clock, two threads of a timer, up to eight for what may block, and one for the log. */
+    /** The system's clock, two threads of a timer, up to eight for tasks that may block, and one for the log. */
     public static Threads real() {
         ScheduledThreadPoolExecutor timer = new ScheduledThreadPoolExecutor(
                 2, named("rate-limit-redis-timer"), new ThreadPoolExecutor.DiscardPolicy());
@@ -76,7 +76,7 @@ public final class Threads implements AutoCloseable {
         return new Threads(clock, blocking, log, () -> {
             onClose.run();
             blocking.shutdownNow();
-            // Writes what waits, and ends.
+            // Writes the lines that wait, and ends.
             log.shutdown();
         });
     }
@@ -149,7 +149,7 @@ public final class Threads implements AutoCloseable {
         log(Level.WARNING, text, null);
     }
 
-    /** As {@link #warn(Supplier)}, for what is in order. */
+    /** As {@link #warn(Supplier)}, for events that are in order. */
     void info(Supplier<String> text) {
         log(Level.INFO, text, null);
     }
@@ -228,11 +228,11 @@ public final class Threads implements AutoCloseable {
     }
 
     /**
-     * Calls what may block or throw.
+     * Calls a task that may block or throw.
      *
      * @param boundMillis after which the result has failed, whether or not the task has begun, and a thread that the task
      *     still blocks is interrupted: there are few
-     * @param discard is given what arrives after that
+     * @param discard takes a result that arrives after that
      */
     <T> CompletableFuture<T> call(
             Supplier<? extends CompletionStage<T>> task, long boundMillis, Consumer<? super T> discard) {

@@ -9,7 +9,8 @@ import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One key on this node: the calls that wait for Redis, and what its answers say about later ones. All of it is guarded by this.
+ * One key on this node: the calls that wait for Redis, and the answers that decide about later ones. All of it is guarded by
+ * this.
  *
  * <ol>
  *   <li>K1 One script call is pending at the most. The calls that come meanwhile are decided together by the next one, in
@@ -171,7 +172,7 @@ final class KeyState {
         }
     }
 
-    /** As of {@link Lease#wish}. */
+    /** See {@link Lease#wish}. */
     synchronized Lease.@Nullable Wish wish(ScriptParameters current, long length, int sharers, long now) {
         return lease == null || length == 0 ? null : lease.wish(current, length, sharers, now);
     }

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>B3 A change of the limit, or of the number of nodes, keeps the state. Another algorithm begins anew.
  * </ul>
  *
- * Windows count in everybody's time, and keep what they hold from one outage to the next. Thread-safe.
+ * Windows count in real time, and keep their permits from one outage to the next. Thread-safe.
  */
 final class LocalBudgets {
 

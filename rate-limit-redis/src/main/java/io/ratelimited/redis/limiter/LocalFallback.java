@@ -22,7 +22,10 @@ final class LocalFallback {
     private final LimiterContext context;
     private final long maximumKeys;
     private final WaitingRoom waitingRoom;
-    /** By the address of the server that has the keys, since each has outages of its own; windows have one for all servers. */
+    /**
+     * Budgets by the address of the server that has the keys, since each has its own outages; windows have one for all
+     * servers.
+     */
     private final ConcurrentHashMap<String, LocalBudgets> budgets = new ConcurrentHashMap<>();
 
     /**
@@ -89,7 +92,7 @@ final class LocalFallback {
     }
 
     private InMemoryRateLimiter local(Limit limit, String name) {
-        // A window needs no time of a server, and keeps what it holds when its slot moves.
+        // A window needs no time of a server, and keeps its permits when its slot moves.
         String server = limit.algorithm().family() == Family.WINDOW
                 ? ""
                 : context.connection().address(name);

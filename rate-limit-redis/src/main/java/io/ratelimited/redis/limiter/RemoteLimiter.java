@@ -35,7 +35,7 @@ abstract class RemoteLimiter implements JointRateLimiter {
     private final WaitingRoom waitingRoom;
 
     private volatile ScriptParameters parameters;
-    /** Those of the last rate that was neither closed nor unlimited: only they may have stored a state. */
+    /** Parameters of the last rate that was neither closed nor unlimited: only under these may keys have stored a state. */
     private volatile ScriptParameters counting;
 
     /**

@@ -61,7 +61,7 @@ final class ScriptParameters {
         return cost;
     }
 
-    /** Of the family, as in {@code Script.java}. */
+    /** The letter of the family, as in {@code Script.java}. */
     char letter() {
         return family.letter();
     }
@@ -199,7 +199,7 @@ final class ScriptParameters {
         long stored = family.stored();
         // Scripts round that time up, by two microseconds at the most.
         double left = stored - Math.max(0, untilFull - 2_000) / (1_000.0 * cost.step() / cost.one());
-        // Where the next caller pays, one call goes on credit beside what is stored.
+        // Where the next caller pays, one call goes on credit beside the stored permits.
         long credit = limit.algorithm().family() == Family.PACED ? 1 : 0;
         return left < 0 ? 0 : (long) left + credit;
     }

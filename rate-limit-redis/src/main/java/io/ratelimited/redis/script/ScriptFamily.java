@@ -18,7 +18,7 @@ import java.util.List;
  */
 public interface ScriptFamily {
 
-    /** As in {@code Script.java}. */
+    /** The letter of the family, as in {@code Script.java}. */
     char letter();
 
     /**
@@ -189,7 +189,7 @@ public interface ScriptFamily {
             if (until(v, part, now) > 0) {
                 return 0;
             }
-            // Where the next caller pays, one call goes on credit beside what is stored.
+            // Where the next caller pays, one call goes on credit beside the stored permits.
             return Math.min(stored, cost.permits(now - v, part)) + (paysForItself() ? 0 : 1);
         }
     }
