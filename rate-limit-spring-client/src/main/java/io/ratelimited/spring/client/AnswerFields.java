@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
  * no server can mean, is ignored: it neither stops nor hurries a call.
  *
  * <p>This class is the only reader of the draft, as {@code LimitFields} and {@code QuotaPolicy} are its only writers. The
- * names of the fields and the parameters {@code q}, {@code w}, {@code qu}, {@code r} and {@code t} are what a later draft
- * may change: a bean of type {@link io.ratelimited.spring.fields.RateLimitFieldReader} reads them instead.
+ * names of the fields and the parameters {@code q}, {@code w}, {@code qu}, {@code r} and {@code t} may change in a later
+ * draft: a bean of type {@link io.ratelimited.spring.fields.RateLimitFieldReader} reads them instead.
  */
 public final class AnswerFields {
 

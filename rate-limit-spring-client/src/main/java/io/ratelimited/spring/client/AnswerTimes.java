@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
  */
 final class AnswerTimes {
 
-    /** As seconds, less than any date since 1971. */
+    /** Longest time in seconds: less than any date since 1971. */
     private static final long LONGEST_SECONDS = Duration.ofDays(366).toSeconds();
 
     private static final long NANOS = 1_000_000_000L;

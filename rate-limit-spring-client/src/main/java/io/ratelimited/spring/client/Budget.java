@@ -27,7 +27,7 @@ final class Budget {
     /** The fields are in whole seconds: a window of one may be any shorter time, in which a bucket fills many times. */
     private static final long SHORTEST_WINDOW = Duration.ofSeconds(2).toNanos();
 
-    /** Of a window of this library that slides, unless configured otherwise. */
+    /** Slots of a sliding window of this library, unless configured otherwise. */
     private static final int SLOTS = 10;
 
     private static final long SECOND = Duration.ofSeconds(1).toNanos();

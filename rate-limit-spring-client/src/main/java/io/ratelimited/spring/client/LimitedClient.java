@@ -61,7 +61,7 @@ public final class LimitedClient {
     private final ClientLimits limits;
     private final LimitEnforcer enforcer;
     private final Ticker ticker;
-    /** By the digest of the key. */
+    /** The gates, by the digest of the key. */
     private final Cache<String, ClientGate> gates =
             Caffeine.newBuilder().maximumSize(MAX_KEYS).build();
     /** The seats of calls that wait at the gates; limits have seats of their own. */
@@ -261,7 +261,7 @@ public final class LimitedClient {
         terms.limits.forEach(limit -> limit.usedBy(withThread));
     }
 
-    /** Forgets what answers have said, for the next test. */
+    /** Forgets the answers, for the next test. */
     public void forget() {
         gates.invalidateAll();
     }

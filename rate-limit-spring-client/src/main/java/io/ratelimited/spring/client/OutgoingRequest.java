@@ -12,7 +12,9 @@ import org.jspecify.annotations.Nullable;
 /** A call to another side: the root of the {@code key} of a client. Public for compiled expressions only. */
 public final class OutgoingRequest {
 
-    /** Of an address whose host has an underscore, as names of containers do: {@link URI} reads no host there. */
+    /**
+     * The authority of an address whose host has an underscore, as names of containers do: {@link URI} reads no host there.
+     */
     private static final Pattern AUTHORITY = Pattern.compile("(?:.*@)?([^@:]+)(?::(\\d{0,5}))?");
 
     private static final Map<String, Integer> PORTS = Map.of("http", 80, "https", 443);

@@ -12,8 +12,8 @@ package io.ratelimited.spring.client;
  *       used up by as many calls, and one whole number of seconds alone explains the ends of these pauses and of those
  *       before, calls beyond the number that a window holds go in the next window, for {@value #TRUSTED} windows. Then one
  *       window is used until a call is refused, since it may hold more.
- *   <li>This guess is forgotten when a call is refused in spite of it, and when a window is not used up: a bucket saves what is
- *       not used.
+ *   <li>This guess is forgotten when a call is refused in spite of it, and when a window is not used up: a bucket saves
+ *       unused permits.
  * </ol>
  */
 final class RefusedWindow {
@@ -21,7 +21,7 @@ final class RefusedWindow {
     private static final int TRUSTED = 10;
 
     private static final long SECOND = 1_000_000_000L;
-    /** Of a shorter window, a second is too much to lose. */
+    /** Shortest window that is guessed: of a shorter one, a second would be too much to lose. */
     private static final long SHORTEST = 3 * SECOND;
 
     /** After so many windows, a length that is not a whole number of seconds is recognized. */
