@@ -71,7 +71,7 @@ public record ClientAddress(int ipv6PrefixLength, List<Network> translations) {
 
     /**
      * The client of an address. One that carries an IPv4 address is that address: servers and translators do not agree on
-     * how to write it, and whoever has it could pick among many that carry it.
+     * how to write it, and its owner could pick among many that carry it.
      */
     @Nullable
     public String of(@Nullable InetAddress client) {

@@ -14,7 +14,7 @@ public final class InvalidPermitsLog {
     private static final long MINUTE = TimeUnit.MINUTES.toNanos(1);
 
     private final Ticker ticker;
-    /** When each limit was logged last: {@link Ticker#nanos}. */
+    /** Time at which each limit was logged last: {@link Ticker#nanos}. */
     private final Map<String, Long> logged = new ConcurrentHashMap<>();
 
     public InvalidPermitsLog(Ticker ticker) {

@@ -69,8 +69,8 @@ public final class LimitFields {
     /**
      * Sets the fields.
      *
-     * @param setter takes name and value, and replaces what the field held; where {@link Style#areLists} and this is called
-     *     once, it may keep the field of another server
+     * @param setter takes name and value, and replaces the old value of the field; where {@link Style#areLists} and this is
+     *     called once, it may keep the field of another server
      */
     public synchronized void write(Style style, BiConsumer<String, String> setter) {
         if (entries.isEmpty()) {

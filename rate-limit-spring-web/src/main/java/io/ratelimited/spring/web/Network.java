@@ -121,7 +121,7 @@ record Network(InetAddress address, int length) {
         return COMPATIBLE.contains(ipv6) && (ipv6[12] != 0 || ipv6[13] != 0 || ipv6[14] != 0 || (ipv6[15] & 0xFE) != 0);
     }
 
-    /** A network chooses the length of its prefix within the block; what follows the IPv4 address is zero. */
+    /** A network chooses the length of its prefix within the block; the bits behind the IPv4 address are zero. */
     private static int localUseLength(byte[] ipv6) {
         int last = 15;
         while (last > 10 && ipv6[last] == 0) {

@@ -35,7 +35,10 @@ record QuotaPolicy(
 
     private static final BigInteger NANOS = BigInteger.valueOf(1_000_000_000);
 
-    /** By the identity of their limit. Two limits may share a slot: then each computes its policy anew when its turn comes. */
+    /**
+     * Policies by the identity of their limit. Two limits may share a slot: then each computes its policy anew when its turn
+     * comes.
+     */
     private static final QuotaPolicy[] CACHE = new QuotaPolicy[256];
 
     @SuppressWarnings("ReferenceEquality") // To compare all that a limit has would cost more than to look it up.

@@ -142,7 +142,7 @@ public record Refusal(RuntimeException exception, int status) {
     /**
      * The value of {@code Access-Control-Expose-Headers} that lets scripts of an origin that CORS allows read the refusal.
      *
-     * @param exposed what the application exposes itself
+     * @param exposed the fields that the application exposes itself
      * @param style the fields that responses have
      */
     public static String exposed(Collection<String> exposed, LimitFields.Style style) {

@@ -60,7 +60,7 @@ public final class RefusalHandlers {
      * Returns whether the application answers a refusal itself: the method that Spring would choose for the failure names
      * its type.
      *
-     * @param failure the refusal, or what it caused
+     * @param failure the refusal, or a failure that it caused
      * @param controller whose method has failed; null where no controller was called
      * @param accept the {@code Accept} field of the request
      */

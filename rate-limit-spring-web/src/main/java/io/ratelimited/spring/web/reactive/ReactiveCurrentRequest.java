@@ -69,7 +69,7 @@ final class ReactiveCurrentRequest implements CurrentRequest {
     private final ResponseEnd responseEnd = new ResponseEnd();
     /** Nanoseconds that the handler has waited for threads and that no limit has counted. Guarded by this. */
     private long waitedForThreads;
-    /** When the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
+    /** Time at which the last task got its thread. Guarded by this; means nothing before {@link #ran}. */
     private long lastRunAt;
     /** Whether a task of the handler has got a thread. Guarded by this. */
     private boolean ran;

@@ -36,7 +36,7 @@ public final class ReactiveProblems {
 
     Mono<Void> write(ServerWebExchange exchange, Refusal refusal) {
         ServerHttpResponse response = exchange.getResponse();
-        // Of the handler, whose answer this is not.
+        // Removes the media types of the handler, whose answer this is not.
         exchange.getAttributes().remove(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
         response.getHeaders().clearContentHeaders();
         ErrorResponse problem = problems.of(

@@ -151,7 +151,7 @@ public final class RateLimitFilter implements Filter, Ordered {
 
         @Override
         public void onTimeout(AsyncEvent event) {
-            // Completed by whoever handles it.
+            // Its handler completes it.
         }
 
         /** Nothing more of this response reaches the client, and Jetty reports no completion of one that has begun. */

@@ -57,7 +57,7 @@ public final class ServletProblems {
     }
 
     void write(HttpServletRequest request, HttpServletResponse response, Refusal refusal) throws IOException {
-        // Of the handler, whose answer this is not.
+        // Removes the media types of the handler, whose answer this is not.
         request.removeAttribute(HandlerMapping.PRODUCIBLE_MEDIA_TYPES_ATTRIBUTE);
         response.setContentType(null);
         ErrorResponse problem = problems.of(refusal, () -> locale(request), request.getRequestURI());

@@ -39,7 +39,7 @@ public final class ServletRefusals {
     private final Supplier<List<HandlerExceptionResolver>> resolvers;
 
     /**
-     * @param status of what is over a limit
+     * @param status of requests over a limit
      * @param resolvers all of the application, in their order
      */
     public ServletRefusals(
