@@ -185,7 +185,7 @@ public final class Declarations {
                 || annotations.isPresent(RateLimitExempt.class);
     }
 
-    /** Returns whether a method is what objects of a class run for a method of an interface of theirs. */
+    /** Returns whether objects of a class run a method for a method of an interface of theirs. */
     private static boolean implementsFor(Class<?> userClass, Method method, Method declared) {
         if (!declared.getName().equals(method.getName())
                 || declared.getParameterCount() != method.getParameterCount()) {

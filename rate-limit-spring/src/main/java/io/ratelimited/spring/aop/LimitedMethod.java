@@ -91,7 +91,9 @@ public final class LimitedMethod implements RateLimitAspect.LimitedCall {
         }
     }
 
-    /** Asks the limits without blocking, as {@link LimitEnforcer#reserveAsync}; throws what evaluating their expressions throws. */
+    /**
+     * Asks the limits without blocking, as {@link LimitEnforcer#reserveAsync}; throws the exceptions of their expressions.
+     */
     CompletableFuture<Admission> reserveAsync(
             MethodInvocation call, @Nullable CurrentRequest current, Callbacks callbacks) {
         return enforcer.reserveAsync(requests(call, current), current, callbacks);

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class Admission {
 
-    /** Of a call that no limit applies to, or that was admitted without a reservation. */
+    /** The admission of a call that no limit applies to, or that was admitted without a reservation. */
     static final Admission HOLDS_NOTHING =
             new Admission(LimitRequest.NONE, null, List.of(), null, new DecisionReports(List.of(), Ticker.system()));
 

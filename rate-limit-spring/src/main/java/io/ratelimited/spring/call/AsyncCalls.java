@@ -59,7 +59,7 @@ public final class AsyncCalls {
     }
 
     /**
-     * Makes an admitted call; throws what it throws, and returns the very stage that it returns, unless the call ends
+     * Makes an admitted call; throws its exceptions, and returns the very stage that it returns, unless the call ends
      * with that stage: then one that completes when the call has ended for its limits, too.
      */
     private static <T extends @Nullable Object> @Nullable CompletionStage<T> start(Admission admission, Body<T> body)

@@ -41,7 +41,7 @@ final class Charge {
     }
 
     /**
-     * The permits that the call has cost, rounded up. A call that was ended from outside costs at least what it reserved,
+     * The permits that the call has cost, rounded up. A call that was ended from outside costs at least its reservation,
      * unless the expression reads {@code #cancelled}: otherwise a client that disconnects in time would pay nothing.
      *
      * @throws IllegalStateException when the expression fails, or yields no number from 0 to 10^15

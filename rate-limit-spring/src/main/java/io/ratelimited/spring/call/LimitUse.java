@@ -139,7 +139,7 @@ public final class LimitUse {
      * Evaluates the expressions of the limit for a call.
      *
      * @return null when the limit does not apply to the call
-     * @throws IllegalStateException when an expression fails or yields what it may not
+     * @throws IllegalStateException when an expression fails or yields an invalid value
      */
     @Nullable
     public LimitRequest request(@Nullable Object target, @Nullable Object[] args, @Nullable CurrentRequest current) {

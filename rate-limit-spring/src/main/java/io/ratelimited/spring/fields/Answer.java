@@ -36,7 +36,7 @@ public record Answer(long retryAfterNanos, List<Quota> quotas) {
      */
     public record Quota(String name, long quota, long remaining, long windowNanos, long resetNanos) {
 
-        /** For a quota or a window that the answer does not say. */
+        /** Stands for a quota or a window that the answer does not state. */
         public static final long UNKNOWN = -1;
 
         /** @throws IllegalArgumentException for a value out of its range */

@@ -17,7 +17,7 @@ public interface RateLimitFieldWriter {
      * Sets the fields of a response.
      *
      * @param limits the limits that apply, each once, one or more
-     * @param setter takes name and value, and replaces what the field held
+     * @param setter takes name and value, and replaces the old value of the field
      */
     void write(List<Told> limits, BiConsumer<String, String> setter);
 

@@ -22,7 +22,7 @@ final class CallerBudgets {
     final Map<String, Budget> budgets = new ConcurrentHashMap<>();
     /** Reasons why the limit cannot have the budgets of some callers. Guarded by {@link LimitChanges}. */
     final Map<String, String> unsuited = new LinkedHashMap<>();
-    /** Those of them that the last warning was of. Guarded by {@link LimitChanges}. */
+    /** The callers of the last warning. Guarded by {@link LimitChanges}. */
     final Set<String> warnedOf = new HashSet<>();
 
     /**
@@ -121,7 +121,7 @@ final class CallerBudgets {
         return members;
     }
 
-    /** Those that this instance cannot apply, by the caller. */
+    /** The budgets that this instance cannot apply, by the caller. */
     Map<String, Budget> notApplied() {
         Map<String, Budget> found = new HashMap<>();
         budgets.forEach((caller, budget) -> {

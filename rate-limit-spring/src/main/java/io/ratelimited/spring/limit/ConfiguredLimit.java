@@ -36,7 +36,7 @@ public final class ConfiguredLimit implements NamedLimit {
     private volatile Shared shared = Shared.NONE;
     /** Null while no caller has a budget of its own. */
     private volatile @Nullable CallerBudgets budgets;
-    /** Of budgets that are no tier's, by their texts. Guarded by {@link LimitChanges}. */
+    /** Limiters of budgets that are not those of a tier, by their texts. Guarded by {@link LimitChanges}. */
     private final Map<String, RateLimiter> ownLimiters = new HashMap<>();
 
     private volatile Enforcement enforcement;

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  */
 public record KeyMemory(@Nullable Long stated, long heapBytes) {
 
-    /** Of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
+    /** Bytes of a key whose text is as long as it may be, with its cell and its places in the map: measured 155 to 280. */
     private static final long BYTES_PER_KEY = 300;
     /** With fewer, the callers of an ordinary application would share cells. */
     private static final long FEWEST = 10_000;
