@@ -116,7 +116,10 @@ final class LimitComponents {
         }
     }
 
-    /** Adds what the operations of a document refer to. A component that the application has under the same name stays. */
+    /**
+     * Adds the components to which the operations of a document refer. A component that the application has under the same
+     * name stays.
+     */
     void addTo(OpenAPI document) {
         List<ApiResponse> responses = document.getPaths().values().stream()
                 .flatMap(item -> item.readOperations().stream())

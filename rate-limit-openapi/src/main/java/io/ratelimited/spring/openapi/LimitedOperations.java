@@ -19,8 +19,8 @@ import org.springframework.http.HttpStatus;
 import org.springframework.web.method.HandlerMethod;
 
 /**
- * Adds to each operation that an annotation or a route limits what its clients see: the rate limit fields of its responses,
- * and the refusal. What the application documents itself stays. A limit on a method that the handler method calls is not
+ * Adds to each operation that an annotation or a route limits the visible effects: the rate limit fields of its responses,
+ * and the refusal. Documentation of the application itself stays. A limit on a method that the handler method calls is not
  * found. Thread-safe.
  */
 final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenApiCustomizer {
@@ -46,7 +46,7 @@ final class LimitedOperations implements GlobalOperationCustomizer, GlobalOpenAp
         return operation;
     }
 
-    /** Routes, and at last what operations refer to. */
+    /** Adds routes, and at last the components to which operations refer. */
     @Override
     public void customise(OpenAPI document) {
         if (document.getPaths() == null) {

@@ -68,7 +68,7 @@ final class FreshBudgets {
         clients.ifAvailable(all -> all.all().forEach(LimitedClient::forget));
     }
 
-    /** A test ends: what still waits is woken, so that nothing of it is left. */
+    /** Ends a test: wakes all that still wait, so that nothing of it is left. */
     void end() {
         ticker.restart();
         turn.release();
