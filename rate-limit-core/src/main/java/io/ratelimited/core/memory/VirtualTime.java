@@ -323,11 +323,10 @@ class VirtualTime extends Cell {
          * later grants stand, and an earlier one gives back nothing. In a bucket, while later callers wait, their times
          * stand, and the grant gives back its cost less their costs.
          *
-         * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition had the
-         * call never been made. That is at most the least room that the bucket has had since the grant: the room now, or the
+         * <p>When all later callers have gone, the grant gives back the units that the bucket would hold in addition without
+         * the call. That is at most the least room that the bucket has had since the grant: the room now, or the
          * room just before a later call. The latter has two lower bounds, of which the larger counts: the room at the latest
-         * call, if all later grants had come in that instant; and the room that the grant made, less the refill until the
-         * latest call.
+         * call, if all later grants had come in that instant; and the room that the grant made, less the refill until that call.
          *
          * @param cost of the permits to give back
          * @param behind units granted after it
@@ -352,9 +351,7 @@ class VirtualTime extends Cell {
             return Math.min(Math.min(cost, room), Math.max(afterAll, own));
         }
 
-        /**
-         * Returns whether a part of the last grant stays in the future, so that the whole grant stays behind earlier ones.
-         */
+        /** Returns whether a part of the last grant stays in the future, and so the whole grant behind earlier ones. */
         boolean staysAhead(Grant grant, long permits, long v, long units) {
             return paysFirst && v > units && permits < grant.permits();
         }

@@ -34,8 +34,7 @@ import org.jspecify.annotations.Nullable;
  * caller may be refused by permits that one of them has charged, until another one has answered: no lock is held across a
  * network. It can only refuse: permits that are charged for a moment count like those of a call that goes, so no limit ever
  * admits more than its permits, and they are given back like those of a cancelled call. Limits elsewhere are asked about a
- * refused call, too, but not again while known answers refuse the same claims: for the time until a retry, and one second at
- * the most.
+ * refused call, too, but not again while known answers refuse the same claims: until a retry, and one second at the most.
  *
  * <p>Claims on one budget are asked for together: a call that could never have all of them at once is refused for
  * ever, and does not wait for itself.

@@ -43,9 +43,7 @@ final class LettuceLink implements RedisLink {
     /** Calls that wait for a server with nothing to do, from which on it begins with half of them. */
     private static final int WORTH_HALVING = 8;
 
-    /**
-     * Time that a sleeping server takes to begin. It reads all commands that are there by then, and answers them together.
-     */
+    /** Time that a sleeping server takes to begin. It then reads all commands that are there, and answers them together. */
     private static final long BEGINNING_NANOS = 20_000;
 
     private final StatefulRedisConnection<String, String> connection;
