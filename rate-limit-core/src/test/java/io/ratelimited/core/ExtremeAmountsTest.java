@@ -27,8 +27,8 @@ class ExtremeAmountsTest {
     /** One permit takes a whole number of nanoseconds, so that the twin has no fractions. */
     static Stream<Limit> limits() {
         List<Limit.Builder> limits = new ArrayList<>();
-        for (Algorithm algorithm : List.of(
-                Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.LEAKY_BUCKET, Algorithm.SMOOTH_BURSTY)) {
+        for (Algorithm algorithm :
+                List.of(Algorithm.TOKEN_BUCKET, Algorithm.GCRA, Algorithm.LEAKY_BUCKET, Algorithm.SMOOTH_BURSTY)) {
             limits.add(Limit.of("extreme", algorithm).rate("10/s"));
             // A full bucket takes 28 years, near the longest time that there is.
             limits.add(Limit.of("extreme", algorithm).rate("1/d").burst(10_000));
@@ -36,8 +36,7 @@ class ExtremeAmountsTest {
         }
         limits.add(Limit.of("extreme", Algorithm.WARM_UP).rate("10/s").warmup(Duration.ofSeconds(1)));
         limits.add(Limit.of("extreme", Algorithm.WARM_UP).rate("1/d").warmup(Duration.ZERO));
-        for (Algorithm algorithm :
-                List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG)) {
+        for (Algorithm algorithm : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG)) {
             limits.add(Limit.of("extreme", algorithm).rate("10/s"));
             limits.add(Limit.of("extreme", algorithm).rate("1000000/d"));
         }
@@ -64,14 +63,14 @@ class ExtremeAmountsTest {
             this.limit = limit;
             this.unit = BigInteger.valueOf(
                     limit.rate().period().toNanos() / limit.rate().permits());
-            this.depth =
-                    switch (limit.algorithm()) {
-                        case TOKEN_BUCKET, GCRA -> unit.multiply(BigInteger.valueOf(limit.burst()));
-                        case SMOOTH_BURSTY -> limit.burst() == 0 || limit.storesOneSecond()
-                                ? BigInteger.valueOf(1_000_000_000L)
-                                : unit.multiply(BigInteger.valueOf(limit.burst()));
-                        default -> BigInteger.ZERO;
-                    };
+            this.depth = switch (limit.algorithm()) {
+                case TOKEN_BUCKET, GCRA -> unit.multiply(BigInteger.valueOf(limit.burst()));
+                case SMOOTH_BURSTY ->
+                    limit.burst() == 0 || limit.storesOneSecond()
+                            ? BigInteger.valueOf(1_000_000_000L)
+                            : unit.multiply(BigInteger.valueOf(limit.burst()));
+                default -> BigInteger.ZERO;
+            };
             this.level = limit.algorithm() == Algorithm.SMOOTH_BURSTY ? BigInteger.ZERO : depth;
         }
 
@@ -198,8 +197,7 @@ class ExtremeAmountsTest {
     /** Whoever waits behind an endless debt is not let go together with all others who do. */
     @Test
     void callersBehindTheLargestChargeStillWaitForEachOther() {
-        for (Algorithm algorithm :
-                List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG)) {
+        for (Algorithm algorithm : List.of(Algorithm.FIXED_WINDOW, Algorithm.SLIDING_WINDOW, Algorithm.SLIDING_LOG)) {
             RateLimiter limiter = new InMemoryRateLimiter(
                     Limit.of("log", algorithm).rate("10/s").build(),
                     new ManualTicker(0, Instant.ofEpochSecond(86_400)),

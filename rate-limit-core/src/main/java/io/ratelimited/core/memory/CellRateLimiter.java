@@ -188,8 +188,7 @@ final class CellRateLimiter implements MemoryLimiter {
         Decision decision = peekOnce(key, permits, maxWaitNanos);
         return decision.admitted() || !joined
                 ? decision
-                : JointLocks.again(
-                        this, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
+                : JointLocks.again(this, key, () -> peekOnce(key, permits, maxWaitNanos), again -> !again.admitted());
     }
 
     private Decision peekOnce(@Nullable Object key, long permits, long maxWaitNanos) {

@@ -360,8 +360,9 @@ public final class AllOf {
             List<Claim> all = group.stream().map(number -> claims[number]).toList();
             if (isInMemory(first)) {
                 Reservation taken = MemoryClaims.reserve(all.toArray(Claim[]::new), wait);
-                return CompletableFuture.completedFuture(
-                        IntStream.range(0, all.size()).mapToObj(i -> member(taken, i)).toList());
+                return CompletableFuture.completedFuture(IntStream.range(0, all.size())
+                        .mapToObj(i -> member(taken, i))
+                        .toList());
             }
             if (group.size() > 1) {
                 return reserveAll((JointRateLimiter) first.limiter(), all).toCompletableFuture();

@@ -86,8 +86,7 @@ final class MemoryClaims {
         try {
             refused = reserveAsked(claims, members, false, 0);
             if (refused < 0) {
-                refused = reserveAsked(
-                        claims, members, true, Math.max(othersWaitNanos, longestWait(claims, members)));
+                refused = reserveAsked(claims, members, true, Math.max(othersWaitNanos, longestWait(claims, members)));
             }
             decided = refused < 0;
             return refused;

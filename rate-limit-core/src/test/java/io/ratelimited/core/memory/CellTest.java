@@ -79,7 +79,8 @@ class CellTest {
         assertThat(log.reserve(400_000_000_000_000L, SECOND, 0, null)).isZero();
         assertThat(log.remaining(SECOND)).isEqualTo(200_000_000_000_000L);
         assertThat(log.reserve(200_000_000_000_001L, SECOND, 0, null)).isNegative();
-        assertThat(log.reserve(600_000_000_000_000L, 7 * 86_400 * SECOND, 0, null)).isZero();
+        assertThat(log.reserve(600_000_000_000_000L, 7 * 86_400 * SECOND, 0, null))
+                .isZero();
     }
 
     @Test

@@ -80,7 +80,9 @@ class SeveralRacesTest {
                     .map(number -> Claim.of(limiters.get(number), key, 1, 0))
                     .toList();
             RateLimiter first = claims.get(0).limiter();
-            if (claims.size() == 1 && ways.get(caller) == 0 && !first.limit().algorithm().countsCallsInFlight()) {
+            if (claims.size() == 1
+                    && ways.get(caller) == 0
+                    && !first.limit().algorithm().countsCallsInFlight()) {
                 admitted[caller] = first.tryAcquire(key, 1);
                 return;
             }
@@ -125,7 +127,10 @@ class SeveralRacesTest {
         }
 
         private String described() {
-            return limiters.stream().map(limiter -> limiter.limit().toString()).toList().toString();
+            return limiters.stream()
+                    .map(limiter -> limiter.limit().toString())
+                    .toList()
+                    .toString();
         }
     }
 

@@ -293,8 +293,8 @@ class SeveralRefusalsTest {
             caller.set(Thread.currentThread());
             return call.call();
         });
-        Threads.until(() -> task.isDone()
-                || (caller.get() != null && caller.get().getState() == Thread.State.WAITING));
+        Threads.until(
+                () -> task.isDone() || (caller.get() != null && caller.get().getState() == Thread.State.WAITING));
         return task;
     }
 }

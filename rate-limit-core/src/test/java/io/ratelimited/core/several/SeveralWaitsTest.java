@@ -285,8 +285,7 @@ class SeveralWaitsTest {
      */
     @Test
     void placesThatAreClaimedCrosswiseAreNotWaitedForInACircle() throws Exception {
-        RateLimiter rooms =
-                limiter(Limit.of("rooms", Algorithm.CONCURRENCY).maxConcurrent(1));
+        RateLimiter rooms = limiter(Limit.of("rooms", Algorithm.CONCURRENCY).maxConcurrent(1));
         List<Claim> one = List.of(claim(flights, HOUR), claim(rooms, HOUR));
         List<Claim> other = List.of(claim(rooms, HOUR), claim(flights, HOUR));
         long gone = Threads.sum(4, thread -> {

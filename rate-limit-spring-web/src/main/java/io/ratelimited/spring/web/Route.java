@@ -31,7 +31,8 @@ public final class Route {
     private static final List<String> METHODS =
             List.of("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE");
 
-    private static final String LIST = " A property source that sets any part of a list replaces the whole list. [RL-112]";
+    private static final String LIST =
+            " A property source that sets any part of a list replaces the whole list. [RL-112]";
 
     /** A variable with a regular expression, which may have braces itself. */
     private static final Pattern CONSTRAINT = Pattern.compile("\\{(\\w+):(?:[^{}]|\\{[^{}]*})*}");

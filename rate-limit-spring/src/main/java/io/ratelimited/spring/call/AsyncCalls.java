@@ -159,7 +159,8 @@ public final class AsyncCalls {
                     later.execute(() -> decided(admission, failure));
                 } catch (RuntimeException ex) {
                     giveBack(admission);
-                    // An application that stops takes no more tasks: the reason why the call is not made is known all the
+                    // An application that stops takes no more tasks: the reason why the call is not made is known all
+                    // the
                     // same.
                     completeExceptionally(failure == null ? ex : CallResult.unwrap(failure));
                 }

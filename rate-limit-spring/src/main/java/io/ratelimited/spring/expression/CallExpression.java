@@ -127,7 +127,8 @@ public final class CallExpression {
         this.parameters = Map.copyOf(parameters);
         SpelExpression whole = parse(this.text, beans);
         this.words = new ExpressionWords(this.text, whole.getAST(), root, method, parameters, beans);
-        UndeclaredMember.find(this.text, whole.getAST(), root, method, parameters).ifPresent(this::refuseOrWarn);
+        UndeclaredMember.find(this.text, whole.getAST(), root, method, parameters)
+                .ifPresent(this::refuseOrWarn);
         if (parameter != NONE) {
             this.bean = null;
             this.expression = parse(Objects.requireNonNull(rest), beans);

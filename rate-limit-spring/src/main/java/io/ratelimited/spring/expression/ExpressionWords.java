@@ -204,8 +204,9 @@ final class ExpressionWords {
                 && requests.test(request)
                 && readsPart(node);
         readsUnverified |= (onRoot && (session || method)) || argument || part;
-        boolean fromRoot =
-                compound && node.getChild(0) instanceof VariableReference variable && SELF.contains(name(text, variable));
+        boolean fromRoot = compound
+                && node.getChild(0) instanceof VariableReference variable
+                && SELF.contains(name(text, variable));
         for (int i = 0; i < node.getChildCount(); i++) {
             boolean word = !compound || i == 0 || (i == 1 && fromRoot);
             noteUnverified(node.getChild(i), word || node instanceof MethodReference);

@@ -90,7 +90,9 @@ public final class ConcurrencyLimiter implements MemoryLimiter {
         }
         int outcome = outcome(key, permits, maxWaitNanos);
         return new ConcurrencyReservation(
-                cell(key), permits, outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
+                cell(key),
+                permits,
+                outcome == ConcurrencyReservation.ADMITTED ? ConcurrencyReservation.ENDED : outcome);
     }
 
     @Override
