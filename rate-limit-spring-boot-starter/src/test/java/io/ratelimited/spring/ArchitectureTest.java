@@ -11,7 +11,7 @@ import com.tngtech.archunit.core.importer.ImportOption;
 import io.ratelimited.core.BeanNames;
 import io.ratelimited.core.ClassRules;
 import io.ratelimited.core.ForeignInsides;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Field;
 import java.util.Set;
 import java.util.stream.Collectors;
@@ -84,6 +84,7 @@ class ArchitectureTest {
                         "io.ratelimited.spring.expression..",
                         "io.ratelimited.spring.fields..",
                         "io.ratelimited.spring.limit..",
+                        "io.ratelimited.spring.text..",
                         "io.ratelimited.spring.web..")
                 .should()
                 .dependOnClassesThat()

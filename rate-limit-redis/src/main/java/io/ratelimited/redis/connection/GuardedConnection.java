@@ -61,7 +61,11 @@ public final class GuardedConnection implements AutoCloseable {
         /** This and a later charge of the same key, to be charged by one command. */
         Charge plus(Charge later);
 
-        /** @param time as scripts are given it */
+        /**
+         * The arguments of the command that charges them.
+         *
+         * @param time as scripts are given it
+         */
         ScriptArguments arguments(String time);
     }
 

@@ -290,6 +290,8 @@ final class KeyState {
             return present == null ? state : present;
         }
 
+        /** A generation is a map, and not its entries. */
+        @SuppressWarnings("ReferenceEquality")
         private synchronized void grow(ConcurrentHashMap<String, KeyState> seen) {
             if (young == seen) {
                 // In this order: a thread that finds the new generation without a key finds the key in the old one.

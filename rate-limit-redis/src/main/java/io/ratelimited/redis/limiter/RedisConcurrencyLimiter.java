@@ -37,6 +37,8 @@ public final class RedisConcurrencyLimiter extends RemoteLimiter {
     /** The connection knows this limiter only while calls are in flight: one that nobody uses any more is garbage. */
     private final AtomicBoolean known = new AtomicBoolean();
 
+    /** One object, by which the connection forgets it. */
+    @SuppressWarnings("UnnecessaryLambda")
     private final Runnable registerAll = () -> each(live.values().iterator(), InFlightCall::register);
 
     /**

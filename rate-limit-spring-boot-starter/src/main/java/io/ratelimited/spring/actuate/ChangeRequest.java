@@ -2,8 +2,8 @@ package io.ratelimited.spring.actuate;
 
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.PropertyText;
-import io.ratelimited.spring.limit.SimilarName;
+import io.ratelimited.spring.text.PropertyText;
+import io.ratelimited.spring.text.SimilarName;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;

@@ -9,7 +9,7 @@ import io.ratelimited.core.Decision;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;

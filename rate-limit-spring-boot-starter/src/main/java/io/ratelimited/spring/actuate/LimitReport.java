@@ -7,7 +7,7 @@ import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitProperty;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.LinkedHashMap;

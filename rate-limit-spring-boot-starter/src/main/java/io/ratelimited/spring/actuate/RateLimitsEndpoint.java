@@ -5,7 +5,7 @@ import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.RateLimits;
 import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.client.LimitedClient;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
 import java.util.Collection;
 import java.util.Comparator;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.autoconfigure;
 
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.bind.BindHandler;
 import org.springframework.boot.context.properties.bind.Bindable;

@@ -11,7 +11,7 @@ import io.ratelimited.spring.call.NamedLimits;
 import io.ratelimited.spring.limit.ChangeReports;
 import io.ratelimited.spring.limit.LimitProperty;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.limit.RequestThreads;
 import java.util.HashSet;
 import java.util.List;

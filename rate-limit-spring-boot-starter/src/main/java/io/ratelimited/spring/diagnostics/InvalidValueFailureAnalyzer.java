@@ -1,7 +1,7 @@
 package io.ratelimited.spring.diagnostics;
 
 import io.ratelimited.spring.LimitProperties;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.bind.BindException;
 import org.springframework.boot.context.properties.source.ConfigurationProperty;

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.diagnostics;
 
 import io.ratelimited.spring.autoconfigure.RateLimitProperties;
-import io.ratelimited.spring.limit.SimilarName;
+import io.ratelimited.spring.text.SimilarName;
 import java.lang.reflect.ParameterizedType;
 import java.lang.reflect.RecordComponent;
 import java.lang.reflect.Type;

@@ -5,7 +5,7 @@ import io.ratelimited.redis.RedisBackend;
 import io.ratelimited.redis.RedisHealth;
 import io.ratelimited.spring.LimitProperties.OnFailure;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;

@@ -2,8 +2,8 @@ package io.ratelimited.spring.client;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.LimiterFactory.SharedPauses;
-import io.ratelimited.spring.limit.LogText;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;

@@ -10,7 +10,7 @@ import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.fields.RateLimitFieldReader;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.net.InetAddress;
 import java.net.URI;
 import java.net.UnknownHostException;

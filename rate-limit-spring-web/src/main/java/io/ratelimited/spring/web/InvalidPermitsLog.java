@@ -2,7 +2,7 @@ package io.ratelimited.spring.web;
 
 import io.ratelimited.core.Ticker;
 import io.ratelimited.spring.call.InvalidPermitsException;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;

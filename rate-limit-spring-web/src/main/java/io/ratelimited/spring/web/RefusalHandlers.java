@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;

@@ -7,7 +7,7 @@ import io.ratelimited.spring.call.LimitUse;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.LimitRegistry;
-import io.ratelimited.spring.limit.PropertyText;
+import io.ratelimited.spring.text.PropertyText;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web;
 
-import io.ratelimited.spring.limit.LogText;
-import io.ratelimited.spring.limit.SimilarName;
+import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.SimilarName;
 import java.io.IOException;
 import java.util.Collection;
 import java.util.List;

@@ -1,7 +1,7 @@
 package io.ratelimited.spring.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.net.InetAddress;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,6 +1,6 @@
 package io.ratelimited.spring.aop;
 
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.ArrayList;

@@ -3,7 +3,7 @@ package io.ratelimited.spring.call;
 import io.ratelimited.core.RateLimitExceededException;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.CallResult;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.util.Objects;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CompletableFuture;

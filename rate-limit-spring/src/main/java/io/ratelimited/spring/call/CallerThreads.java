@@ -1,8 +1,8 @@
 package io.ratelimited.spring.call;
 
 import io.ratelimited.core.RateLimitExceededException;
-import io.ratelimited.spring.limit.LogText;
 import io.ratelimited.spring.limit.RequestThreads;
+import io.ratelimited.spring.text.LogText;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;

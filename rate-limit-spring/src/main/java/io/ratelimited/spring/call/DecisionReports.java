@@ -9,7 +9,7 @@ import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.DecisionObserver;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;

@@ -9,7 +9,7 @@ import io.ratelimited.spring.MissingKey;
 import io.ratelimited.spring.expression.CallExpression;
 import io.ratelimited.spring.limit.ConfiguredLimit;
 import io.ratelimited.spring.limit.FixedPermits;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Modifier;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;

@@ -2,7 +2,7 @@ package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.aop.BeanTypes;
 import io.ratelimited.spring.aop.LimitedTypes;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.List;

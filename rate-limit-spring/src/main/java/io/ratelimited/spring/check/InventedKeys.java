@@ -1,7 +1,7 @@
 package io.ratelimited.spring.check;
 
 import io.ratelimited.spring.call.LimitUse;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;

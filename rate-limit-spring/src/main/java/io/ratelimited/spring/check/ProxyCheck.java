@@ -7,7 +7,7 @@ import io.ratelimited.spring.aop.Declaration;
 import io.ratelimited.spring.aop.Declarations;
 import io.ratelimited.spring.aop.KotlinNames;
 import io.ratelimited.spring.aop.LimitedMethod;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;

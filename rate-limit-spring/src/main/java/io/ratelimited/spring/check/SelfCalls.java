@@ -1,6 +1,6 @@
 package io.ratelimited.spring.check;
 
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Method;

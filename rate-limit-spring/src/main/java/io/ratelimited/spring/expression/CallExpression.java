@@ -3,7 +3,7 @@ package io.ratelimited.spring.expression;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.expression.ExpressionWords.Root;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Method;
 import java.net.URI;

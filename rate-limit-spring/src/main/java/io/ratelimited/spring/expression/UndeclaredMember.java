@@ -1,7 +1,7 @@
 package io.ratelimited.spring.expression;
 
 import io.ratelimited.spring.expression.ExpressionWords.Root;
-import io.ratelimited.spring.limit.SimilarName;
+import io.ratelimited.spring.text.SimilarName;
 import java.beans.PropertyDescriptor;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;

@@ -4,6 +4,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.text.SimilarName;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;

@@ -3,6 +3,7 @@ package io.ratelimited.spring.limit;
 import io.ratelimited.core.CanonicalKey;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.core.Ticker;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.HashSet;

@@ -5,6 +5,8 @@ import io.ratelimited.core.Policy;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.RateLimitChangedEvent;
 import io.ratelimited.spring.RateLimitChangedEvent.Scope;
+import io.ratelimited.spring.text.LogText;
+import io.ratelimited.spring.text.PropertyText;
 import java.security.Principal;
 import java.time.Duration;
 import java.util.LinkedHashMap;

@@ -1,5 +1,6 @@
 package io.ratelimited.spring.limit;
 
+import io.ratelimited.spring.text.PropertyText;
 import java.net.URLDecoder;
 import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;

@@ -1,6 +1,7 @@
 package io.ratelimited.spring.limit;
 
 import io.ratelimited.core.Algorithm;
+import io.ratelimited.spring.text.PropertyText;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;

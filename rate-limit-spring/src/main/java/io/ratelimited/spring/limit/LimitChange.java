@@ -5,6 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.core.RateLimiter;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
+import io.ratelimited.spring.text.LogText;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;

@@ -9,6 +9,7 @@ import io.ratelimited.core.calendar.CalendarPeriod;
 import io.ratelimited.spring.InvalidRateLimitException;
 import io.ratelimited.spring.LimitProperties;
 import io.ratelimited.spring.LimiterFactory;
+import io.ratelimited.spring.text.PropertyText;
 import java.time.Duration;
 import java.util.EnumMap;
 import java.util.List;

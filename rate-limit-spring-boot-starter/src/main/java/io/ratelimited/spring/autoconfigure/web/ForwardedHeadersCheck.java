@@ -1,7 +1,7 @@
 package io.ratelimited.spring.autoconfigure.web;
 
 import io.ratelimited.spring.InvalidRateLimitException;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.TrustedProxies;
 import java.util.Locale;
 import java.util.function.BooleanSupplier;

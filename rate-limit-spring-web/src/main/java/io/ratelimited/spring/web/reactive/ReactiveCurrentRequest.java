@@ -7,7 +7,7 @@ import io.ratelimited.core.several.AllOf;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import io.ratelimited.spring.web.Refusal;
 import java.security.Principal;

@@ -5,7 +5,7 @@ import io.ratelimited.core.Limit;
 import io.ratelimited.spring.CurrentRequest;
 import io.ratelimited.spring.NamedLimit;
 import io.ratelimited.spring.Outcome;
-import io.ratelimited.spring.limit.LogText;
+import io.ratelimited.spring.text.LogText;
 import io.ratelimited.spring.web.LimitFields;
 import jakarta.servlet.ServletRequest;
 import jakarta.servlet.http.HttpServletRequest;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.text;
 
 import java.util.Collection;
 import java.util.Comparator;
@@ -16,7 +16,7 @@ public final class SimilarName {
     }
 
     /** The nearest of the other names, if one is near. */
-    static Optional<String> find(String name, Collection<String> known) {
+    public static Optional<String> find(String name, Collection<String> known) {
         return known.stream()
                 .filter(other -> !other.equals(name))
                 .filter(other -> distance(name, other) <= Math.max(1, Math.min(name.length(), other.length()) / 3))

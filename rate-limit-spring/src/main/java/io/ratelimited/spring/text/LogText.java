@@ -1,4 +1,4 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.text;
 
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;

@@ -1,4 +1,4 @@
-package io.ratelimited.spring.limit;
+package io.ratelimited.spring.text;
 
 import io.ratelimited.core.Algorithm;
 import io.ratelimited.core.Policy;
@@ -42,7 +42,7 @@ public final class PropertyText {
      *
      * @throws IllegalArgumentException when the text is no value of the type
      */
-    static Object read(String text, Class<?> type) {
+    public static Object read(String text, Class<?> type) {
         if (type.isEnum()) {
             return Stream.of(type.getEnumConstants())
                     .filter(constant -> of((Enum<?>) constant).equals(text))
@@ -100,7 +100,7 @@ public final class PropertyText {
     }
 
     /** A name in the path of a property. */
-    static String element(String name) {
+    public static String element(String name) {
         return PLAIN_NAME.matcher(name).matches() ? "." + name : "[" + name + "]";
     }
 }
